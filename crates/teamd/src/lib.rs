@@ -5,6 +5,7 @@ mod args;
 mod core;
 mod event_loop;
 mod io;
+mod signals;
 #[cfg(test)]
 mod simulator;
 mod startup;

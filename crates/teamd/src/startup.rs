@@ -4,8 +4,8 @@
 use crate::args::Args;
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::core::state::daemon::State;
-use crate::core::state::settings::DaemonSettings;
-use crate::event_loop::{run_event_loop, watch_signals};
+use crate::core::state::daemon_settings::DaemonSettings;
+use crate::event_loop::run_event_loop;
 use crate::io::control_connections::Connections;
 use crate::io::control_socket_listener::ControlListener;
 use crate::io::daemon_terminal_output::DaemonTerminal;
@@ -22,6 +22,7 @@ use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
 use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
+use crate::signals::watch_signals;
 use protocol::control::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error::{ErrorKind, ErrorReport};

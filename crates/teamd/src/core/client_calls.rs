@@ -2,21 +2,25 @@
 //! texts and the caller's permission, detects repeated calls, and passes each new call to its
 //! handler.
 
-use crate::core::context::{Context, error_reply, send_reply};
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
-use crate::core::members::{permission_mode, resume_members, shutdown, spawn};
-use crate::core::panes::dialogs::DialogCheck;
-use crate::core::panes::{set_layout, set_person_pane, status_with_dialogs, visibility};
+use crate::core::members::kill;
+use crate::core::members::shut_down_daemon;
+use crate::core::members::{permission_mode, shutdown_requests, spawn, start_pending_respawns};
+use crate::core::panes::program_dialogs::DialogCheck;
+use crate::core::panes::{hide_and_show, search_screens_for_dialogs, set_layout, set_person_pane};
+use crate::core::reply_to_client::{error_reply, send_reply};
 use crate::core::state::daemon::{DaemonShutdown, State};
-use crate::core::state::retry_cache::CallStart;
-use crate::core::state::settings::DaemonSettings;
+use crate::core::state::daemon_settings::DaemonSettings;
+use crate::core::state::repeated_calls::CallStart;
 use crate::core::tasks::next_task;
-use crate::core::teams::{adopt, create, delete, policy};
+use crate::core::teams::{adopt, create, delete, set_policy};
 use crate::core::turns::activity;
-use crate::core::{create_worktree, hooks, interrupts, lead_session, read_only_calls};
+use crate::core::turns::interrupt_turn;
+use crate::core::{create_worktree, hook_calls, lead_session, read_only_calls};
 use protocol::control::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::TeamName;
@@ -102,23 +106,23 @@ pub(crate) fn handle_team_found(
 fn handle_request(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
         Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
-        Request::StatusWithScreens => status_with_dialogs::query_status_with_screens(context, client),
+        Request::StatusWithScreens => search_screens_for_dialogs::query_status_with_screens(context, client),
         Request::CreateTeam(request) => create::create(context, client, request),
         Request::CreateWorktree(request) => create_worktree::create_worktree(context, client, request),
         Request::Spawn(request) => spawn::spawn(context, client, request),
-        Request::Shutdown(request) => shutdown::request_member_shutdown(context, client, &request),
-        Request::Kill(selection) => shutdown::kill(context, client, &selection),
+        Request::Shutdown(request) => shutdown_requests::request_member_shutdown(context, client, &request),
+        Request::Kill(selection) => kill::kill(context, client, &selection),
         Request::DeleteTeam(request) => delete::delete(context, client, request),
         Request::SetMode(request) => permission_mode::set_permission_mode(context, client, request),
-        Request::SetPolicy(request) => policy::set_policy(context, client, request),
-        Request::Interrupt(address) => interrupts::interrupt(context, client, &address),
+        Request::SetPolicy(request) => set_policy::set_policy(context, client, request),
+        Request::Interrupt(address) => interrupt_turn::interrupt(context, client, &address),
         Request::LocatePane(address) => read_only_calls::locate(context, client, &address),
         Request::CapturePane(request) => read_only_calls::capture(context, client, &request),
         Request::HidePane(address) => {
-            visibility::set_visibility(context, client, &address, PaneVisibility::Hidden);
+            hide_and_show::set_visibility(context, client, &address, PaneVisibility::Hidden);
         }
         Request::ShowPane(address) => {
-            visibility::set_visibility(context, client, &address, PaneVisibility::Shown);
+            hide_and_show::set_visibility(context, client, &address, PaneVisibility::Shown);
         }
         Request::SetLayout(request) => set_layout::set_layout(context, client, &request),
         Request::SetPersonPane(request) => set_person_pane::set_person_pane(context, client, request),
@@ -127,15 +131,17 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
             activity::report_own_activity(context, client, call.token.as_deref(), activity);
         }
         Request::ReportHook(report) => {
-            hooks::handle_hook_report(context, client, call.token.as_deref(), report);
+            hook_calls::handle_hook_report(context, client, call.token.as_deref(), report);
         }
         Request::LongPoll(request) => {
-            hooks::start_long_poll(context, client, call.token.as_deref(), &request);
+            hook_calls::start_long_poll(context, client, call.token.as_deref(), &request);
         }
         Request::SetLead(request) => lead_session::set_lead(context, client, request),
-        Request::StopDaemon => shutdown::shut_down_daemon(context, client, DaemonShutdown::Terminate),
-        Request::StopDaemonAndSuspend => shutdown::shut_down_daemon(context, client, DaemonShutdown::Suspend),
-        Request::ResumeMembers(request) => resume_members::resume_members(context, client, &request),
+        Request::StopDaemon => shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Terminate),
+        Request::StopDaemonAndSuspend => {
+            shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Suspend)
+        }
+        Request::ResumeMembers(request) => start_pending_respawns::resume_members(context, client, &request),
         Request::ConnectShim(_) => {
             send_reply(
                 context,

@@ -1,10 +1,10 @@
 //! Handles the result of a scan of config.json.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::ConfigSnapshot;
-use crate::core::members::{cleanup, permission_mode};
-use crate::core::queue_scans::{schedule_config_scan, schedule_request_scan};
+use crate::core::members::{cleanup_after_exit, permission_mode};
+use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::turns::activity;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
@@ -28,7 +28,7 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
     permission_mode::store_config_modes(context.state, team, &snapshot.modes);
     if let Some(reason) = snapshot.repaired {
         context.effects.push(Effect::log_team(team, EventKind::Error { message: reason }));
-        cleanup::retry_failed_cleanups(context);
+        cleanup_after_exit::retry_failed_cleanups(context);
     }
     if is_rescan_needed {
         schedule_config_scan(context, team);

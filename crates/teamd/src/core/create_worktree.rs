@@ -4,18 +4,22 @@
 //! knows every worktree, even after a crash. The member's name is reserved until the member is
 //! spawned, but at most 30 s after the worktree is complete.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath};
-use crate::core::lifecycle::{NameCall, NameWaiter};
+use crate::core::reply_to_client::send_reply;
 use crate::core::roster::MemberWorktree;
+use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
+use crate::core::state::call_errors::check_not_deleting;
+use crate::core::state::call_errors::{going_down_error, no_such_team_error};
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{going_down_error, no_such_team_error, supervised_team};
+use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
+use crate::core::state::name_reservations::expire_reservations;
+use crate::core::state::recorded_worktrees::forget_worktrees;
 use crate::core::state::team::NameReservation;
-use crate::core::state::worktree_reservations::{check_not_deleting, expire_reservations, forget_worktrees};
 use protocol::control::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error::ErrorReport;
 use protocol::name::{AgentName, TeamName};

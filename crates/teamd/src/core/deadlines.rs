@@ -1,15 +1,17 @@
 //! Deadlines: when the next one is, and what is done about deadlines that have passed.
 
-use crate::core::context::Context;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
-use crate::core::members::{plan_approval_respawn, resume_members, shutdown, start_steps, termination};
-use crate::core::panes::status_with_dialogs;
+use crate::core::members::{
+    forced_termination, plan_approval_respawn, shutdown_requests, start_pending_respawns, start_steps,
+};
+use crate::core::panes::search_screens_for_dialogs;
+use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
-use crate::core::{approvals, rescan};
+use crate::core::{member_requests, rescan};
 use protocol::error::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
@@ -20,8 +22,8 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .values()
         .filter_map(agent_deadline)
         .chain(respawn_deadlines)
-        .chain(approvals::next_answer_deadline(state))
-        .chain(status_with_dialogs::next_reply_deadline(state))
+        .chain(member_requests::next_answer_deadline(state))
+        .chain(search_screens_for_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
         .chain(start_steps::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
@@ -48,9 +50,9 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     for id in due {
         handle_agent_deadline(context, &id);
     }
-    resume_members::start_due_respawns(context);
-    approvals::answer_overdue_requests(context);
-    status_with_dialogs::reply_to_overdue_clients(context);
+    start_pending_respawns::start_due_respawns(context);
+    member_requests::answer_overdue_requests(context);
+    search_screens_for_dialogs::reply_to_overdue_clients(context);
     budget::check_due(context);
 }
 
@@ -60,16 +62,18 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let Some(expired) = expired else { return };
     match expired {
         ExpiredStage::Start => start_steps::abort_start(context, id, start_timeout_error()),
-        ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => termination::terminate(context, id),
-        ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
-            shutdown::keep_running(context, id, "no answer");
+        ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
+            forced_termination::terminate(context, id)
         }
-        ExpiredStage::Resend => shutdown::resend_request(context, id),
-        ExpiredStage::ApprovedGrace => termination::terminate_approved(context, id),
+        ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
+            shutdown_requests::keep_running(context, id, "no answer");
+        }
+        ExpiredStage::Resend => shutdown_requests::resend_request(context, id),
+        ExpiredStage::ApprovedGrace => forced_termination::terminate_approved(context, id),
         ExpiredStage::PlanApprovalRespawn => plan_approval_respawn::terminate_agent(context, id),
         ExpiredStage::KillGrace => {
             extend_kill_deadline(context.state, id, context.now);
-            termination::kill_shim(context, id);
+            forced_termination::kill_shim(context, id);
         }
     }
 }

@@ -3,38 +3,43 @@
 //! `handle_event` depends only on the state, the event and the time. It does no I/O and reads no
 //! clock, so the simulator (a test) can run it without files, processes or tmux.
 
-use crate::core::approvals::handle_requests_scanned;
 use crate::core::config_scan_results::handle_config_checked;
-use crate::core::context::{Context, FollowUp, send_reply};
 use crate::core::create_worktree::handle_worktree_recorded;
 use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event::CoreEvent;
+use crate::core::event_context::{Context, FollowUp};
 use crate::core::event_time::Now;
 use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
-use crate::core::lifecycle::{NameCall, NameWaiter};
-use crate::core::members::cleanup::handle_member_deregistered;
+use crate::core::member_requests::handle_requests_scanned;
+use crate::core::members::cleanup_after_exit::handle_member_deregistered;
 use crate::core::members::permission_mode::handle_mode_set;
-use crate::core::members::shutdown::{handle_request_sent, handle_shutdown_answers};
+use crate::core::members::shutdown_requests::{handle_request_sent, handle_shutdown_answers};
 use crate::core::members::start_steps::handle_member_registered;
-use crate::core::members::{cleanup, exit, spawn, start_steps};
-use crate::core::panes::visibility::handle_hidden_panes_written;
-use crate::core::panes::{set_layout, status_with_dialogs, visibility};
-use crate::core::queue_scans::schedule_config_scan;
-use crate::core::request_watches::watch_session_team;
+use crate::core::members::{cleanup_after_exit, exit, spawn, start_steps};
+use crate::core::notifications_to_people::show::{
+    handle_notice_shown, show_next_notice, show_notice_outside_tmux,
+};
+use crate::core::panes::hide_and_show::handle_hidden_panes_written;
+use crate::core::panes::{hide_and_show, search_screens_for_dialogs, set_layout};
+use crate::core::reply_to_client::send_reply;
+use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shims::acknowledge_exit;
-use crate::core::show_notice::{handle_notice_shown, show_next_notice, show_notice_outside_tmux};
+use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
 use crate::core::state::daemon::State;
 use crate::core::tasks::{next_task, task_scan_results};
 use crate::core::teams::delete::handle_worktrees_removed;
-use crate::core::teams::{budget, create, delete, policy};
+use crate::core::teams::teams_in_root;
+use crate::core::teams::{budget, create, delete, set_policy};
 use crate::core::turns::no_output;
+use crate::core::watch_team_directories::watch_session_team;
+use crate::core::watcher_reports;
 use crate::core::{
-    approvals, client_calls, create_worktree, deadlines, hook_long_poll, hooks, inbox_changes, lead_session,
-    read_only_calls, rescan, shims,
+    client_calls, create_worktree, deadlines, hook_calls, hook_long_poll, inbox_changes, lead_session,
+    member_requests, read_only_calls, rescan, shims,
 };
 use protocol::control::{RemovedWorktrees, Reply};
 use protocol::error::ErrorReport;
@@ -121,13 +126,13 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::TaskChanged { team, task } => task_scan_results::handle_task_changed(context, &team, task),
         CoreEvent::ConfigChanged { team } => schedule_config_scan(context, &team),
         CoreEvent::SessionTeamChanged { team } => watch_session_team(context, team),
-        CoreEvent::ProbeSeen => rescan::handle_probe_seen(context.state, context.now),
+        CoreEvent::ProbeSeen => watcher_reports::handle_probe_seen(context.state, context.now),
         CoreEvent::BarrierReached { barrier } => next_task::handle_barrier_reached(context, barrier),
         CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
         CoreEvent::WatchesAdded(purpose) => rescan::handle_watches_added(context, purpose),
-        CoreEvent::WatchFailed => rescan::handle_watch_failed(context),
-        CoreEvent::RootReopened(result) => rescan::handle_root_reopened(context, result),
-        CoreEvent::WatcherOverflow => rescan::handle_overflow(context),
+        CoreEvent::WatchFailed => watcher_reports::handle_watch_failed(context),
+        CoreEvent::RootReopened(result) => watcher_reports::handle_root_reopened(context, result),
+        CoreEvent::WatcherOverflow => watcher_reports::handle_overflow(context),
         CoreEvent::SocketDirectoryChanged => context.effects.push(Effect::CheckSocket),
         CoreEvent::FileJobDone(result) => handle_file_result(context, result),
         CoreEvent::PaneJobDone(result) => handle_pane_result(context, result),
@@ -143,7 +148,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
 
 fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     shims::handle_shim_disconnected(context, conn);
-    hooks::drop_long_poll(context.state, conn);
+    hook_calls::drop_long_poll(context.state, conn);
     next_task::drop_query(context.state, conn);
 }
 
@@ -171,11 +176,11 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
         }
         FileResult::RequestsScanned { team, result } => handle_requests_scanned(context, &team, result),
         FileResult::AnswerWritten { team, from, request, result } => {
-            approvals::handle_answer_written(context, &team, &from, &request, result);
+            member_requests::handle_answer_written(context, &team, &from, &request, result);
         }
         FileResult::ModeSet { client, change, result } => handle_mode_set(context, client, change, result),
         FileResult::PolicySaved { client, request, result } => {
-            policy::handle_policy_saved(context, client, request, result);
+            set_policy::handle_policy_saved(context, client, request, result);
         }
         FileResult::ShutdownAnswers { team, answers } => handle_shutdown_answers(context, &team, answers),
         FileResult::ConfigChecked { team, snapshot } => handle_config_checked(context, &team, snapshot),
@@ -192,7 +197,7 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
             delete::handle_team_deleted(context, client, &team, result, worktrees);
         }
         FileResult::Logged { team, inbox } => inbox_changes::schedule_inbox_scan(context, &team, &inbox),
-        FileResult::TeamsListed { teams } => rescan::handle_teams_listed(context, teams),
+        FileResult::TeamsListed { teams } => teams_in_root::handle_teams_listed(context, teams),
         FileResult::TeamFound { team, member_count, waiting } => {
             client_calls::handle_team_found(context, team, member_count, waiting);
         }
@@ -215,18 +220,22 @@ fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
         PaneResult::PaneInspected { spawn, presence } => {
             exit::handle_pane_inspected(context, &spawn, presence);
         }
-        PaneResult::PaneClosed { spawn, error } => cleanup::handle_pane_closed(context, &spawn, error),
-        PaneResult::PaneMoved { client, spawn, visibility, result } => {
-            visibility::handle_pane_moved(context, client, &spawn, visibility, result);
+        PaneResult::PaneClosed { spawn, error } => {
+            cleanup_after_exit::handle_pane_closed(context, &spawn, error)
         }
-        PaneResult::PanesVisible { spawns } => visibility::handle_panes_visible(context, &spawns),
+        PaneResult::PaneMoved { client, spawn, visibility, result } => {
+            hide_and_show::handle_pane_moved(context, client, &spawn, visibility, result);
+        }
+        PaneResult::PanesVisible { spawns } => hide_and_show::handle_panes_visible(context, &spawns),
         PaneResult::LayoutApplied { client, team, layout, result } => {
             set_layout::handle_layout_applied(context, client, team, layout, result);
         }
         PaneResult::PaneCaptured { client, result } => {
             read_only_calls::handle_pane_captured(context, client, result);
         }
-        PaneResult::DialogsFound { dialogs } => status_with_dialogs::handle_dialogs_found(context, dialogs),
+        PaneResult::DialogsFound { dialogs } => {
+            search_screens_for_dialogs::handle_dialogs_found(context, dialogs)
+        }
         PaneResult::AttachedNotified { text_outside_tmux } => handle_notice_shown(context, text_outside_tmux),
     }
 }

@@ -5,7 +5,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
 use protocol::control::{Process, Response, ToShim};
 use protocol::event::{Event, EventKind};
 use protocol::name::{AgentName, TeamName};

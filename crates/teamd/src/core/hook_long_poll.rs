@@ -1,9 +1,9 @@
 //! The long polls of hooks: held while an agent is idle, released when there is work for it.
 
-use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
-use crate::core::state::agent::LongPollState;
+use crate::core::state::long_poll::LongPollState;
 use protocol::control::{LongPollEnd, Reply, Response};
 
 /// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the

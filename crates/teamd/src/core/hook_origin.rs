@@ -3,8 +3,8 @@
 //! inherits the agent's environment, so its hook reports have the agent's token. The daemon ignores
 //! these reports, because the turns and messages of a nested session are not the agent's.
 
-use crate::core::roster::record::{AgentRecord, HookState};
-use crate::core::state::agent::LeadSession;
+use crate::core::roster::agent_record::{AgentRecord, HookState};
+use crate::core::state::lead_session::LeadSession;
 use protocol::control::{HookEvent, HookReply, HookReport, Process};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};

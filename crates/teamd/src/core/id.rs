@@ -1,4 +1,4 @@
-//! The ids of connections and spawns.
+//! The ids of connections, spawns and watched processes, and random UUIDs.
 
 use protocol::control::Process;
 use protocol::name::TeamName;

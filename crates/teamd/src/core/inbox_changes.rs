@@ -1,14 +1,14 @@
 //! Handles changes of inbox files: wakes the owner of the inbox and scans the file. The scan looks
 //! for messages to log, answers to shutdown requests, and requests of members.
 
-use crate::core::context::Context;
 use crate::core::effect::{Effect, Wake};
+use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
-use crate::core::members::shutdown::read_shutdown_answers;
+use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
 use crate::core::turns::activity;
-use crate::core::{approvals, lead_session};
+use crate::core::{lead_session, member_requests};
 use protocol::control::Activity;
 use protocol::delivery::Delivery;
 use protocol::error::ErrorReport;
@@ -90,7 +90,7 @@ pub(crate) fn handle_inbox_scanned(
 }
 
 fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, scan_result: InboxScanResult) {
-    approvals::apply_messages(context, team, owner, &scan_result);
+    member_requests::apply_messages(context, team, owner, &scan_result);
     for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
             activity::apply_native_activity(context, team, &message.from, Activity::Idle);

@@ -3,15 +3,16 @@
 //! session leads the team until that process ends, or until the session releases the team. The
 //! daemon never closes the terminal, ends its processes or types into it.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::hook_origin::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
 use crate::core::id::{ConnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::roster::record::HookState;
-use crate::core::state::agent::LeadSession;
-use crate::core::state::lookup::supervised_team;
+use crate::core::reply_to_client::send_reply;
+use crate::core::roster::agent_record::HookState;
+use crate::core::state::find_team_or_member::supervised_team;
+use crate::core::state::lead_session::LeadSession;
 use protocol::control::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };

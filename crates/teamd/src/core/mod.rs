@@ -1,42 +1,42 @@
 //! The pure core of the daemon: how an event changes the state, and which effects follow. The core
 //! does no I/O and reads no clock.
 
-pub(crate) mod approvals;
 pub(crate) mod client_calls;
+pub(crate) mod clients_waiting_for_exits;
 pub(crate) mod config_scan_results;
-pub(crate) mod context;
 pub(crate) mod create_worktree;
 pub(crate) mod deadlines;
 pub(crate) mod dispatch;
 pub(crate) mod effect;
 pub(crate) mod event;
+pub(crate) mod event_context;
 pub(crate) mod event_time;
 pub(crate) mod exit_record;
-pub(crate) mod exit_waits;
+pub(crate) mod hook_calls;
 pub(crate) mod hook_long_poll;
 pub(crate) mod hook_origin;
-pub(crate) mod hooks;
 pub(crate) mod id;
 pub(crate) mod inbox_changes;
-pub(crate) mod interrupts;
 pub(crate) mod jobs;
 pub(crate) mod lead_session;
-pub(crate) mod lifecycle;
+pub(crate) mod member_requests;
 pub(crate) mod members;
-pub(crate) mod notice_queue;
+pub(crate) mod notifications_to_people;
 pub(crate) mod pane_labels;
 pub(crate) mod panes;
-pub(crate) mod queue_scans;
 pub(crate) mod read_only_calls;
 pub(crate) mod recovery;
-pub(crate) mod request_watches;
+pub(crate) mod reply_to_client;
 pub(crate) mod rescan;
 pub(crate) mod roster;
+pub(crate) mod schedule_scans;
 pub(crate) mod shims;
-pub(crate) mod show_notice;
+pub(crate) mod spawn_lifecycle;
 pub(crate) mod state;
 pub(crate) mod tasks;
 pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod turns;
+pub(crate) mod watch_team_directories;
+pub(crate) mod watcher_reports;

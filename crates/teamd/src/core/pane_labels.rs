@@ -1,9 +1,9 @@
-//! The labels of panes: name, color and what the member does.
+//! The labels in the borders of panes: name, color and what the member does.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::lifecycle::Lifecycle;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use tmux::BorderLabel;

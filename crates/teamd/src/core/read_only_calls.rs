@@ -1,16 +1,18 @@
 //! Replies that change nothing: status, pane locations and screen contents.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
-use crate::core::panes::dialogs::{DialogCheck, dialog_flag};
+use crate::core::panes::program_dialogs::{DialogCheck, dialog_flag};
+use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::budget_status;
+use crate::core::state::call_errors::{no_pane_error, tmux_gone_error};
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{find_member, no_pane_error, pane_and_tag, tmux_gone_error};
-use crate::core::state::worktree_reservations::worktree_reply;
+use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
+use crate::core::state::recorded_worktrees::worktree_reply;
 use crate::core::turns::no_output::is_quiet;
 use crate::core::turns::turn_pauses::pause_flag;
 use protocol::control::Backend;

@@ -2,18 +2,18 @@
 //! its shim reconnects. Agents that exited while no daemon ran are found by the exits of
 //! their shims. Cleanups that the last daemon did not finish start again.
 
-use crate::core::context::Context;
 use crate::core::dispatch::run_follow_ups;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::lifecycle::Lifecycle;
-use crate::core::members::{cleanup, exit, pending_respawns, shutdown};
-use crate::core::queue_scans::schedule_config_scan;
+use crate::core::members::{cleanup_after_exit, exit, pending_respawns, shutdown_requests};
 use crate::core::rescan;
-use crate::core::state::agent::LeadSession;
+use crate::core::schedule_scans::schedule_config_scan;
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::daemon::State;
+use crate::core::state::lead_session::LeadSession;
 use crate::core::teams::{budget, delete};
 use protocol::name::TeamName;
 
@@ -29,7 +29,7 @@ fn recover_all(context: &mut Context) {
     // Shutdowns are continued before the budgets are checked. An exhausted budget requests new
     // shutdowns, and `recover_shutdown` must only continue those that the last daemon began.
     for agent in context.state.agents.values_mut() {
-        shutdown::recover_shutdown(agent, context.now, &mut context.effects);
+        shutdown_requests::recover_shutdown(agent, context.now, &mut context.effects);
     }
     let teams: Vec<TeamName> = context.state.teams.keys().cloned().collect();
     for team in &teams {
@@ -67,7 +67,7 @@ fn recover_agent(context: &mut Context, id: &SpawnId) {
     let lifecycle = &agent.record.lifecycle;
     if let Lifecycle::Exited(exited) = lifecycle {
         let exit = exited.exit.clone();
-        return cleanup::start_cleanup(context, id, exit);
+        return cleanup_after_exit::start_cleanup(context, id, exit);
     }
     if let Some(report) = lifecycle.process().exit_report.clone() {
         return exit::handle_exit_report(context, id, report);

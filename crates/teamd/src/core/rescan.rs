@@ -1,25 +1,20 @@
 //! Rescans: the daemon reads the files again without a file event, at intervals and after the
 //! watcher has lost events. A rescan finds the changes for which no event came.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
-use crate::core::members::cleanup;
-use crate::core::panes::write_hidden_panes::write_all_hidden_panes;
-use crate::core::panes::{status_with_dialogs, visibility};
-use crate::core::queue_scans::{schedule_all_request_scans, schedule_task_scan};
-use crate::core::request_watches::request_watches;
+use crate::core::members::cleanup_after_exit;
+use crate::core::panes::hidden_panes_in_config::write_all_hidden_panes;
+use crate::core::panes::{hide_and_show, search_screens_for_dialogs};
+use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::state::daemon::State;
-use crate::core::state::settings::WatcherState;
-use crate::core::state::team::WatchedTeam;
-use crate::core::tasks::next_task;
+use crate::core::state::watcher_state::WatcherState;
 use crate::core::teams::budget;
 use crate::core::turns::no_output;
-use protocol::error::ErrorReport;
-use protocol::event::EventKind;
-use protocol::name::TeamName;
+use crate::core::watch_team_directories::request_watches;
 
 /// How often the daemon tests whether file events arrive, in milliseconds.
 const PROBE_INTERVAL: u64 = 30_000;
@@ -30,59 +25,16 @@ const WATCH_CONFIRM_TIMEOUT: u64 = 2_000;
 /// creates directories in a loop would cause a rescan for each directory.
 const MIN_RESCAN_INTERVAL: u64 = 100;
 
-/// Records that file events arrive, so rescans can be rare.
-pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
-    if state.watcher_state != WatcherState::Failed {
-        state.watcher_state = WatcherState::Active;
-        postpone_rescan(state, now);
-    }
-}
-
 /// Postpones the next rescan to the regular interval.
-fn postpone_rescan(state: &mut State, now: Now) {
+pub(crate) fn postpone_rescan(state: &mut State, now: Now) {
     let earliest = state.last_rescan.map_or(0, |last| last + MIN_RESCAN_INTERVAL);
     if state.rescan_at > earliest {
         state.rescan_at = now.mono + state.watcher_state.rescan_interval_ms();
     }
 }
 
-/// Handles the failure to watch a directory. Until all directories can be watched, frequent rescans
-/// find the changes for which the watcher has no event.
-pub(crate) fn handle_watch_failed(context: &mut Context) {
-    next_task::answer_all_unknown(context);
-    context.state.watcher_state = WatcherState::Failed;
-    context.state.rescan_at =
-        context.state.rescan_at.min(context.now.mono + context.state.watcher_state.rescan_interval_ms());
-}
-
-/// Handles the result of opening the root again, after the root was moved or removed. If the root
-/// can't be opened, this daemon ends, and the agents run on.
-pub(crate) fn handle_root_reopened(context: &mut Context, result: Result<(), ErrorReport>) {
-    let root = context.state.settings.root.display().to_string();
-    match result {
-        Ok(()) => {
-            let message = format!("directories of {root} were removed or moved away: opened anew");
-            context.effects.extend([Effect::log_daemon(EventKind::Error { message }), Effect::WatchRoot]);
-            (context.state.watcher_state, context.state.probe_at) =
-                (WatcherState::Unproven, context.now.mono);
-            handle_overflow(context);
-        }
-        Err(error) => {
-            let reason = format!("{root} was removed or moved away; the agents go on; {}", error.message);
-            context.effects.extend([Effect::log_daemon(EventKind::DaemonStopped { reason }), Effect::Exit]);
-            context.state.root_error = Some(error);
-        }
-    }
-}
-
-/// Handles lost file events.
-pub(crate) fn handle_overflow(context: &mut Context) {
-    next_task::answer_all_unknown(context);
-    rescan_soon(context);
-}
-
 /// Rescans now, or as soon as the shortest interval is over.
-fn rescan_soon(context: &mut Context) {
+pub(crate) fn rescan_soon(context: &mut Context) {
     match context
         .state
         .last_rescan
@@ -114,10 +66,10 @@ pub(crate) fn rescan_all(context: &mut Context) {
     }
     context.effects.push(Effect::RetryProcessWatches);
     context.effects.push(Effect::CheckSocket);
-    cleanup::retry_failed_cleanups(context);
+    cleanup_after_exit::retry_failed_cleanups(context);
     context.effects.extend(write_all_hidden_panes(context.state));
-    context.effects.extend(visibility::check_hidden_panes(context.state));
-    status_with_dialogs::capture_at_rescan(context);
+    context.effects.extend(hide_and_show::check_hidden_panes(context.state));
+    search_screens_for_dialogs::capture_at_rescan(context);
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);
@@ -144,40 +96,5 @@ pub(crate) fn handle_watches_added(context: &mut Context, purpose: WatchPurpose)
     postpone_rescan(context.state, context.now);
     if context.state.watch_setup.finish() {
         rescan_soon(context);
-    }
-}
-
-/// Handles the list of all teams in the root. Another program may have created some of them.
-pub(crate) fn handle_teams_listed(context: &mut Context, teams: Vec<TeamName>) {
-    let (sessions, others): (Vec<TeamName>, Vec<TeamName>) =
-        teams.into_iter().partition(TeamName::is_claude_session);
-    let unknown = others.into_iter().filter(|team| !context.state.teams.contains_key(team));
-    let find = |team| Effect::File(FileJob::FindTeam { team, waiting: None });
-    context.effects.extend(unknown.map(find).collect::<Vec<_>>());
-    update_session_teams(context, &sessions);
-}
-
-/// Updates the session teams. `existing` are the ones that exist now.
-fn update_session_teams(context: &mut Context, existing: &[TeamName]) {
-    let deleted: Vec<TeamName> =
-        context.state.session_teams.keys().filter(|team| !existing.contains(team)).cloned().collect();
-    for team in deleted {
-        next_task::drop_team_queries(context, &team);
-        context.state.session_teams.remove(&team);
-        context.effects.push(Effect::UnwatchTeam { team });
-    }
-    let mut is_new = false;
-    for team in existing {
-        if !context.state.session_teams.contains_key(team) {
-            let cursor = &mut context.state.previous_cursor;
-            let watched = WatchedTeam::with_logged_state(cursor, team);
-            context.state.session_teams.insert(team.clone(), watched);
-            schedule_task_scan(context, team);
-            is_new = true;
-        }
-    }
-    if is_new {
-        // Messages may have come before the directory was watched.
-        request_watches(context, WatchPurpose::Scan);
     }
 }

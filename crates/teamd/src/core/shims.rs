@@ -1,13 +1,13 @@
 //! Shims: they connect, report, and disconnect.
 
-use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
+use crate::core::event_context::Context;
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::lifecycle::{Lifecycle, OnExit};
-use crate::core::members::{cleanup, exit, pending_respawns, start_steps, termination};
+use crate::core::members::{cleanup_after_exit, exit, forced_termination, pending_respawns, start_steps};
+use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
 use crate::core::turns::activity;
+use crate::core::turns::interrupt_turn;
 use protocol::control::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error::ErrorReport;
 use protocol::event::EventKind;
@@ -57,7 +57,7 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.wake_agent(id, Wake::Needed);
             activity::resume_turn(context, id, hello.turn_status.clone());
-            termination::send_terminate(context, id);
+            forced_termination::send_terminate(context, id);
         }
         // The shim waits for the message to start its agent, but the daemon has given up the spawn.
         Lifecycle::Exited(_) if hello.agent_pid.is_none() => {
@@ -91,7 +91,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
             pending_respawns::retry_interrupted_start(context, id);
-            cleanup::start_cleanup(context, id, None);
+            cleanup_after_exit::start_cleanup(context, id, None);
         }
     }
 }
@@ -100,7 +100,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
 /// to start the agent, so nothing can answer a shutdown request.
 fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
-    cleanup::start_cleanup(context, id, None);
+    cleanup_after_exit::start_cleanup(context, id, None);
 }
 
 pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: FromShim) {
@@ -115,7 +115,7 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: Fr
         FromShim::TurnStatus(turn) => activity::apply_turn_state(context, &id, Some(turn)),
         FromShim::Interrupted { was_in_turn } => {
             let reply = InterruptReply { name: agent.record.request.name.clone(), was_in_turn };
-            interrupts::handle_interrupted(context, &id, &reply);
+            interrupt_turn::handle_interrupted(context, &id, &reply);
         }
         FromShim::Exited(exit_report) => {
             context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn }));
@@ -139,7 +139,7 @@ pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;
         let id = agent.record.spawn_id.clone();
-        interrupts::fail_interrupt_waiters(context, &id);
+        interrupt_turn::fail_interrupt_waiters(context, &id);
     }
     context.state.interrupt_waiters.retain(|waiter| waiter.client != conn);
 }

@@ -1,22 +1,22 @@
 //! Tests of the core: events go in, effects come out.
 
-mod approvals;
 mod budgets;
 mod client_calls;
-mod delete;
-mod dialogs;
+mod delete_team;
+mod dialogs_on_screens;
 mod hidden_panes;
-mod hooks;
-mod native_members;
+mod hooks_and_lead_sessions;
+mod member_requests;
+mod native_members_and_permission_modes;
 mod next_task;
-mod notices;
+mod notifications_to_people;
 mod plan_approval_respawn;
-mod recovery;
 mod rescans;
+mod respawns;
 mod shutdown;
 mod spawn;
-mod suspend;
-mod turns;
+mod suspend_and_resume;
+mod turns_and_task_offers;
 mod worktrees;
 
 use crate::core::dispatch::handle_event;
@@ -26,11 +26,11 @@ use crate::core::event_time::Now;
 use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
-use crate::core::lifecycle::{Lifecycle, ShutdownApproval};
 use crate::core::roster::Roster;
+use crate::core::spawn_lifecycle::{Lifecycle, ShutdownApproval};
+use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use crate::core::state::logged_states::EventLogCursor;
-use crate::core::state::settings::DaemonSettings;
+use crate::core::state::daemon_settings::DaemonSettings;
 use protocol::control::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, FromShim,
     MemberSelection, PROTOCOL_VERSION, Process, Reply, Request, Response, ShimHello, ShutdownMembersRequest,

@@ -9,7 +9,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
 use crate::io::process_start_error::start_error;
 use platform::process_tree::with_ancestors;
 use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};

@@ -7,10 +7,10 @@ use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
     RosterMembers, ShutdownAnswer,
 };
-use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
-use crate::core::roster::record::AgentRecord;
-use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
+use crate::core::roster::agent_record::AgentRecord;
+use crate::core::spawn_lifecycle::ShutdownApproval;
+use crate::simulator::scans_and_watcher_events::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
 use protocol::control::{Activity, CreateTeamReply, DeleteTeamRequest, ExitReport};

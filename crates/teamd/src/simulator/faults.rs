@@ -3,7 +3,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::simulator::random_calls::random_team;
-use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
 use crate::simulator::tmux::PaneOwner;

@@ -4,7 +4,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::id::ConnId;
 use crate::simulator::clients::CallOrigin;
-use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::AgentIdentity;
 use crate::simulator::simulation::Simulation;
 use protocol::control::{

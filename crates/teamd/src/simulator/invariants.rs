@@ -2,7 +2,7 @@
 //! idle, and at the end of a simulation.
 
 use crate::core::id::ConnId;
-use crate::core::lifecycle::Lifecycle;
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::simulator::hooked_programs::ProgramState;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;

@@ -1,17 +1,14 @@
-//! Simulates the requests of members and their answers, and random changes of team files by users.
+//! Simulates the requests of members and their answers.
 
 use crate::simulator::random_calls::random_team;
-use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::AgentIdentity;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{Request, SetModeRequest, SetPolicyRequest};
 use protocol::id::RequestId;
 use protocol::inbox_message_payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
 use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::name::{AgentName, TeamName};
-use protocol::permission_mode::PermissionMode;
-use protocol::policy::{AnsweredBy, Approver, Policy, TimeoutAction};
-use protocol::task::TaskStatus;
+use protocol::policy::{AnsweredBy, Approver};
 
 /// A request of a member, for the check of its answer.
 #[derive(Debug)]
@@ -118,74 +115,5 @@ impl Simulation {
         self.log(|| format!("a user answers {id}: {answer:?}"));
         self.record_approval(&id, &answer);
         self.disk.record_change(&team, TeamFile::Inbox(request.from));
-    }
-
-    /// Writes a random message or task, or changes a task.
-    pub(super) fn write_random_file(&mut self) {
-        let team = random_team(self);
-        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
-        let members: Vec<AgentName> = files.members.keys().cloned().collect();
-        let member = self.rng.choice(members);
-        match (self.rng.u8(0..8), member) {
-            (0..=2, Some(name)) => {
-                let at = self.now.wall;
-                self.log(|| format!("a message for {name}@{team}"));
-                self.disk.send(&team, &name, &AgentName::new_unchecked("bob"), None, at);
-            }
-            (3..=6, member) => {
-                let owner = member.filter(|_| self.rng.u8(..) < 80);
-                let blocker = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
-                let id = files.add_task(owner, blocker);
-                self.log(|| format!("task {id} of {team}"));
-                self.disk.record_change(&team, TeamFile::Task(id));
-            }
-            _ => self.change_random_task(&team),
-        }
-    }
-
-    /// Assigns, deletes, releases or completes a random task.
-    fn change_random_task(&mut self, team: &TeamName) {
-        let Some(files) = self.disk.teams.get_mut(team) else { return };
-        let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
-        let names: Vec<AgentName> = files.members.keys().cloned().collect();
-        let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
-        self.log(|| format!("a user changes task {id} of {team}"));
-        let Some(files) = self.disk.teams.get_mut(team) else { return };
-        match self.rng.u8(0..4) {
-            0 => files.tasks.retain(|task| task.id != id),
-            1 => drop(files.change_task(id, |task| task.status = TaskStatus::Completed)),
-            2 => drop(files.change_task(id, |task| {
-                (task.owner, task.metadata) = (None, None);
-                task.status = TaskStatus::Pending;
-            })),
-            _ => drop(files.change_task(id, |task| task.owner = name)),
-        }
-        self.disk.record_change(team, TeamFile::Task(id));
-    }
-
-    /// A request to change the policy of a team or the permission mode of a member.
-    pub(super) fn random_setting(&mut self, team: TeamName, name: String) -> Request {
-        if self.rng.bool() {
-            return Request::SetPolicy(SetPolicyRequest { policy: self.random_policy(&team), team });
-        }
-        let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
-        let mode = modes[self.rng.usize(0..modes.len())];
-        let name = if self.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
-        Request::SetMode(SetModeRequest { team, name, mode })
-    }
-
-    /// A random policy. Adds it to the history of the team's policies.
-    pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
-        let approvers = [Approver::Auto, Approver::Lead, Approver::Person];
-        let policy = Policy {
-            plan_approver: approvers[self.rng.usize(0..3)],
-            permission_approver: approvers[self.rng.usize(0..3)],
-            answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
-            on_timeout: [TimeoutAction::Wait, TimeoutAction::Deny, TimeoutAction::Approve]
-                [self.rng.usize(0..3)],
-            ..Policy::default()
-        };
-        self.policy_history.entry(team.clone()).or_default().push(policy.clone());
-        policy
     }
 }

@@ -7,7 +7,7 @@
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::faults::{inject_random_fault, random_shim};
 use crate::simulator::random_calls::{TEAMS, create_request, send_random_call};
-use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::SimulatedShim;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;

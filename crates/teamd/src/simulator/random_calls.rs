@@ -2,15 +2,16 @@
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{Backend, RestartPolicy};
 use protocol::control::{
-    CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
-    MemberSelection, PersonPane, Request, ResumeMembersRequest, SetLayoutRequest, SetPersonPaneRequest,
-    ShimHello, ShutdownMembersRequest, SpawnRequest, WorktreeReply, WorktreeRequest,
+    Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
+    MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest, SetLayoutRequest,
+    SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest,
+    WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery::Delivery;
 use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::PermissionMode;
+use protocol::policy::{Approver, Policy, TimeoutAction};
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
@@ -231,4 +232,32 @@ fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
         earlier_messages: protocol::control::EarlierMessages::Keep,
         worktree: None,
     })
+}
+
+impl Simulation {
+    /// A request to change the policy of a team or the permission mode of a member.
+    pub(super) fn random_setting(&mut self, team: TeamName, name: String) -> Request {
+        if self.rng.bool() {
+            return Request::SetPolicy(SetPolicyRequest { policy: self.random_policy(&team), team });
+        }
+        let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
+        let mode = modes[self.rng.usize(0..modes.len())];
+        let name = if self.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
+        Request::SetMode(SetModeRequest { team, name, mode })
+    }
+
+    /// A random policy. Adds it to the history of the team's policies.
+    pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
+        let approvers = [Approver::Auto, Approver::Lead, Approver::Person];
+        let policy = Policy {
+            plan_approver: approvers[self.rng.usize(0..3)],
+            permission_approver: approvers[self.rng.usize(0..3)],
+            answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
+            on_timeout: [TimeoutAction::Wait, TimeoutAction::Deny, TimeoutAction::Approve]
+                [self.rng.usize(0..3)],
+            ..Policy::default()
+        };
+        self.policy_history.entry(team.clone()).or_default().push(policy.clone());
+        policy
+    }
 }

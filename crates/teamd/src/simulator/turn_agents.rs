@@ -3,7 +3,7 @@
 //! the agent as idle if there is none.
 
 use crate::simulator::clients::CallOrigin;
-use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;

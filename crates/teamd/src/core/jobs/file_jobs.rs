@@ -2,9 +2,9 @@
 
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
-use crate::core::lifecycle::ShutdownApproval;
 use crate::core::roster::Roster;
-use crate::core::roster::record::SharedRecord;
+use crate::core::roster::agent_record::SharedRecord;
+use crate::core::spawn_lifecycle::ShutdownApproval;
 use protocol::control::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, Request, SetPolicyRequest, VisibilityReply,

@@ -6,7 +6,7 @@
 //! that were queued before it.
 
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
 use protocol::name::TeamName;
 
 /// The queue in which a job waits.

@@ -1,7 +1,7 @@
 //! The jobs of the panes thread and their results.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::roster::record::AgentPane;
+use crate::core::roster::agent_record::AgentPane;
 use protocol::control::{CapturePaneReply, Layout, PersonPane};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;

@@ -1,24 +1,24 @@
 //! Exits of agents: finds out how an agent ended, reports the exit to the lead once, and decides
 //! whether the member is respawned or suspended.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::id::SpawnId;
-use crate::core::interrupts;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
-use crate::core::lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
-use crate::core::members::cleanup::{exit_event, start_cleanup};
+use crate::core::members::cleanup_after_exit::{exit_event, start_cleanup};
+use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
-use crate::core::members::termination::STOPPED_WHILE_STARTING;
 use crate::core::members::{pending_respawns, plan_approval_respawn, start_steps};
-use crate::core::notice_queue::NoticeKind;
+use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
+use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
+use crate::core::turns::interrupt_turn;
 use protocol::control::{ExitReport, SpawnRequest};
 
 /// Handles the exit report of a shim. If the terminal went away or the shim was killed, the daemon
@@ -127,7 +127,7 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         report_to: summary.report_to,
     };
     context.state.add_past_member(team, next_spawn.past_member(&record, &exit));
-    interrupts::fail_interrupt_waiters(context, id);
+    interrupt_turn::fail_interrupt_waiters(context, id);
     start_cleanup(context, id, Some(exit));
 }
 

@@ -1,20 +1,20 @@
-//! The restart policy: whether and when a member is respawned after a failure. The delay before the
-//! respawn (the backoff) doubles with each failure, up to five minutes. After too many failures in
-//! an hour the member is no longer respawned. A member that was killed, or asked to shut down, is
-//! not respawned either.
+//! Pending respawns. The restart policy decides whether and when a member is respawned after a
+//! failure. The delay before the respawn (the backoff) doubles with each failure, up to five
+//! minutes. After too many failures in an hour the member is no longer respawned. A member that was
+//! killed, or asked to shut down, is not respawned either.
 //!
 //! Suspended members are also kept as pending respawns. They keep their tasks, worktrees and
 //! environments until `teamctl up --resume` respawns them.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
-use crate::core::notice_queue::NoticeKind;
-use crate::core::queue_scans::schedule_task_scan;
-use crate::core::roster::record::AgentRecord;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::roster::agent_record::AgentRecord;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::member_names::is_of_member;
 use protocol::control::RestartPolicy;

@@ -2,13 +2,14 @@
 //! member gets a message with its new mode, and switches when its program or shim reads that
 //! message. The mode of a program that takes a mode only at its start cannot be changed.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, ModeChange, ModeRoute};
+use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{find_member, supervised_team};
+use crate::core::state::find_team_or_member::{find_member, supervised_team};
 use protocol::control::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};
 use protocol::delivery::Delivery;
 use protocol::error::{ErrorKind, ErrorReport};

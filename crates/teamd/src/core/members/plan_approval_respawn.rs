@@ -6,18 +6,18 @@
 //! daemon finds the old spawn, a pending respawn or the new spawn in the roster, and continues from
 //! there.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::{
+use crate::core::members::forced_termination::{send_terminate, termination};
+use crate::core::members::pending_respawns::NextSpawn;
+use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery};
+use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::spawn_lifecycle::{
     Lifecycle, PlanApprovalRespawn, ShutdownRequests, StopCause, StopStage, Stopping,
 };
-use crate::core::members::pending_respawns::NextSpawn;
-use crate::core::members::termination::{send_terminate, termination};
-use crate::core::roster::record::{AgentRecord, ApprovalDelivery};
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::state::agent::Agent;
 use protocol::control::{LongPollEnd, SpawnRequest};
 use protocol::delivery::Delivery;

@@ -1,25 +1,25 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
 //! process) in which the shim runs. The module `start_steps` has the steps that follow.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneSpec};
-use crate::core::lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
-use crate::core::members::{cleanup, plan_approval_respawn};
+use crate::core::members::{cleanup_after_exit, plan_approval_respawn};
 use crate::core::pane_labels::label;
-use crate::core::roster::record::{AgentRecord, HookState, PromptDelivery};
+use crate::core::reply_to_client::send_reply;
+use crate::core::roster::agent_record::{AgentRecord, HookState, PromptDelivery};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
+use crate::core::spawn_lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::exhausted_error;
+use crate::core::state::call_errors::going_down_error;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{
-    going_down_error, pane_neighbors, person_pane, supervised_team, team_layout,
-};
+use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
-use crate::core::state::worktree_reservations::{
-    check_worktree, expire_reservations, recorded_worktree, release_name,
-};
+use crate::core::state::name_reservations::{expire_reservations, release_name};
+use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
+use crate::core::state::recorded_worktrees::{check_worktree, recorded_worktree};
 use protocol::control::Backend;
 use protocol::control::SpawnRequest;
 use protocol::control::shim_subcommands;
@@ -44,7 +44,7 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<Spaw
     match check_request(context.state, &request) {
         Err(error) => {
             // The wanted name may be held by a failed cleanup, which may succeed now.
-            cleanup::retry_failed_cleanups(context);
+            cleanup_after_exit::retry_failed_cleanups(context);
             return send_reply(context, client, Err(error));
         }
         Ok(name) => request.set_name(name),

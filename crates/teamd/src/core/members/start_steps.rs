@@ -2,25 +2,26 @@
 //! its agent only after the member was added to config.json; the simulator checks it
 //! (`check_agent_start`).
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileJob, Registration};
 use crate::core::jobs::pane_jobs::OpenedPane;
-use crate::core::lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, StartStage, Starting};
-use crate::core::members::cleanup::{close_pane, start_cleanup};
+use crate::core::members::cleanup_after_exit::{close_pane, start_cleanup};
+use crate::core::members::forced_termination::terminate;
 use crate::core::members::pending_respawns;
 use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
-use crate::core::members::termination::terminate;
 use crate::core::pane_labels::{color_name, update_label};
-use crate::core::panes::visibility;
-use crate::core::queue_scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
-use crate::core::roster::record::{AgentPane, AgentRecord, SharedRecord};
+use crate::core::panes::hide_and_show;
+use crate::core::reply_to_client::send_reply;
+use crate::core::roster::agent_record::{AgentPane, AgentRecord, SharedRecord};
+use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
+use crate::core::spawn_lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, StartStage, Starting};
+use crate::core::state::call_errors::no_such_team_error;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::no_such_team_error;
-use crate::core::state::waiters::QueuedRegistration;
+use crate::core::state::queued_registration::QueuedRegistration;
 use protocol::control::PlanStage;
 use protocol::control::{Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_variables;
@@ -325,7 +326,7 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     context.effects.extend(update_label(agent));
     schedule_config_scan(context, &team);
     pending_respawns::cancel_respawns(context, &team, &[name]);
-    visibility::hide_again(context, spawn);
+    hide_and_show::hide_again(context, spawn);
     if let Some(client) = client {
         context
             .effects

@@ -1,10 +1,11 @@
 //! Sets the layout of a team's windows.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::state::lookup::supervised_team;
+use crate::core::reply_to_client::send_reply;
+use crate::core::state::find_team_or_member::supervised_team;
 use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error::ErrorReport;
 use protocol::name::TeamName;

@@ -1,8 +1,9 @@
 //! Sets the pane beside which a team's panes are opened.
 
-use crate::core::context::{Context, send_reply};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
-use crate::core::state::lookup::no_such_team_error;
+use crate::core::reply_to_client::send_reply;
+use crate::core::state::call_errors::no_such_team_error;
 use protocol::control::{Reply, SetPersonPaneRequest};
 
 /// Keeps the pane for the team's next panes. Panes that are open stay where they are.

@@ -1,13 +1,13 @@
 //! The roster: what the daemon saves about agents, teams and pending respawns. The file
 //! `roster.json` is in the state directory. config.json has only the data that other programs read.
 
-pub(crate) mod record;
+pub(crate) mod agent_record;
 pub(crate) mod respawn_record;
 mod saved_lifecycle;
 pub(crate) mod usage_totals;
 
-use crate::core::notice_queue::Notice;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::notifications_to_people::notice::Notice;
+use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
 use protocol::control::{DeleteTeamRequest, Layout, LeadProcess, PastMember, PersonPane, SpawnRequest};
 use protocol::name::{AgentName, TeamName};

@@ -4,7 +4,7 @@
 //! daemon. Recovery sets new deadlines.
 
 use crate::core::exit_record::ExitRecord;
-use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests, StopStage, Stopping};
+use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests, StopStage, Stopping};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -63,7 +63,9 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 mod tests {
     use super::*;
     use crate::core::exit_record::{ExitOutcome, ReportTo};
-    use crate::core::lifecycle::{OnExit, PendingShutdown, PlanApprovalRespawn, StopCause, WithoutApproval};
+    use crate::core::spawn_lifecycle::{
+        OnExit, PendingShutdown, PlanApprovalRespawn, StopCause, WithoutApproval,
+    };
     use protocol::control::{ExitReport, Process};
     use protocol::id::RequestId;
 

@@ -1,8 +1,8 @@
-//! The state of a supervised agent, and of a session that leads a team.
+//! The state of a supervised agent.
 
-use crate::core::id::ConnId;
-use crate::core::roster::record::{HookState, SharedRecord};
-use protocol::control::{Activity, LeadProcess, TurnStatus};
+use crate::core::roster::agent_record::SharedRecord;
+use crate::core::state::long_poll::LongPollState;
+use protocol::control::{Activity, TurnStatus};
 use protocol::id::TaskId;
 use protocol::member_request::MemberRequestKind;
 use std::collections::BTreeSet;
@@ -73,46 +73,6 @@ impl Agent {
             offered_task: None,
             open_requests: BTreeSet::new(),
             long_poll: LongPollState::default(),
-        }
-    }
-}
-
-/// The long poll of the hooks of one program.
-#[derive(Debug)]
-pub(crate) struct LongPollState {
-    /// The connection of the hook that waits for messages.
-    pub(crate) waiting: Option<ConnId>,
-    /// Whether the next long poll is answered at once, so that the hook reads the files again. Work
-    /// may have come while no hook waited. Initially true.
-    pub(crate) has_pending_check: bool,
-    /// Whether the end of the turn was reported.
-    pub(crate) has_reported_turn_end: bool,
-}
-
-impl Default for LongPollState {
-    fn default() -> LongPollState {
-        LongPollState { waiting: None, has_pending_check: true, has_reported_turn_end: false }
-    }
-}
-
-/// A session that leads a team.
-#[derive(Debug)]
-pub(crate) struct LeadSession {
-    pub(crate) lead: LeadProcess,
-    /// When the lead's turn started, in milliseconds since the epoch.
-    pub(crate) turn_since: u64,
-    pub(crate) long_poll: LongPollState,
-    /// What the hooks of the session have reported. Empty after a restart of the daemon.
-    pub(crate) hook_state: HookState,
-}
-
-impl LeadSession {
-    pub(crate) fn new(lead: LeadProcess) -> LeadSession {
-        LeadSession {
-            lead,
-            turn_since: 0,
-            long_poll: LongPollState::default(),
-            hook_state: HookState::default(),
         }
     }
 }

@@ -5,17 +5,21 @@
 //! files.
 
 use crate::core::id::{ConnId, SpawnId};
-use crate::core::notice_queue::{Notice, NoticeQueue};
+use crate::core::notifications_to_people::notice::Notice;
+use crate::core::notifications_to_people::queue::NoticeQueue;
 use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{AcceptedDeletion, PidOrigin, ROSTER_VERSION, Roster};
-use crate::core::state::agent::{Agent, LeadSession};
-use crate::core::state::logged_states::EventLogCursor;
+use crate::core::state::agent::Agent;
+use crate::core::state::already_logged::EventLogCursor;
+use crate::core::state::daemon_settings::DaemonSettings;
+use crate::core::state::lead_session::LeadSession;
+use crate::core::state::machine_sleep::SleepClock;
 use crate::core::state::next_task_queries::NextTaskQueue;
-use crate::core::state::retry_cache::RetryCache;
-use crate::core::state::settings::{DaemonSettings, WatcherState};
-use crate::core::state::sleep_clock::SleepClock;
+use crate::core::state::queued_registration::QueuedRegistration;
+use crate::core::state::repeated_calls::RetryCache;
 use crate::core::state::team::{Deletion, ScanState, TeamState, WatchedTeam};
-use crate::core::state::waiters::{ExitWaiter, InterruptWaiter, QueuedRegistration, ScreenWaiters};
+use crate::core::state::waiting_clients::{ExitWaiter, InterruptWaiter, ScreenWaiters};
+use crate::core::state::watcher_state::WatcherState;
 use protocol::control::{Activity, Layout, PastMember};
 use protocol::error::ErrorReport;
 use protocol::id::UniqueMillis;

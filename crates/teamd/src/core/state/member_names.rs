@@ -1,9 +1,9 @@
 //! Names of members: which are taken, which are free, and which wait for a respawn.
 
-use crate::core::lifecycle::{Exited, Lifecycle};
 use crate::core::roster::respawn_record::PendingRespawn;
+use crate::core::spawn_lifecycle::{Exited, Lifecycle};
 use crate::core::state::daemon::State;
-use crate::core::state::worktree_reservations::is_name_reserved;
+use crate::core::state::name_reservations::is_name_reserved;
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::name::{AgentName, TeamName, strip_team};
 

@@ -1,16 +1,23 @@
 //! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
+pub(crate) mod already_logged;
 pub(crate) mod budget_status;
+pub(crate) mod call_errors;
 pub(crate) mod daemon;
-pub(crate) mod logged_states;
-pub(crate) mod lookup;
+pub(crate) mod daemon_settings;
+pub(crate) mod find_team_or_member;
+pub(crate) mod lead_session;
+pub(crate) mod long_poll;
+pub(crate) mod machine_sleep;
 pub(crate) mod member_names;
+pub(crate) mod name_reservations;
 pub(crate) mod next_task_queries;
-pub(crate) mod retry_cache;
-pub(crate) mod settings;
-pub(crate) mod sleep_clock;
+pub(crate) mod pane_placement;
+pub(crate) mod queued_registration;
+pub(crate) mod recorded_worktrees;
+pub(crate) mod repeated_calls;
 pub(crate) mod task_board;
 pub(crate) mod team;
-pub(crate) mod waiters;
-pub(crate) mod worktree_reservations;
+pub(crate) mod waiting_clients;
+pub(crate) mod watcher_state;

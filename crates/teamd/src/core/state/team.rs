@@ -3,7 +3,7 @@
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
-use crate::core::state::logged_states::{EventLogCursor, LoggedRequests, LoggedTask};
+use crate::core::state::already_logged::{EventLogCursor, LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
 use protocol::control::{Layout, PastMember, PersonPane};
 use protocol::id::{RequestId, TaskId};
@@ -91,16 +91,6 @@ pub(crate) enum Deletion {
     },
 }
 
-/// Why a name is reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameReservation {
-    /// Git creates the worktree.
-    Creating,
-    /// The worktree exists. The reservation ends if the member is not spawned by this time, in
-    /// milliseconds on the monotonic clock.
-    ReservedUntil(u64),
-}
-
 /// An open request, and what is done about it.
 #[derive(Debug)]
 pub(crate) struct TrackedRequest {
@@ -186,4 +176,14 @@ impl ScanState {
     pub(crate) fn finish(&mut self) -> bool {
         std::mem::take(self) == ScanState::RunningRescanNeeded
     }
+}
+
+/// Why a name is reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameReservation {
+    /// Git creates the worktree.
+    Creating,
+    /// The worktree exists. The reservation ends if the member is not spawned by this time, in
+    /// milliseconds on the monotonic clock.
+    ReservedUntil(u64),
 }

@@ -5,14 +5,15 @@
 //! daemon creates a barrier file after the query. The watcher reports that file after all earlier
 //! changes. The daemon then scans the tasks that have changed.
 
-use crate::core::context::{Context, send_reply};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::NextTaskQuery;
-use crate::core::queue_scans::schedule_task_scan;
+use crate::core::reply_to_client::send_reply;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::State;
 use crate::core::state::next_task_queries::QueuedQuery;
-use crate::core::state::settings::WatcherState;
 use crate::core::state::task_board::TaskBoard;
+use crate::core::state::watcher_state::WatcherState;
 use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::name::TeamName;
 

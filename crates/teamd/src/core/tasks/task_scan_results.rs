@@ -1,15 +1,15 @@
 //! Handles the results of task scans: logs changes of tasks, wakes agents for tasks that can start,
 //! and updates the labels of panes.
 
-use crate::core::context::Context;
 use crate::core::effect::{Effect, Effects, Wake};
+use crate::core::event_context::Context;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::pane_labels::update_label;
-use crate::core::queue_scans::schedule_task_scan;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
+use crate::core::state::already_logged::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::daemon::State;
-use crate::core::state::logged_states::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
 use crate::core::tasks::next_task;
 use protocol::control::Activity;

@@ -1,11 +1,11 @@
 //! Adopts a team that another program has created. The daemon can then spawn members into the team
 //! and delete it. The daemon does not end members that were in the team before.
 
-use crate::core::context::Context;
+use crate::core::event_context::Context;
 use crate::core::jobs::watcher_command::WatchPurpose;
-use crate::core::request_watches::request_watches;
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
+use crate::core::watch_team_directories::request_watches;
 use protocol::name::TeamName;
 
 /// Adopts a team whose config has `member_count` entries, including the lead. Does nothing if the

@@ -3,17 +3,17 @@
 //! is spawned until a new policy allows more. A member that has used its share of the budget is
 //! suspended alone.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
-use crate::core::lifecycle::OnExit;
-use crate::core::members::shutdown;
-use crate::core::notice_queue::NoticeKind;
-use crate::core::roster::record::AgentRecord;
+use crate::core::members::shutdown_requests;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::roster::agent_record::AgentRecord;
+use crate::core::spawn_lifecycle::OnExit;
 use crate::core::state::budget_status::{exhausted_reason, member_limit, remaining_ms, used_share_reason};
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::living_ids;
+use crate::core::state::find_team_or_member::living_ids;
 use crate::core::state::team::TeamState;
 use protocol::event::EventKind;
 use protocol::name::TeamName;
@@ -127,7 +127,7 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
         context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: reason.clone() }));
         context.state.notices.add_budget_exhausted(team);
         let all = living_ids(context.state, team);
-        shutdown::request_suspension(context, &all, &reason);
+        shutdown_requests::request_suspension(context, &all, &reason);
     }
     suspend_members_over_share(context, team);
 }
@@ -149,7 +149,7 @@ fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
         let event = EventKind::BudgetExhausted { reason: reason.clone() };
         context.effects.push(Effect::log_member(&agent.record, event));
         context.state.notices.add(team, &name, None, NoticeKind::BudgetExhausted);
-        shutdown::request_suspension(context, &BTreeSet::from([id]), &reason);
+        shutdown_requests::request_suspension(context, &BTreeSet::from([id]), &reason);
     }
 }
 

@@ -1,18 +1,19 @@
 //! Creates teams. Whether the name of a team is free depends on the files, not on the daemon's
 //! state.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::{FileJob, TeamCreation};
 use crate::core::jobs::watcher_command::WatchPurpose;
-use crate::core::members::{pending_respawns, termination};
-use crate::core::request_watches::request_watches;
+use crate::core::members::{forced_termination, pending_respawns};
+use crate::core::reply_to_client::send_reply;
 use crate::core::roster::TeamUsage;
+use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::team::TeamState;
-use crate::core::state::worktree_reservations::check_not_deleting;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
+use crate::core::watch_team_directories::request_watches;
 use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};
 use protocol::error::{ErrorKind, ErrorReport};
 use protocol::event::EventKind;
@@ -84,7 +85,7 @@ pub(crate) fn handle_team_created(
             .into_iter()
             .map(|agent| agent.record.spawn_id.clone())
             .collect();
-        strays.iter().for_each(|id| termination::terminate(context, id));
+        strays.iter().for_each(|id| forced_termination::terminate(context, id));
         pending_respawns::cancel_respawns(context, &reply.team_name, &[]);
         // Worktrees of an earlier team of that name stay in the roster.
         next_task::drop_team_queries(context, &reply.team_name);

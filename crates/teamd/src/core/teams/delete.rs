@@ -1,21 +1,25 @@
 //! Deletes teams. A team that has members is deleted only by force, which kills the members. Before
 //! the first member is killed, the daemon checks whether the deletion would fail.
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
 use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
+use crate::core::members::kill::kill_and_wait;
 use crate::core::members::pending_respawns;
-use crate::core::members::shutdown::kill_and_wait;
+use crate::core::reply_to_client::send_reply;
 use crate::core::roster::AcceptedDeletion;
+use crate::core::state::call_errors::check_not_deleting;
+use crate::core::state::call_errors::has_members_error;
 use crate::core::state::daemon::State;
-use crate::core::state::lookup::{has_members_error, living_ids, supervised_team};
+use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::member_names::names_between_spawns;
-use crate::core::state::team::{Deletion, NameReservation, TeamState};
-use crate::core::state::waiters::{AfterExits, ExitWaiter};
-use crate::core::state::worktree_reservations::{check_not_deleting, forget_worktrees};
+use crate::core::state::recorded_worktrees::forget_worktrees;
+use crate::core::state::team::NameReservation;
+use crate::core::state::team::{Deletion, TeamState};
+use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::tasks::next_task;
 use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error::{ErrorKind, ErrorReport};

@@ -1,15 +1,15 @@
 //! Tests of team budgets: turns, time and usage are counted, and an exhausted budget suspends the
 //! members.
 
-use super::turns::*;
+use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
+use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use crate::core::state::logged_states::EventLogCursor;
-use crate::core::tests::hooks;
+use crate::core::tests::hooks_and_lead_sessions;
 use crate::core::tests::shutdown::next_daemon;
 use crate::core::{deadlines, recovery};
 use protocol::control::{
@@ -349,13 +349,14 @@ fn member_that_has_used_its_share_is_suspended_alone() {
 #[test]
 fn hooks_report_usage_at_the_end_of_a_turn() {
     let mut state = state_with_policy(Policy { max_microdollars: Some(5_000), ..Policy::default() });
-    let (ann, token) = hooks::start_hook_member(&mut state, "ann", 50);
+    let (ann, token) = hooks_and_lead_sessions::start_hook_member(&mut state, "ann", 50);
     let turn_end = |tokens| HookReport {
         usage: Some(UsageReport { session_id: Some("s".to_owned()), usage: usage_report(tokens) }),
-        ..super::hooks::hook_report(Some("s"), HookEvent::TurnEnded)
+        ..super::hooks_and_lead_sessions::hook_report(Some("s"), HookEvent::TurnEnded)
     };
-    let mut report_hook =
-        |tokens| hooks::send_call_as(&mut state, 70, &token, Request::ReportHook(turn_end(tokens)));
+    let mut report_hook = |tokens| {
+        hooks_and_lead_sessions::send_call_as(&mut state, 70, &token, Request::ReportHook(turn_end(tokens)))
+    };
     report_hook(400);
     let effects = report_hook(500);
     assert!(logs_exhausted(&effects), "{effects:?}");
@@ -365,13 +366,16 @@ fn hooks_report_usage_at_the_end_of_a_turn() {
 #[test]
 fn implausible_or_foreign_usage_is_not_counted_and_reported_once() {
     let mut state = state_with_policy(Policy { max_tokens: Some(1_000), ..Policy::default() });
-    let (_, token) = hooks::start_hook_member(&mut state, "ann", 50);
+    let (_, token) = hooks_and_lead_sessions::start_hook_member(&mut state, "ann", 50);
     let mut report_hook = |session: &str, tokens| {
         let report =
             UsageReport { session_id: Some(session.to_owned()), usage: Usage { tokens, ..Usage::default() } };
-        let report =
-            HookReport { usage: Some(report), ..super::hooks::hook_report(Some("s"), HookEvent::TurnEnded) };
-        let effects = hooks::send_call_as(&mut state, 70, &token, Request::ReportHook(report));
+        let report = HookReport {
+            usage: Some(report),
+            ..super::hooks_and_lead_sessions::hook_report(Some("s"), HookEvent::TurnEnded)
+        };
+        let effects =
+            hooks_and_lead_sessions::send_call_as(&mut state, 70, &token, Request::ReportHook(report));
         assert!(!logs_exhausted(&effects), "{effects:?}");
         let is_error = |effect: &&Effect| matches!(effect, Effect::Log(event) if matches!(event.kind, EventKind::Error { .. }));
         (counted_tokens(&state), effects.iter().filter(is_error).count())

@@ -1,15 +1,15 @@
 //! Tests of the approval of a plan if the program can leave plan mode only by a respawn.
 
-use super::turns::*;
+use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::recovery;
+use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use crate::core::state::logged_states::EventLogCursor;
-use crate::core::tests::hooks;
+use crate::core::tests::hooks_and_lead_sessions;
 use protocol::control::{HookEvent, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv};
 use protocol::inbox_message_payload::Payload;
 use protocol::permission_mode::PermissionMode;
@@ -84,7 +84,7 @@ fn respawn(state: &mut State, spawn: &SpawnId) -> (Vec<String>, SpawnId) {
 fn agent_is_respawned_in_the_approved_mode_once_its_hook_waits() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, planner_request(Delivery::Hook), 50);
-    let report = hooks::hook_report(Some("s-1"), HookEvent::SessionStarted);
+    let report = hooks_and_lead_sessions::hook_report(Some("s-1"), HookEvent::SessionStarted);
     call_as_ann(&mut state, 70, &ann, Request::ReportHook(report));
     approve_plan(&mut state, "acceptEdits");
     assert!(
@@ -123,7 +123,7 @@ fn turn_end_starts_the_respawn_only_if_the_turn_delivered_no_messages() {
         let mut state = new_state();
         let ann = start_member_with(&mut state, planner_request(Delivery::Hook), 50);
         let report_hook = |state: &mut State, event| {
-            let report = super::hooks::hook_report(None, event);
+            let report = super::hooks_and_lead_sessions::hook_report(None, event);
             call_as_ann(state, 70, &ann, Request::ReportHook(report))
         };
         report_hook(&mut state, HookEvent::TurnStarted { summary: String::new(), delivered_ids });
@@ -144,7 +144,7 @@ fn turn_end_starts_the_respawn_only_if_the_turn_delivered_no_messages() {
 fn shutdown_request_before_the_respawn_is_delivered_by_the_hook() {
     let mut state = new_state();
     let ann = start_member_with(&mut state, planner_request(Delivery::Hook), 50);
-    let report = super::hooks::hook_report(None, HookEvent::TurnEnded);
+    let report = super::hooks_and_lead_sessions::hook_report(None, HookEvent::TurnEnded);
     approve_plan(&mut state, "acceptEdits");
     let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
     let shutdown =

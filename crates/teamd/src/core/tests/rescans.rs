@@ -1,10 +1,13 @@
 //! Tests of when files are scanned, with and without file events.
 
+use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::state::daemon::State;
+use crate::core::state::team::ScanState;
 use protocol::error::{ErrorKind, ErrorReport};
 
 #[test]
@@ -211,4 +214,50 @@ fn rescans_are_frequent_until_the_watcher_reports_a_probe() {
         &handle_and_confirm_watches(&mut state, CoreEvent::WatcherOverflow, now_at(59_100)),
         |job| matches!(job, FileJob::RescanFiles { .. })
     ));
+}
+
+#[test]
+fn rescan_scans_the_tasks_again_for_an_unclaimed_offer() {
+    let mut state = new_state();
+    start_member_with(&mut state, worker_request("ann", |_| ()), 50);
+    start_member_with(&mut state, worker_request("bob", |_| ()), 51);
+    report_turn(&mut state, 50, turn_state(Activity::Idle, 1));
+    report_turn(&mut state, 51, turn_state(Activity::Idle, 1));
+    scan_tasks(&mut state, vec![new_task(1, "pending", "")]);
+    let scanned = CoreEvent::FileJobDone(FileResult::TasksScanned {
+        team: survey_team(),
+        members: vec![],
+        result: Ok(shared_tasks(vec![new_task(1, "pending", "")])),
+        queries: Vec::new(),
+    });
+    handle_event(&mut state, scanned, NOW);
+    assert_eq!(state.teams[&survey_team()].watched.task_scan, ScanState::Idle);
+    state.rescan_at = 0;
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(60_000));
+    let scans_tasks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
+    assert!(scans_tasks, "the offer ended without a task scan: {effects:?}");
+}
+
+#[test]
+fn failed_task_scan_is_repeated_by_the_rescan() {
+    let mut state = new_state();
+    handle_event(
+        &mut state,
+        CoreEvent::TaskChanged { team: survey_team(), task: TaskId::parse("1").unwrap() },
+        NOW,
+    );
+    let error = protocol::error::ErrorReport::new(ErrorKind::Io, "EMFILE");
+    handle_event(
+        &mut state,
+        CoreEvent::FileJobDone(FileResult::TasksScanned {
+            team: survey_team(),
+            members: vec![],
+            result: Err(error),
+            queries: Vec::new(),
+        }),
+        NOW,
+    );
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(60_000));
+    let scans_tasks = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::ScanTasks { .. })));
+    assert!(scans_tasks, "{effects:?}");
 }

@@ -6,15 +6,15 @@ use crate::core::event::CoreEvent;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::lifecycle::{
+use crate::core::members::shutdown_requests;
+use crate::core::recovery;
+use crate::core::spawn_lifecycle::{
     AgentProcess, Exited, Lifecycle, PendingShutdown, ShutdownRequests, StartStage, Starting, StopCause,
     StopStage, Stopping, WithoutApproval,
 };
-use crate::core::members::shutdown;
-use crate::core::recovery;
+use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use crate::core::state::logged_states::EventLogCursor;
-use crate::core::tests::turns::{report_exit, start_member_with, worker_request};
+use crate::core::tests::turns_and_task_offers::{report_exit, start_member_with, worker_request};
 use protocol::control::RestartPolicy;
 use protocol::error::ErrorReport;
 use protocol::event::{Event, EventKind};
@@ -477,7 +477,7 @@ fn recover_shutdown_changes_only_stopping_agents() {
         let agent = state.agents.get_mut(&ann).unwrap();
         agent.record.lifecycle = before;
         let mut effects = Effects::default();
-        shutdown::recover_shutdown(agent, NOW, &mut effects);
+        shutdown_requests::recover_shutdown(agent, NOW, &mut effects);
         assert_eq!(format!("{:?}", agent.record.lifecycle), format!("{after:?}"));
         let effects = effects.into_vec();
         let is_request =

@@ -1,14 +1,18 @@
 //! Tests of the start of a member, from the spawn request to the running agent, and of
 //! reconnections of its shim.
 
+use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::id::{SpawnId, WatchId};
-use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
-use crate::core::tests::turns::worker_request;
+use crate::core::recovery;
+use crate::core::state::already_logged::EventLogCursor;
+use crate::core::state::daemon::State;
+use protocol::control::{Backend, LocatePaneReply, MemberAddress};
 use protocol::error::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 
@@ -254,4 +258,83 @@ fn permission_mode_of_the_spawn_is_in_status_and_config_from_the_first_moment() 
     effects.extend(handle_event(&mut state, CoreEvent::DeadlineReached, later));
     let registers_mode = |job: &FileJob| matches!(job, FileJob::RegisterMember { record, .. } if record.config_mode.as_deref() == Some("bypassPermissions"));
     assert!(has_file_job(&effects, registers_mode), "{effects:?}");
+}
+
+#[test]
+fn unique_name_that_would_be_too_long_is_refused_with_help() {
+    let mut state = new_state();
+    let longest = "a".repeat(64);
+    start_member_with(&mut state, worker_request(&longest, |_| ()), 50);
+    let effects = send_call(&mut state, 9, worker_request(&longest, |request| request.unique = true));
+    let Some(protocol::control::Response::Failed(error)) = reply(&effects, 9) else { panic!("{effects:?}") };
+    assert!(error.help.as_ref().unwrap().starts_with("choose a shorter name"), "{error:?}");
+}
+
+#[test]
+fn start_that_is_reported_to_the_next_daemon_is_saved() {
+    let mut state = new_state();
+    let ann = started_spawn_id(&send_call(&mut state, 1, worker_request("ann", |_| {})));
+    handle_event(&mut state, pane_opened(&ann, 60), NOW);
+    handle_event(&mut state, shim_connected(&ann, 60, 60, None), NOW);
+    let roster: Roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
+    let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
+    recovery::recover(&mut state, NOW);
+    let effects = handle_event(&mut state, shim_connected(&ann, 3, 60, Some(99)), NOW);
+    assert!(has_file_job(
+        &effects,
+        |job| matches!(job, FileJob::SaveRoster(roster) if roster.records[0].lifecycle.process().agent_pid == Some(99))
+    ));
+}
+
+#[test]
+fn agent_without_a_pane_needs_no_tmux() {
+    let mut state = new_state();
+    state.settings.tmux_socket = None;
+    let effects = send_call(&mut state, 1, worker_request("ann", |_| ()));
+    assert!(
+        matches!(reply(&effects, 1), Some(Response::Failed(error)) if error.kind == ErrorKind::MissingPath)
+    );
+    let bob = start_member_with(
+        &mut state,
+        worker_request("bob", |request| request.backend = Backend::InProcess),
+        50,
+    );
+    assert!(state.agents[&bob].record.pane.is_none());
+    let effects = send_call(
+        &mut state,
+        9,
+        Request::LocatePane(MemberAddress { team: survey_team(), name: "bob".into() }),
+    );
+    let Some(Reply::LocatePane(LocatePaneReply::Log { path })) = reply_value(&effects, 9) else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(path, &PathBuf::from("/state/logs/agents/survey/bob.log"));
+    report_exit(&mut state, &bob, 50, ExitReport::Exit(0));
+    let effects = handle_event(
+        &mut state,
+        CoreEvent::FileJobDone(FileResult::MemberDeregistered {
+            spawn: bob.clone(),
+            approval: ShutdownApproval::NotGiven,
+            error: None,
+        }),
+        NOW,
+    );
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::CloseHandles { .. })),
+        "the cleanup does not wait for a pane"
+    );
+}
+
+#[test]
+fn shim_that_cannot_be_started_fails_the_spawn() {
+    let mut state = new_state();
+    let spawn = started_spawn_id(&send_call(
+        &mut state,
+        1,
+        worker_request("bob", |request| request.backend = Backend::InProcess),
+    ));
+    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
+    let effects = handle_event(&mut state, CoreEvent::ShimStarted { spawn, result }, NOW);
+    assert!(matches!(reply(&effects, 1), Some(Response::Failed(_))));
+    assert!(state.agents.is_empty());
 }

@@ -3,7 +3,7 @@
 //! Who decides that a member is idle depends on its delivery:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hooks`). The report
+//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hook_calls`). The report
 //!   that a turn has ended is not enough, because the hook may still deliver a message and so
 //!   continue.
 //!   A program that has started without a prompt is idle when its first hook reports.
@@ -11,15 +11,16 @@
 //!   lead's inbox (`apply_native_activity`).
 //! - `pull`: the agent itself, by `teamctl` (`report_own_activity`).
 
-use crate::core::context::{Context, send_reply};
 use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::permission_mode;
 use crate::core::pane_labels::update_label;
-use crate::core::queue_scans::schedule_task_scan;
-use crate::core::roster::record::SharedRecord;
+use crate::core::reply_to_client::send_reply;
+use crate::core::roster::agent_record::SharedRecord;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;

@@ -2,13 +2,13 @@
 //! missing output causes no event. When the machine wakes from sleep, the time without output
 //! begins anew.
 
-use crate::core::context::Context;
 use crate::core::effect::Effect;
+use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::notice_queue::NoticeKind;
-use crate::core::roster::record::AgentPane;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use protocol::control::Activity;
 use protocol::event::EventKind;

@@ -1,8 +1,9 @@
 //! Reports pauses of members' turns. The shims begin and end the pauses.
 
 use crate::core::effect::{Effect, Effects};
-use crate::core::notice_queue::{NoticeKind, NoticeQueue};
-use crate::core::roster::record::AgentPane;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::notifications_to_people::queue::NoticeQueue;
+use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use protocol::control::{MemberFlag, TurnPause, TurnStatus};
 use protocol::event::EventKind;

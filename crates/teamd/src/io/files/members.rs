@@ -2,8 +2,8 @@
 //! mode.
 
 use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute};
-use crate::core::lifecycle::ShutdownApproval;
-use crate::core::roster::record::{AgentRecord, ApprovalDelivery, SharedRecord};
+use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, SharedRecord};
+use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::io::files::exit_reports::exit_report_file;
 use crate::io::files::thread::FilesThread;
 use crate::io::run_worktree_jobs;

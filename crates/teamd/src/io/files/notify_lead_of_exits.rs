@@ -1,7 +1,7 @@
 //! Sends the lead a message about each member whose agent has exited.
 
 use crate::core::exit_record::ReportTo;
-use crate::core::roster::record::AgentRecord;
+use crate::core::roster::agent_record::AgentRecord;
 use protocol::inbox_message_payload::{Payload, TeammateTerminated};
 use protocol::message::Message;
 use protocol::name::AgentName;

@@ -5,8 +5,8 @@
 //! as if it had run alone.
 
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
-use crate::core::lifecycle::ShutdownApproval;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
+use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::io::files::members::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered,
 };

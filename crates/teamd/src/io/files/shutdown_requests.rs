@@ -2,8 +2,8 @@
 
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::ShutdownAnswer;
-use crate::core::lifecycle::ShutdownApproval;
-use crate::core::roster::record::{AgentRecord, SharedRecord};
+use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
+use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::io::files::thread::FilesThread;
 use protocol::id::RequestId;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};

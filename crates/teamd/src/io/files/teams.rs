@@ -1,7 +1,7 @@
 //! Creates and deletes teams, and writes their policies and the ids of their hidden panes.
 
 use crate::core::jobs::file_jobs::TeamCreation;
-use crate::core::state::lookup::has_unsupervised_members_error;
+use crate::core::state::call_errors::has_unsupervised_members_error;
 use crate::io::files::scan_and_repair_team_config::backup_file;
 use crate::io::files::state_shared_by_files_threads::lock;
 use crate::io::files::thread::FilesThread;

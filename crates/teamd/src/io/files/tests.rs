@@ -20,10 +20,10 @@ use crate::core::jobs::file_jobs::{
     FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers, TeamCreation,
 };
 use crate::core::jobs::file_lanes::Lane;
-use crate::core::lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::core::roster::Roster;
-use crate::core::roster::record::{AgentRecord, HookState};
+use crate::core::roster::agent_record::{AgentRecord, HookState};
 use crate::core::roster::respawn_record::RespawnRecord;
+use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::io::files::members;
 use crate::io::files::state_shared_by_files_threads::SharedThreadState;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};

@@ -7,7 +7,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
-use crate::core::roster::record::AgentPane;
+use crate::core::roster::agent_record::AgentPane;
 use crate::io::check_shim_start::check_shim_start;
 use crate::io::panes::choose_close_batch;
 use crate::io::panes::find_visible_panes::find_visible_panes;

@@ -2,7 +2,7 @@
 //! earlier spawn or an earlier member of the same name.
 
 use super::*;
-use crate::core::lifecycle::OnExit;
+use crate::core::spawn_lifecycle::OnExit;
 use protocol::control::EarlierMessages;
 use protocol::delivery::Delivery;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};

@@ -1,0 +1,84 @@
+//! Clients that wait for the exits of members, and their replies.
+
+use crate::core::effect::Effect;
+use crate::core::event_context::{Context, FollowUp};
+use crate::core::id::{ConnId, SpawnId};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::roster::respawn_record::PendingRespawn;
+use crate::core::state::daemon::State;
+use crate::core::state::member_names::is_of_member;
+use crate::core::state::waiting_clients::AfterExits;
+use protocol::control::{AgentExit, ExitsReply, Reply};
+
+/// What became of an agent for which a client waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WaitOutcome {
+    /// The agent has exited.
+    Gone,
+    /// The agent has exited, but its pane could not be closed, or the member not be deregistered.
+    CleanupFailed(String),
+    /// The agent runs on.
+    StillRunning,
+}
+
+/// Records for each waiting client what became of an agent.
+pub(crate) fn report_to_waiters(state: &mut State, id: &SpawnId, description: &str, outcome: WaitOutcome) {
+    let Some(agent) = state.agents.get(id) else { return };
+    let request_id = agent.record.lifecycle.shutdown_ids().first().map(ToString::to_string);
+    let (name, team) = (agent.record.request.name.clone(), agent.record.request.team.clone());
+    let agent_exit = AgentExit {
+        name,
+        team,
+        description: description.to_owned(),
+        has_exited: outcome != WaitOutcome::StillRunning,
+        cleanup_error: match outcome {
+            WaitOutcome::CleanupFailed(error) => Some(error),
+            WaitOutcome::Gone | WaitOutcome::StillRunning => None,
+        },
+        is_suspended: false,
+        request_id,
+    };
+    for waiter in &mut state.exit_waiters {
+        if waiter.pending.remove(id) {
+            waiter.exits.push(agent_exit.clone());
+        }
+    }
+}
+
+/// Replies to the clients that no longer wait for any agent.
+pub(crate) fn reply_to_finished_waiters(context: &mut Context) {
+    let (finished, pending) = std::mem::take(&mut context.state.exit_waiters)
+        .into_iter()
+        .partition(|waiter| waiter.pending.is_empty());
+    context.state.exit_waiters = pending;
+    for mut waiter in finished {
+        match waiter.after.clone() {
+            AfterExits::Reply(client) => context.effects.push(reply_exits(client, waiter.exits)),
+            AfterExits::Delete(client, request) => {
+                context.follow_ups.push_back(FollowUp::DeleteTeam { client, request });
+            }
+            AfterExits::StopDaemon(client) => {
+                mark_suspended(context.state, &mut waiter.exits);
+                context.state.final_reply_to = Some(client);
+                context.effects.push(reply_exits(client, waiter.exits));
+            }
+        }
+    }
+}
+
+/// Marks the suspended members in the reply to the client that stops the daemon.
+pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
+    for exit in exits {
+        let is_same_member = |pending: &PendingRespawn| {
+            pending.is_suspended() && is_of_member(pending, &exit.team, exit.name.as_str())
+        };
+        exit.is_suspended = state.pending_respawns.iter().any(is_same_member);
+    }
+}
+
+/// The effect that replies to a client that waits for exits. The reply is sent only after the
+/// roster was saved with these exits. If the program of a spawn was never started, no shim reports
+/// an exit, so only the saved roster shows that the spawn has ended.
+pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
+    Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
+}

@@ -1,0 +1,47 @@
+//! The context of one event: the daemon's state, the time, the effects that were added so far, and
+//! the work that follows the event.
+
+use crate::core::effect::Effects;
+use crate::core::event_time::Now;
+use crate::core::id::ConnId;
+use crate::core::spawn_lifecycle::NameWaiter;
+use crate::core::state::daemon::State;
+use protocol::control::DeleteTeamRequest;
+use protocol::name::TeamName;
+use std::collections::VecDeque;
+
+/// The context of one event. Only `handle_event` and `recover` create one.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) now: Now,
+    pub(crate) effects: Effects,
+    /// The team of each turn that has started in this event. A team is listed once for each turn.
+    pub(crate) started_turns: Vec<TeamName>,
+    /// The work that is done after the event, in this order.
+    pub(crate) follow_ups: VecDeque<FollowUp>,
+}
+
+/// Work that a handler queues, and that is done after the handler has returned. The handler can't
+/// do the work itself, because the work needs a module that the handler's module must not import.
+#[derive(Debug)]
+pub(crate) enum FollowUp {
+    /// A call has waited for a member's name, and is handled now. Either the name is free now, or
+    /// the cleanup of the member that had the name has failed. After a failed cleanup the call gets
+    /// an error.
+    RetryForName(NameWaiter),
+    /// Continues a deletion, because all members of the team have exited.
+    DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest },
+}
+
+impl Context<'_> {
+    pub(crate) fn new(state: &mut State, now: Now) -> Context<'_> {
+        Context {
+            state,
+            now,
+            effects: Effects::default(),
+            started_turns: Vec::new(),
+            follow_ups: VecDeque::new(),
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Requests in which a member asks its lead to approve a plan or to permit an action. The team's
+//! policy answers such a request, or leaves the answer to a person, who then sees a notice.
+//!
+//! A scan of the team's files (`store::member_requests`) finds the open requests and the answers.
+//! After a crash, the next daemon scans the files again, so it answers no request twice. Each event
+//! that may open or close a request schedules such a scan. Until the next scan, the state keeps
+//! what the daemon has decided about each request.
+//!
+//! The plan of a suspended member is not among the open requests of a scan. So
+//! `handle_requests_scanned` stops tracking it, and neither the policy nor a timeout answers it.
+//! When the member is resumed, it sends the request again with the same id, and the next scan finds
+//! the request open again. The event log then has the request already, so it is not logged twice.
+
+use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
+use crate::core::event_time::Now;
+use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
+use crate::core::members::plan_approval_respawn;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::pane_labels::update_label;
+use crate::core::schedule_scans::schedule_request_scan;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use crate::core::state::team::{GivenAnswer, RequestStage, TrackedRequest};
+use protocol::error::{ErrorKind, ErrorReport};
+use protocol::event::{Event, EventKind};
+use protocol::id::RequestId;
+use protocol::inbox_message_payload::Payload;
+use protocol::member_request::{Answer, Approval, MemberRequestKind, answered_request};
+use protocol::name::{AgentName, TeamName};
+use protocol::permission_mode::PermissionMode;
+use protocol::policy::{AnsweredBy, Policy, PolicyDecision};
+use protocol::timestamp::parse_iso8601;
+use std::collections::{BTreeMap, BTreeSet};
+use store::OpenRequest;
+
+/// Handles the messages that a scan of one inbox found. If a message may open or close a request,
+/// schedules a scan of the team's requests. In a member's inbox, also applies the lead's approvals
+/// of plans and the lead's answers to requests.
+pub(crate) fn apply_messages(
+    context: &mut Context,
+    team: &TeamName,
+    owner: &AgentName,
+    scan_result: &InboxScanResult,
+) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let messages = || scan_result.logged.iter().chain(&scan_result.new);
+    let opens_request = owner.is_lead() && messages().any(|message| message.is_request());
+    let may_close_request = !watched_team.open_requests.is_empty()
+        && (owner.is_lead() && scan_result.unread.is_some()
+            || messages().any(|message| message.answered_request().is_some()));
+    if scan_result.has_more {
+        // This inbox scan has read only a part of the inbox, and further scans will read the rest.
+        // A request scan reads all inboxes completely, so one request scan after the last part is
+        // enough.
+        watched_team.is_request_scan_needed |= opens_request || may_close_request;
+    } else if opens_request || may_close_request || watched_team.is_request_scan_needed {
+        schedule_request_scan(context, team);
+    }
+    if !owner.is_lead() {
+        let from_lead = messages().filter(|message| message.from.is_lead());
+        let approvals: Vec<(u64, PermissionMode)> = from_lead.filter_map(parse_plan_approval).collect();
+        approvals.into_iter().for_each(|(approved_at, mode)| {
+            record_plan_approval(context.state, (team, owner), approved_at, mode, context.now);
+        });
+        let answers: Vec<(RequestId, GivenAnswer)> =
+            scan_result.new.iter().filter_map(parse_lead_answer).collect();
+        answers
+            .into_iter()
+            .for_each(|(id, answer)| close_by_lead(context, team, (owner.clone(), id), answer));
+    }
+}
+
+/// Parses a message that approves a plan. Returns when the plan was approved, in milliseconds since
+/// the epoch, and in which permission mode the member works from then on. `None` for any other
+/// message.
+fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)> {
+    match &message.payload {
+        Some(Payload::PlanApprovalResponse(response)) if response.approved => {
+            let mode = response.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
+            let approved_at = parse_iso8601(&response.timestamp).unwrap_or(u64::MAX);
+            Some((approved_at, mode.unwrap_or(PermissionMode::Default)))
+        }
+        _ => None,
+    }
+}
+
+/// Records the approval of a plan, if it came after the start of this spawn.
+fn record_plan_approval(
+    state: &mut State,
+    (team, owner): (&TeamName, &AgentName),
+    approved_at: u64,
+    mode: PermissionMode,
+    now: Now,
+) {
+    let is_owner = |agent: &&mut Agent| {
+        agent.record.request.team == *team
+            && agent.record.request.name == *owner
+            && approved_at >= agent.record.spawned_at
+    };
+    let Some(agent) = state.agents.values_mut().find(is_owner) else { return };
+    agent.record.respawn.is_plan_approved = true;
+    plan_approval_respawn::schedule(agent, mode, now);
+    state.has_roster_changed = true;
+}
+
+fn parse_lead_answer(message: &MessageHeader) -> Option<(RequestId, GivenAnswer)> {
+    let (id, is_approved) = message.answered_request().filter(|_| message.from.is_lead())?;
+    Some((id, GivenAnswer { by: AnsweredBy::Lead, is_approved }))
+}
+
+/// Applies the result of a request scan.
+pub(crate) fn handle_requests_scanned(
+    context: &mut Context,
+    team: &TeamName,
+    result: Result<store::RequestScanResult, ErrorReport>,
+) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let is_rescan_needed = watched_team.request_scan.finish();
+    watched_team.is_request_scan_needed = result.is_err();
+    match result {
+        Err(error) => {
+            context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
+        }
+        Ok(store::RequestScanResult { open, answered, withdrawn, plans_timed_out_twice, .. }) => {
+            if let Some(team_state) = context.state.teams.get_mut(team) {
+                team_state.unanswered_planners = plans_timed_out_twice;
+            }
+            let ids_in_files = open.iter().map(|request| request.request.id().clone());
+            let ids_in_files: BTreeSet<RequestId> =
+                ids_in_files.chain(answered.iter().map(|answered| answered.request_id.clone())).collect();
+            answered.iter().for_each(|answered| close_answered(context, team, answered));
+            withdrawn.iter().for_each(|key| close_withdrawn(context, team, key));
+            let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+            let is_open =
+                |key: &(AgentName, RequestId)| open.iter().any(|request| request_key(request) == *key);
+            watched_team.open_requests.retain(|key, tracked_request| {
+                is_open(key) || matches!(tracked_request.stage, RequestStage::Answering(_))
+            });
+            open.into_iter().for_each(|request| track_request(context, team, request));
+            if let Some(watched_team) = context.state.watched_team_mut(team) {
+                watched_team.logged_requests.forget_closed(&ids_in_files);
+            }
+            update_open_requests(context, team);
+        }
+    }
+    if is_rescan_needed {
+        schedule_request_scan(context, team);
+    }
+}
+
+/// Closes an answered request and logs the answer, unless the answer is logged already.
+fn close_answered(context: &mut Context, team: &TeamName, answered_request: &store::AnsweredRequest) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let key = (answered_request.member.clone(), answered_request.request_id.clone());
+    let is_new_answer =
+        match watched_team.open_requests.get(&key).map(|tracked_request| tracked_request.stage) {
+            // The files thread is already writing the policy's answer. The request is closed when
+            // the result of that write arrives.
+            Some(RequestStage::Answering(_)) => return,
+            Some(RequestStage::Waiting { .. } | RequestStage::WriteFailed) => true,
+            None => {
+                watched_team.logged_requests.opened.contains(&key.1)
+                    && !watched_team.logged_requests.closed.contains(&key.1)
+            }
+        };
+    if is_new_answer {
+        close_request(
+            context,
+            team,
+            &key,
+            GivenAnswer { by: answered_request.answered_by, is_approved: answered_request.approved },
+        );
+    }
+}
+
+/// Closes a withdrawn request and logs the withdrawal, unless the withdrawal is logged already.
+fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    // The files thread refuses to answer a withdrawn request, and a scan follows.
+    let is_answering = watched_team
+        .open_requests
+        .get(key)
+        .is_some_and(|tracked_request| matches!(tracked_request.stage, RequestStage::Answering(_)));
+    if is_answering
+        || !watched_team.logged_requests.opened.contains(&key.1)
+        || watched_team.logged_requests.closed.contains(&key.1)
+    {
+        return;
+    }
+    watched_team.open_requests.remove(key);
+    watched_team.logged_requests.closed.insert(key.1.clone());
+    let event_kind = EventKind::RequestWithdrawn { request_id: key.1.to_string() };
+    context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
+}
+
+fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
+    (request.from.clone(), request.request.id().clone())
+}
+
+/// Begins to track an open request and applies the team's policy to it. Does nothing for a request
+/// that is tracked already. One exception: if the policy's answer could not be written, applies the
+/// policy again.
+fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
+    let cwd = context
+        .state
+        .member(team, &request.from)
+        .map(|agent| agent.record.request.cwd.to_string_lossy().into_owned());
+    let team_state = context.state.teams.get(team);
+    let policy = team_state.map(|team_state| team_state.policy.clone()).unwrap_or_default();
+    let waits_for_person = request.request.kind() == MemberRequestKind::Plan
+        && team_state.is_some_and(|team_state| team_state.unanswered_planners.contains(&request.from));
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let key = request_key(&request);
+    if watched_team
+        .open_requests
+        .get(&key)
+        .is_some_and(|tracked_request| tracked_request.stage != RequestStage::WriteFailed)
+    {
+        return;
+    }
+    let is_new = watched_team.logged_requests.opened.insert(key.1.clone());
+    if is_new {
+        context.effects.push(request_opened_effect(team, &request));
+    }
+    let decision = policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
+    let waited_ms = if is_new { 0 } else { context.now.wall.saturating_sub(request.last_asked_at) };
+    let deadline = answer_deadline(&policy, waited_ms, context.now).filter(|_| !waits_for_person);
+    if waits_for_person && is_new && policy.timeout_decision().is_some() {
+        let error = EventKind::Error { message: unanswered_plans_message(&key.0) };
+        context.effects.push(Effect::Log(Event::for_member(team, &key.0, error)));
+    }
+    let mut tracked_request =
+        TrackedRequest { request: Box::new(request), stage: RequestStage::Waiting { deadline } };
+    match decision {
+        PolicyDecision::Ask(_) if is_new => add_request_notice(context.state, team, &tracked_request.request),
+        PolicyDecision::Ask(_) => {}
+        decision => {
+            write_policy_answer(team, &mut tracked_request, decision, context.now, &mut context.effects);
+        }
+    }
+    if let Some(watched_team) = context.state.watched_team_mut(team) {
+        watched_team.open_requests.insert(key, tracked_request);
+    }
+}
+
+fn request_opened_effect(team: &TeamName, request: &OpenRequest) -> Effect {
+    let event_kind = EventKind::RequestOpened {
+        request_id: request.request.id().to_string(),
+        kind: request.request.kind(),
+        summary: request.request.summary(),
+    };
+    Effect::Log(Event::for_member(team, &request.from, event_kind))
+}
+
+fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest) {
+    let pane = state.member(team, &request.from).and_then(|agent| agent.record.pane.as_ref()?.id());
+    state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
+}
+
+/// The error text for a new plan of a member whose last two plans were rejected because nobody
+/// answered in time. The new plan waits for a person without a timeout, so that the member does not
+/// replan forever.
+fn unanswered_plans_message(name: &AgentName) -> String {
+    format!(
+        "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"
+    )
+}
+
+/// Applies a new policy to the open requests that wait for an answer.
+pub(crate) fn reapply_policy(context: &mut Context, team: &TeamName) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let is_waiting =
+        |tracked_request: &TrackedRequest| matches!(tracked_request.stage, RequestStage::Waiting { .. });
+    let (waiting, others) = std::mem::take(&mut watched_team.open_requests)
+        .into_iter()
+        .partition(|(_, tracked_request)| is_waiting(tracked_request));
+    watched_team.open_requests = others;
+    BTreeMap::into_values(waiting)
+        .for_each(|tracked_request| track_request(context, team, *tracked_request.request));
+    update_open_requests(context, team);
+}
+
+/// When the policy answers an open request, in milliseconds on the monotonic clock. `None`: never.
+fn answer_deadline(policy: &Policy, waited_ms: u64, now: Now) -> Option<u64> {
+    policy.timeout_decision()?;
+    Some(now.mono.saturating_add(policy.answer_timeout_ms?.saturating_sub(waited_ms)))
+}
+
+/// Lets the files thread write the answer of the policy.
+fn write_policy_answer(
+    team: &TeamName,
+    tracked_request: &mut TrackedRequest,
+    decision: PolicyDecision,
+    now: Now,
+    effects: &mut Effects,
+) {
+    let (by, answer) = match decision {
+        PolicyDecision::Approve(by) => (by, Answer::Approve(Approval::default())),
+        PolicyDecision::Deny(by, reason) => (by, Answer::Deny { reason }),
+        PolicyDecision::Ask(_) => return,
+    };
+    tracked_request.stage =
+        RequestStage::Answering(GivenAnswer { by, is_approved: matches!(answer, Answer::Approve(_)) });
+    let request = tracked_request.request.clone();
+    effects.push(Effect::File(FileJob::WriteAnswer {
+        team: team.clone(),
+        request,
+        answer,
+        by,
+        at: now.wall,
+    }));
+}
+
+/// Handles the result of writing the policy's answer.
+pub(crate) fn handle_answer_written(
+    context: &mut Context,
+    team: &TeamName,
+    member: &AgentName,
+    id: &RequestId,
+    result: Result<(), ErrorReport>,
+) {
+    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
+    let key = (member.clone(), id.clone());
+    let Some(tracked_request) = watched_team.open_requests.get_mut(&key) else { return };
+    let RequestStage::Answering(answer) = tracked_request.stage else { return };
+    match result {
+        Ok(()) => close_request(context, team, &key, answer),
+        // The policy's answer was not written, because the request has another answer already or
+        // the member has withdrawn it. The request scan that is scheduled here finds out which, and
+        // closes the request.
+        Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
+            tracked_request.stage = RequestStage::Waiting { deadline: None };
+            schedule_request_scan(context, team);
+        }
+        Err(error) => {
+            tracked_request.stage = RequestStage::WriteFailed;
+            context.effects.push(Effect::Log(Event::for_member(
+                team,
+                member,
+                EventKind::Error { message: error.message },
+            )));
+        }
+    }
+    update_open_requests(context, team);
+}
+
+/// Closes a request that the lead or a person has answered.
+fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, RequestId), answer: GivenAnswer) {
+    let tracked_request =
+        context.state.watched_team_mut(team).and_then(|watched_team| watched_team.open_requests.get(&key));
+    if tracked_request
+        .is_some_and(|tracked_request| matches!(tracked_request.stage, RequestStage::Waiting { .. }))
+    {
+        close_request(context, team, &key, answer);
+        update_open_requests(context, team);
+    }
+}
+
+fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId), answer: GivenAnswer) {
+    if let Some(watched_team) = context.state.watched_team_mut(team) {
+        watched_team.open_requests.remove(key);
+        watched_team.logged_requests.closed.insert(key.1.clone());
+    }
+    let event_kind = EventKind::RequestAnswered {
+        request_id: key.1.to_string(),
+        approved: answer.is_approved,
+        answered_by: answer.by,
+    };
+    context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
+}
+
+/// When the policy must answer the next open request, or the next notice is due, in milliseconds on
+/// the monotonic clock.
+pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
+    let tracked_requests =
+        state.teams.values().flat_map(|team_state| team_state.watched.open_requests.values());
+    tracked_requests.filter_map(TrackedRequest::deadline).chain(state.notices.next_due()).min()
+}
+
+/// Lets the policy answer the requests whose deadline has passed.
+pub(crate) fn answer_overdue_requests(context: &mut Context) {
+    for (team, team_state) in &mut context.state.teams {
+        let Some(decision) = team_state.policy.timeout_decision() else { continue };
+        let overdue = team_state.watched.open_requests.values_mut().filter(|tracked_request| {
+            tracked_request.deadline().is_some_and(|deadline| deadline <= context.now.mono)
+        });
+        overdue.for_each(|tracked_request| {
+            write_policy_answer(team, tracked_request, decision.clone(), context.now, &mut context.effects);
+        });
+    }
+}
+
+/// Updates the open requests of each agent and the labels of their panes.
+fn update_open_requests(context: &mut Context, team: &TeamName) {
+    let Some(team_state) = context.state.teams.get(team) else { return };
+    let open_request_kinds = |agent: &Agent| {
+        let awaits_answer =
+            |tracked_request: &&TrackedRequest| !matches!(tracked_request.stage, RequestStage::Answering(_));
+        let own_requests = team_state
+            .watched
+            .open_requests
+            .iter()
+            .filter(|(key, _)| key.0 == agent.record.request.name)
+            .map(|(_, tracked_request)| tracked_request);
+        own_requests
+            .filter(awaits_answer)
+            .map(|tracked_request| tracked_request.request.request.kind())
+            .collect()
+    };
+    for agent in context.state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
+        let kinds = open_request_kinds(agent);
+        if agent.open_requests != kinds {
+            agent.open_requests = kinds;
+            context.effects.extend(update_label(agent));
+        }
+    }
+}
+
+impl MessageHeader {
+    fn is_request(&self) -> bool {
+        matches!(self.payload, Some(Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)))
+    }
+
+    fn answered_request(&self) -> Option<(RequestId, bool)> {
+        self.payload.as_ref().and_then(answered_request)
+    }
+}

@@ -1,0 +1,77 @@
+//! Terminates agents by force: the shim sends TERM and then KILL. If the shim does not exit, the
+//! daemon kills the shim.
+
+use crate::core::effect::Effect;
+use crate::core::event_context::Context;
+use crate::core::event_time::Now;
+use crate::core::id::SpawnId;
+use crate::core::spawn_lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
+use protocol::control::ToShim;
+
+/// How long a shim may take to exit after it has sent KILL, in milliseconds.
+pub(crate) const KILL_GRACE: u64 = 3_000;
+
+/// The description of the exit of an agent that was stopped before it was known to run.
+pub(crate) const STOPPED_WHILE_STARTING: &str = "stopped while it started";
+
+/// Ends a running agent by force: TERM, then KILL.
+pub(crate) fn terminate(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    match &agent.record.lifecycle {
+        Lifecycle::Starting(_)
+        | Lifecycle::Exited(_)
+        | Lifecycle::Stopping(Stopping {
+            stage: StopStage::Terminating { cause: StopCause::Approved | StopCause::Forced, .. },
+            ..
+        }) => return,
+        Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
+    }
+    let lifecycle = &mut agent.record.lifecycle;
+    let mut process = lifecycle.take_process();
+    process.plan_approval_respawn = None;
+    let shutdown = lifecycle.take_shutdown();
+    *lifecycle = Lifecycle::Stopping(Stopping {
+        process,
+        shutdown,
+        stage: termination(StopCause::Forced, context.now),
+    });
+    context.state.has_roster_changed = true;
+    send_terminate(context, id);
+}
+
+/// The stage of an agent that gets TERM now.
+pub(crate) fn termination(cause: StopCause, now: Now) -> StopStage {
+    StopStage::Terminating { cause, deadline: now.mono + TERM_GRACE + KILL_GRACE }
+}
+
+/// Terminates an agent that approved its shutdown, but did not end by itself in time. Its exit is
+/// still recorded as approved.
+pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    let Lifecycle::Stopping(stopping) = &mut agent.record.lifecycle else { return };
+    stopping.stage = termination(StopCause::Approved, context.now);
+    context.state.has_roster_changed = true;
+    send_terminate(context, id);
+}
+
+/// Tells the shim to terminate its agent. A shim that is not connected is told when it connects
+/// again.
+pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
+    let Some(agent) = context.state.agents.get(id) else { return };
+    if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =
+        &agent.record.lifecycle
+        && let Some(conn) = process.conn
+    {
+        context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
+    }
+}
+
+/// Kills the shim of an agent that KILL did not end, or whose shim does not react.
+pub(crate) fn kill_shim(context: &mut Context, id: &SpawnId) {
+    if context.state.agents.contains_key(id) {
+        context.effects.push(Effect::KillShim { spawn: id.clone() });
+    }
+}
+
+/// How long an agent may take to end after TERM, in milliseconds. KILL follows.
+pub(crate) const TERM_GRACE: u64 = 2_000;

@@ -1,0 +1,46 @@
+//! A notice: what people are told about a member or a team.
+
+use protocol::member_request::MemberRequestKind;
+use protocol::name::{AgentName, TeamName};
+use serde::{Deserialize, Serialize};
+use tmux::PaneId;
+
+/// A notice for people.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Notice {
+    pub(crate) team: TeamName,
+    /// `None`: the notice is about the whole team.
+    pub(super) member: Option<AgentName>,
+    pub(super) kind: NoticeKind,
+    /// The pane in which people can see the cause of the notice. A tmux client that displays this
+    /// pane does not need the text. The roster leaves the pane out, because another pane may have
+    /// the same number later.
+    #[serde(skip)]
+    pub(super) pane: Option<PaneId>,
+}
+
+/// The reason of a notice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NoticeKind {
+    /// A member waits for an answer to its request.
+    RequestWaiting(MemberRequestKind),
+    /// The program of a member waits at a dialog.
+    AtDialog,
+    /// A member has exited, and is neither respawned nor suspended.
+    Exited,
+    /// A member was suspended, and nobody had asked for that.
+    Suspended,
+    /// The turn of a member has had no output for this long, in milliseconds.
+    NoOutput(u64),
+    /// Several turns of a member in a row have failed. `reason` says why the last one failed.
+    TurnsFailed { count: u32, reason: String },
+    /// A member has had this many turns on messages of the member `with`, and further ones wait.
+    ExchangePaused { with: AgentName, turns: u32 },
+    /// All tasks of the team are completed. Contains the number of tasks.
+    AllTasksDone(usize),
+    /// The budget of the team, or the member's share of it, is used up.
+    BudgetExhausted,
+    /// The session that led the team has ended.
+    LeadSessionEnded,
+}

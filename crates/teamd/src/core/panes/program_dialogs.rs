@@ -1,0 +1,128 @@
+//! Dialogs at which members' programs wait. The daemon learns of a dialog from a hook's report or
+//! from the captured screen of the pane. A dialog changes the member's flag in `status` and the
+//! label of the pane. A new dialog is also logged, and people get a notice.
+
+use crate::core::effect::{Effect, Effects};
+use crate::core::event_context::Context;
+use crate::core::id::SpawnId;
+use crate::core::jobs::pane_jobs::DialogPane;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::pane_labels::update_label;
+use crate::core::roster::agent_record::AgentPane;
+use crate::core::state::agent::Agent;
+use crate::core::state::daemon::State;
+use protocol::control::{MemberFlag, SpawnRequest};
+use protocol::event::EventKind;
+use std::collections::BTreeMap;
+
+/// What a search of the screens for dialogs has found.
+pub(crate) enum DialogCheck {
+    /// The screens were not captured.
+    NotChecked,
+    /// For each captured pane, the question of its dialog, or `None` if the screen shows no dialog.
+    /// A pane that could not be captured has no entry.
+    Found(BTreeMap<SpawnId, Option<String>>),
+}
+
+/// The panes to capture: those of all agents that have not exited, including hidden panes. Programs
+/// without known dialogs are included, because they may start git or ssh, which ask for passwords
+/// on the terminal.
+pub(crate) fn dialog_panes(state: &State) -> Vec<DialogPane> {
+    state.agents.values().filter_map(dialog_pane).collect()
+}
+
+fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
+    let record = &agent.record;
+    let pane = record.pane.as_ref().filter(|_| !record.lifecycle.is_exited())?.id()?;
+    Some(DialogPane {
+        spawn: record.spawn_id.clone(),
+        pane,
+        patterns: record.request.dialog_patterns.clone(),
+    })
+}
+
+/// The flag that `status` shows for a dialog of the agent. `None` if the agent is at no known
+/// dialog.
+///
+/// - `AtDialog`: a hook has reported a dialog, or the screen showed one at the last capture.
+/// - `DialogUnknown`: the pane was not captured in this search, so the agent may be at a dialog.
+///   Used only if the agent's profile says how dialogs look on the screen (`dialog_patterns`).
+pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
+    let is_unknown = match check {
+        DialogCheck::NotChecked => false,
+        DialogCheck::Found(dialogs) => {
+            let has_known_dialogs = !agent.record.request.dialog_patterns.is_empty();
+            let is_captured = dialogs.contains_key(&agent.record.spawn_id);
+            has_known_dialogs && !is_captured && dialog_pane(agent).is_some()
+        }
+    };
+    match agent.dialog_text() {
+        Some(_) if !is_unknown || agent.record.hook_state.dialog.is_some() => Some(MemberFlag::AtDialog),
+        _ => is_unknown.then_some(MemberFlag::DialogUnknown),
+    }
+}
+
+/// Records the dialogs that the captured screens show. A dialog is logged, and people get a notice,
+/// unless the last capture showed the same dialog or a hook has reported one. If the screen no
+/// longer shows the dialog of the last capture, the dialog is forgotten. An agent that has reported
+/// something since the capture began is skipped, because its screen may have changed.
+///
+/// Other events end a dialog, too. When a hook reports the start or end of a turn, or starts a long
+/// poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only the
+/// dialog on the screen is forgotten, not the dialog that a hook has reported.
+pub(crate) fn record_screen_dialogs(
+    context: &mut Context,
+    screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
+) {
+    for (id, text) in screen_dialogs {
+        let agent = context.state.agents.get_mut(id);
+        let Some(agent) = agent.filter(|agent| !agent.is_capture_outdated) else { continue };
+        let Some(text) = text else {
+            if agent.screen_dialog.is_some() {
+                context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
+            }
+            continue;
+        };
+        let is_known = agent.screen_dialog.as_ref().is_some_and(|old_text| is_same_dialog(old_text, text));
+        let is_new = !is_known && agent.record.hook_state.dialog.is_none();
+        agent.screen_dialog = Some(text.clone());
+        if !is_known {
+            context.effects.extend(update_label(agent));
+        }
+        if is_new {
+            report_dialog(context, id, text);
+        }
+    }
+}
+
+/// Whether two texts are of the same dialog. In a narrow pane the question of a dialog takes
+/// several lines, and the text found on the screen may lack the first of them. So one text may be
+/// the end of the other.
+fn is_same_dialog(one: &str, other: &str) -> bool {
+    one.ends_with(other) || other.ends_with(one)
+}
+
+/// Logs that a program waits at a dialog, and notifies people.
+pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
+    let Some(agent) = context.state.agents.get(id) else { return };
+    let event = EventKind::MemberAtDialog { text: text.to_owned() };
+    context.effects.push(Effect::log_member(&agent.record, event));
+    let pane = agent.record.pane.as_ref().and_then(AgentPane::id);
+    let SpawnRequest { team, name, .. } = &*agent.record.request;
+    context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
+}
+
+/// Forgets the dialog of an agent, both from a hook's report and from the screen. Returns whether
+/// the agent's record has changed, so that the roster must be saved.
+pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
+    let had_dialog = agent.dialog_text().is_some();
+    agent.forget_screen_dialog();
+    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
+    // So the record is accessed mutably only if it has a dialog.
+    let has_changed =
+        agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
+    if had_dialog {
+        effects.extend(update_label(agent));
+    }
+    has_changed
+}

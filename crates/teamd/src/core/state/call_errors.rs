@@ -1,0 +1,61 @@
+//! The errors of calls that more than one handler returns.
+
+use crate::core::state::daemon::State;
+use crate::core::state::team::TeamState;
+use protocol::did_you_mean::did_you_mean;
+use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
+use protocol::name::TeamName;
+
+/// The error for a call while the daemon shuts down. `next_command` is the command to run once the
+/// daemon has ended.
+pub(crate) fn going_down_error(action: &str, next_command: &str) -> ErrorReport {
+    let message = format!("cannot {action}: teamd is going down");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!("once it has ended: {next_command}"))
+}
+
+/// The error for an unknown team, or a team of another program.
+pub(crate) fn no_such_team_error(state: &State, team: &TeamName) -> ErrorReport {
+    if team.is_claude_session() {
+        let message = format!("cannot do that in {team}: it belongs to a session of Claude Code");
+        return ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("it can be looked at with status and inbox, and its members can be sent messages");
+    }
+    let suggestion = did_you_mean(team.as_str(), state.teams.keys().map(TeamName::as_str));
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {team}"))
+        .with_help(suggestion.unwrap_or_else(|| format!("make it with: teamctl create {team}")))
+}
+
+pub(crate) fn no_pane_error(team: &TeamName, name: &str, verb: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot {verb} {name}: it has no pane"))
+        .with_help(format!("its output: teamctl logs {name} -t {team}"))
+}
+
+pub(crate) fn tmux_gone_error() -> ErrorReport {
+    ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
+        .with_help("see: teamctl doctor")
+}
+
+/// The error for deleting a team that has members.
+pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
+    let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
+}
+
+/// The error for deleting a team with members that teamd does not run.
+pub(crate) fn has_unsupervised_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
+    let names = names.join(", ");
+    let message = format!("cannot delete {team}: it has members that teamd does not run: {names}");
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
+        "end them in the program that started them; to delete the team and let them run on: teamctl delete {team} --force"
+    ))
+}
+
+pub(crate) fn check_not_deleting(name: &TeamName, team: &TeamState) -> Result<(), ErrorReport> {
+    if team.deletion.is_none() {
+        return Ok(());
+    }
+    let error =
+        ErrorReport::new(ErrorKind::Refused, format!("cannot do that: {name} {BEING_DELETED_SUFFIX}"));
+    Err(error.with_help("it is over in a moment; what is left then: teamctl status"))
+}

@@ -1,0 +1,21 @@
+//! The state of the long poll of one program's hooks.
+
+use crate::core::id::ConnId;
+
+/// The long poll of the hooks of one program.
+#[derive(Debug)]
+pub(crate) struct LongPollState {
+    /// The connection of the hook that waits for messages.
+    pub(crate) waiting: Option<ConnId>,
+    /// Whether the next long poll is answered at once, so that the hook reads the files again. Work
+    /// may have come while no hook waited. Initially true.
+    pub(crate) has_pending_check: bool,
+    /// Whether the end of the turn was reported.
+    pub(crate) has_reported_turn_end: bool,
+}
+
+impl Default for LongPollState {
+    fn default() -> LongPollState {
+        LongPollState { waiting: None, has_pending_check: true, has_reported_turn_end: false }
+    }
+}

@@ -1,0 +1,52 @@
+//! Replaces the policy of a team. The new policy decides open requests, too.
+
+use crate::core::effect::{Effect, Wake};
+use crate::core::event_context::Context;
+use crate::core::id::ConnId;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::member_requests;
+use crate::core::reply_to_client::send_reply;
+use crate::core::state::agent::Agent;
+use crate::core::state::find_team_or_member::supervised_team;
+use crate::core::teams::budget;
+use protocol::control::{Reply, SetPolicyRequest};
+use protocol::error::ErrorReport;
+use protocol::name::TeamName;
+
+pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
+    match supervised_team(context.state, &request.team).map(|team_state| team_state.policy == request.policy)
+    {
+        Err(error) => send_reply(context, client, Err(error)),
+        Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
+        Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, request })),
+    }
+}
+
+/// Applies a new policy once it is saved. After an error the old one stays.
+pub(crate) fn handle_policy_saved(
+    context: &mut Context,
+    client: ConnId,
+    request: SetPolicyRequest,
+    result: Result<(), ErrorReport>,
+) {
+    if result.is_ok() {
+        budget::recount_usage(context.state, &request.team, &request.policy);
+        if let Some(team_state) = context.state.teams.get_mut(&request.team) {
+            team_state.policy = request.policy;
+        }
+        wake_paused_members(context, &request.team);
+        budget::check(context, &request.team);
+        member_requests::reapply_policy(context, &request.team);
+    }
+    send_reply(context, client, result.map(|()| Reply::Ack));
+}
+
+/// Wakes the members whose turns wait, because the new policy may let them go on.
+fn wake_paused_members(context: &mut Context, team: &TeamName) {
+    let is_paused = |agent: &&Agent| {
+        agent.record.request.team == *team && agent.turn.as_ref().is_some_and(|turn| turn.pause.is_some())
+    };
+    for agent in context.state.agents.values().filter(is_paused) {
+        context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed);
+    }
+}

@@ -1,0 +1,29 @@
+//! Requests watches of the teams' directories.
+
+use crate::core::effect::Effect;
+use crate::core::event_context::Context;
+use crate::core::jobs::watcher_command::WatchPurpose;
+use protocol::name::TeamName;
+
+/// Asks the watcher to watch the directories of all teams. The files are scanned only after the
+/// watches are in place, so that no change is missed. While an earlier request is under way, sends
+/// none and returns false. Another request then follows the earlier one.
+pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
+    let due = context.state.watch_setup.try_start();
+    if due {
+        // Watches are requested for the directories of all teams: a directory that was removed and
+        // created again needs a new watch. For a directory that has a watch, nothing changes.
+        let teams =
+            context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
+        context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));
+        context.effects.push(Effect::ConfirmWatches(purpose));
+    }
+    due
+}
+
+/// Watches the directory of a session team (the own team of a Claude Code session). The watch
+/// starts as soon as the directory exists, even if config.json does not exist yet.
+pub(crate) fn watch_session_team(context: &mut Context, team: TeamName) {
+    context.state.new_directories.insert(team);
+    request_watches(context, WatchPurpose::Scan);
+}

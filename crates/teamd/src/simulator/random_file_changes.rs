@@ -1,0 +1,53 @@
+//! Random changes of team files: a user or another program writes a message, or writes or changes a
+//! task.
+
+use crate::simulator::random_calls::random_team;
+use crate::simulator::scans_and_watcher_events::TeamFile;
+use crate::simulator::simulation::Simulation;
+use protocol::name::{AgentName, TeamName};
+use protocol::task::TaskStatus;
+
+impl Simulation {
+    /// Writes a random message or task, or changes a task.
+    pub(super) fn write_random_file(&mut self) {
+        let team = random_team(self);
+        let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
+        let members: Vec<AgentName> = files.members.keys().cloned().collect();
+        let member = self.rng.choice(members);
+        match (self.rng.u8(0..8), member) {
+            (0..=2, Some(name)) => {
+                let at = self.now.wall;
+                self.log(|| format!("a message for {name}@{team}"));
+                self.disk.send(&team, &name, &AgentName::new_unchecked("bob"), None, at);
+            }
+            (3..=6, member) => {
+                let owner = member.filter(|_| self.rng.u8(..) < 80);
+                let blocker = files.tasks.last().map(|task| task.id).filter(|_| self.rng.u8(..) < 60);
+                let id = files.add_task(owner, blocker);
+                self.log(|| format!("task {id} of {team}"));
+                self.disk.record_change(&team, TeamFile::Task(id));
+            }
+            _ => self.change_random_task(&team),
+        }
+    }
+
+    /// Assigns, deletes, releases or completes a random task.
+    fn change_random_task(&mut self, team: &TeamName) {
+        let Some(files) = self.disk.teams.get_mut(team) else { return };
+        let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
+        let names: Vec<AgentName> = files.members.keys().cloned().collect();
+        let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
+        self.log(|| format!("a user changes task {id} of {team}"));
+        let Some(files) = self.disk.teams.get_mut(team) else { return };
+        match self.rng.u8(0..4) {
+            0 => files.tasks.retain(|task| task.id != id),
+            1 => drop(files.change_task(id, |task| task.status = TaskStatus::Completed)),
+            2 => drop(files.change_task(id, |task| {
+                (task.owner, task.metadata) = (None, None);
+                task.status = TaskStatus::Pending;
+            })),
+            _ => drop(files.change_task(id, |task| task.owner = name)),
+        }
+        self.disk.record_change(team, TeamFile::Task(id));
+    }
+}
