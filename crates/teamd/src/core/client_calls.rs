@@ -139,7 +139,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::SetLead(request) => lead_session::set_lead(context, client, request),
         Request::StopDaemon => shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Terminate),
         Request::StopDaemonAndSuspend => {
-            shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Suspend)
+            shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Suspend);
         }
         Request::ResumeMembers(request) => start_pending_respawns::resume_members(context, client, &request),
         Request::ConnectShim(_) => {
