@@ -1,8 +1,8 @@
 //! Parses run files and policy files. The result is either a valid team or a list of all errors in
 //! the file.
 //!
-//! The parser checks the types of all values ([`table_reader`]), the references between tables
-//! ([`references`]), and the directories and programs of members ([`member`]). It starts no program
+//! The parser checks the types of all values ([`toml_table_reader`]), the references between tables
+//! ([`check_references`]), and the directories and programs of members ([`member`]). It starts no program
 //! and writes no file.
 
 mod check_references;

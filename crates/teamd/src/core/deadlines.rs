@@ -63,7 +63,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     match expired {
         ExpiredStage::Start => start_steps::abort_start(context, id, start_timeout_error()),
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
-            forced_termination::terminate(context, id)
+            forced_termination::terminate(context, id);
         }
         ExpiredStage::ShutdownAnswer(WithoutApproval::KeepRunning) => {
             shutdown_requests::keep_running(context, id, "no answer");

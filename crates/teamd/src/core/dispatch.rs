@@ -221,7 +221,7 @@ fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
             exit::handle_pane_inspected(context, &spawn, presence);
         }
         PaneResult::PaneClosed { spawn, error } => {
-            cleanup_after_exit::handle_pane_closed(context, &spawn, error)
+            cleanup_after_exit::handle_pane_closed(context, &spawn, error);
         }
         PaneResult::PaneMoved { client, spawn, visibility, result } => {
             hide_and_show::handle_pane_moved(context, client, &spawn, visibility, result);
@@ -234,7 +234,7 @@ fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
             read_only_calls::handle_pane_captured(context, client, result);
         }
         PaneResult::DialogsFound { dialogs } => {
-            search_screens_for_dialogs::handle_dialogs_found(context, dialogs)
+            search_screens_for_dialogs::handle_dialogs_found(context, dialogs);
         }
         PaneResult::AttachedNotified { text_outside_tmux } => handle_notice_shown(context, text_outside_tmux),
     }
