@@ -38,8 +38,8 @@ pub(crate) struct NoticeQueue {
 pub(crate) struct NoticeText {
     /// The text, without control characters.
     pub(crate) text: String,
-    /// The panes in which people can see the causes of all notices. Empty if one of the causes has
-    /// no pane: the text is then shown on all tmux clients.
+    /// The panes in which people can see the causes of all notices. A tmux client that shows one of
+    /// them does not get the text. Empty if one of the causes has no pane: all clients get the text.
     pub(crate) panes: Vec<PaneId>,
 }
 

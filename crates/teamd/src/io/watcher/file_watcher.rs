@@ -116,7 +116,8 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Starts to watch the root and the directory of the barrier files ([`Barriers`]), but no team
+    /// Starts to watch the root and the directory of the barrier files, which show that all earlier file
+    /// events have arrived ([`Barriers`]). Watches no team
     /// yet.
     ///
     /// # Errors
