@@ -30,6 +30,7 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/need cargo-deny
 	$(CARGO) fetch --locked --quiet
+	$(CARGO) fetch --locked --quiet --manifest-path fuzz/Cargo.toml
 	$(CARGO) deny --offline check licenses bans sources
 	scripts/check-advisories
 	scripts/check-spelling
