@@ -29,5 +29,5 @@ pub use registry::{ProfileRegistry, ProfileSource, built_in_summaries};
 /// Parses a profile. The fuzz target `profile` calls it.
 #[cfg(fuzzing)]
 pub fn fuzz_profile(text: &str) {
-    parse::parse_profile("fuzz", "fuzz.toml", text).ok();
+    parse_profile::parse_profile("fuzz", "fuzz.toml", text).ok();
 }
