@@ -30,7 +30,7 @@ pub(crate) enum ProfileKind {
 /// An agent program as its profile describes it.
 ///
 /// Invariant: every template variable in these texts can be filled in;
-/// `parse::tests::error_for_an_unknown_variable_suggests_the_nearest_variable` checks it.
+/// `parse_profile::tests::error_for_an_unknown_variable_suggests_the_nearest_variable` checks it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProgramSpec {
     pub(crate) program: String,
