@@ -166,9 +166,9 @@ impl Startup {
     }
 }
 
-/// Makes the state directory the daemon's working directory. If the daemon stayed in its caller's
-/// working directory, that directory would be in use: as a worktree it could not be removed, and
-/// its file system could not be unmounted.
+/// Makes the state directory the daemon's working directory. Otherwise the daemon would keep its
+/// caller's working directory in use. The file system of that directory could not be unmounted. If
+/// the directory is a worktree, the worktree could not be removed.
 fn leave_working_directory(state_dir: &Path) {
     let changed = std::env::set_current_dir(state_dir).or_else(|_| std::env::set_current_dir("/"));
     changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
@@ -233,8 +233,8 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
 /// the team has already.
 fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
-        // An invalid config counts as empty. Another program may be writing it, but the start does
-        // not wait for that.
+        // An invalid config.json counts as empty. Another program may be writing the file, but the
+        // start does not wait until the file is complete.
         let config = || root.team(&name).ok()?.config_if_valid();
         let member_count = || config().map_or(0, |config| config.members.len());
         roster.joined_counts.entry(name.clone()).or_insert_with(|| member_count().saturating_sub(1) as u64);
@@ -265,11 +265,11 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
-/// Removes a deletion that an earlier daemon has begun from the roster, if a newer team has the
-/// same name by now. Otherwise the daemon would continue the deletion and delete the newer team.
+/// Drops the unfinished deletion of a team from the roster, if a newer team has the same name by
+/// now. Otherwise the daemon would continue the deletion and delete the newer team.
 ///
-/// This happens if the earlier daemon was killed after it had deleted the team's files, but before
-/// it saved the roster. Meanwhile another program created the newer team.
+/// Such a deletion is left if an earlier daemon was killed after it had deleted the team's files,
+/// but before it saved the roster. Meanwhile another program created the newer team.
 fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
         let team = root.team(&deletion.request.team).ok();
@@ -278,13 +278,13 @@ fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
     });
 }
 
-/// Removes files that killed daemons have left: temporary files, environments and exit reports that
-/// no member of the roster needs. If a file cannot be removed, the error is only logged, because
-/// such a file does no harm.
+/// Removes files that killed daemons have left: temporary files, and saved environments and exit
+/// reports that no member of the roster needs. If a file cannot be removed, the error is only
+/// logged, because such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    // Only a daemon writes files with these names, and this daemon has the lock and has written
-    // none yet. So these files are left from killed daemons.
+    // Only the daemon that holds the lock writes temporary files with these names. This daemon
+    // holds the lock and has written none yet, so these files are left from killed daemons.
     let prefixes =
         [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
@@ -342,8 +342,8 @@ fn find_shim_program() -> Result<PathBuf, ErrorReport> {
 }
 
 /// Chooses the tmux server that the daemon uses. The server given with `-S` or `-L` comes first,
-/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case tmux need
-/// not be installed.
+/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case the daemon
+/// starts even if tmux is not installed.
 ///
 /// The result includes the daemon's own pane if the daemon runs in a pane of the chosen server.
 fn tmux_location(args: &Args) -> TmuxLocation {

@@ -70,7 +70,7 @@ impl CommandReply {
         self.text()?.lines().map(parse_line).collect()
     }
 
-    /// Returns whether the commands succeeded. For commands that print nothing.
+    /// Checks that the commands succeeded, and drops their output. For commands that print nothing.
     ///
     /// # Errors
     ///

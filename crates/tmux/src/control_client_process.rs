@@ -64,14 +64,15 @@ pub(crate) struct ControlClient {
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
 /// - The part in parentheses is the watcher. `ControlClient::kill` waits until the watcher closes
-///   its standard error, and then assumes that the session is gone. So the watcher must not close
-///   it before `if-shell` has ended. Without the `:` at the end, the shell could `exec` the last
-///   command, whose standard error is `/dev/null`.
+///   its standard error, and then assumes that the session is gone. So the watcher must keep it
+///   open until `if-shell` has ended. The `:` at the end ensures this. Otherwise the shell could
+///   `exec` the last command, whose standard error is `/dev/null`.
 /// - By the time when the watcher kills the idle pane, another server may listen at the address and
 ///   may have a session with the same name. So the watcher kills the pane only if the session's
 ///   option `@teamd_server_epoch` names the server that replies.
-/// - If the session is gone, tmux checks the condition on another session instead, perhaps the
-///   hidden session of the next control client. So the condition also compares the session's name.
+/// - If the session is gone, tmux checks the condition of `if-shell` on another session instead,
+///   perhaps the hidden session of the next control client. So the condition also compares the
+///   session's name.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
 ///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
 const WATCHER_SCRIPT: &str = r##"

@@ -63,7 +63,8 @@ struct OpenBlock {
 
 /// The control-mode notifications (`tmux(1)`, section CONTROL MODE) that may mean that a session of
 /// this crate has a foreign window, pane or client. tmux sends `%layout-change` and `%window-add`
-/// for the hidden session only, and the other two for every session.
+/// for the hidden session only. `%client-session-changed` and `%unlinked-window-add` concern every
+/// session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

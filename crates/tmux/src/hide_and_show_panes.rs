@@ -158,7 +158,7 @@ impl TmuxCall<'_> {
         }
     }
 
-    /// Returns the row of a pane that must have the tag `tag`.
+    /// Returns the row of a pane in tmux's list of panes. The pane must have the tag `tag`.
     ///
     /// # Errors
     ///
@@ -171,9 +171,9 @@ impl TmuxCall<'_> {
         Ok(row)
     }
 
-    /// Checks that a pane was moved. Asks tmux for the row of the pane, because the reply to the
-    /// move command does not prove this. `is_moved` says whether a row shows the pane at its new
-    /// place.
+    /// Checks that a pane was moved. Looks the pane up in tmux's list of panes, because the reply
+    /// to the move command does not prove the move. `is_moved` says whether the pane's row in this
+    /// list shows the new place.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ pub(crate) fn hidden_by_zoom_condition() -> String {
 }
 
 /// Returns `commands`, followed by a command that restores the zoom of the window. `commands` must
-/// move the pane of `row` out of its window or kill it.
+/// kill the pane of `row`, or move that pane out of its window.
 ///
 /// The zoom must be restored because tmux ends it when a pane leaves the window. The command needs
 /// to name only the window, because the zoomed pane is always the active pane. The zoom is not

@@ -9,8 +9,8 @@ use crate::{PaneId, WindowId};
 /// pane stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanePlace {
-    /// At the right of the pane `anchor`, with a width of `columns`. The first pane of teamd in a
-    /// person's window is added here, after the window's layout was stored.
+    /// At the right of the pane `anchor`, with a width of `columns`. This place is for teamd's
+    /// first pane in a person's window. Before the pane is added, the window's layout is stored.
     RightOf {
         /// The pane that is split.
         anchor: PaneId,

@@ -161,8 +161,8 @@ impl TmuxCall<'_> {
         self.run(&store_layout_command(window)?)?.into_result()?;
         self.show_borders(window)?;
         let added = add(self);
-        // If `add` failed, the stored layout is removed. After a timeout it is kept, because the
-        // pane may exist.
+        // If `add` failed, the stored layout is removed. After a timeout or a lost connection the
+        // layout is kept, because the pane may exist.
         if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
             // The caller gets the error of `add`, which says more than an error of this cleanup.
             self.forget_unused_layout(window).ok();
@@ -234,8 +234,8 @@ impl TmuxCall<'_> {
 
     /// Removes the options of this crate from a window. Then applies the stored layout, if the
     /// window still has exactly the panes of that layout. A zoomed window stays zoomed. The options
-    /// are removed first, because the border labels take one line of the window, which belongs to
-    /// the panes in the stored layout.
+    /// are removed first, because they show border labels. These labels take one line, which the
+    /// stored layout gives to the panes.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();
         let layout = DisplayMessage::new().print().target_pane(target.as_str());
@@ -303,8 +303,9 @@ fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
-    // A cell is three words, such as `99x25`, `101` and `0`. The fourth word is the number of the
-    // cell's pane, or the size of its first inner cell, which contains an `x`.
+    // Each cell begins with three words: its size and its place, such as `99x25`, `101` and `0`.
+    // The next word is the number of the cell's pane. Or it is the size of the first inner cell,
+    // which contains an `x`.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
     let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());

@@ -35,8 +35,8 @@ pub(crate) fn read_pipes<const N: usize>(pipes: [OwnedFd; N], deadline: Instant)
             .filter_map(|reader| reader.pipe.as_ref())
             .map(|pipe| PollFd::new(pipe, PollFlags::IN))
             .collect();
-        // Errors are ignored, because the loop calls `poll` again, until the deadline at the
-        // latest.
+        // Errors of `poll` are ignored, because the loop calls `poll` again. The loop ends at the
+        // deadline at the latest.
         poll(&mut polled, Timespec::try_from(remaining).ok().as_ref()).ok();
         let is_ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
         open.iter_mut().zip(is_ready).filter(|(_, is_ready)| *is_ready).for_each(|(reader, _)| {

@@ -110,8 +110,8 @@ impl TmuxServer {
         let replies = connection.run(command_lists, deadline);
         failpoint::hit("tmux.received");
         if let Err(Error::Timeout { .. } | Error::Disconnected { .. }) = replies {
-            // If the connection were used again, a late reply would be read as part of the next
-            // reply.
+            // A connection is not used again after a timeout. Otherwise a late reply would be read
+            // as part of the next reply.
             self.connection = None;
         }
         replies
@@ -137,9 +137,9 @@ impl TmuxServer {
         }
     }
 
-    /// Checks that the server at the address is still the server of this handle. Reads its epoch
-    /// with a tmux process. A control client would create a session before the check, possibly on
-    /// another server.
+    /// Checks that the server at the address is still the server of this handle. A tmux process
+    /// reads the server's epoch, which identifies one run of a server. A control client cannot be
+    /// used for this: it would create a session before the check, possibly on another server.
     fn check_epoch(&self, deadline: Deadline) -> Result<(), Error> {
         match run_tmux_process::run(&self.tmux, &print_command(ServerEpoch::FORMAT), deadline)?.text() {
             Ok(text) => self.check_same_epoch(text.parse()?),
@@ -148,7 +148,8 @@ impl TmuxServer {
         }
     }
 
-    /// Compares the epoch of a server with the epoch of this handle.
+    /// Compares the epoch of a server with the epoch of this handle. An epoch identifies one run of
+    /// a server.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ impl TmuxCall<'_> {
     }
 
     /// Returns a tmux format that is true if the pane has the tag `tag` and no user has run
-    /// `respawn-pane` in it. The format is false on any other run of the tmux server.
+    /// `respawn-pane` in it. After a restart of the tmux server the format is always false.
     pub(crate) fn tag_condition(&self, tag: &PaneTag) -> String {
         self.on_this_server(&tag.owned_condition())
     }
@@ -62,7 +62,7 @@ impl TmuxCall<'_> {
     ///
     /// # Errors
     ///
-    /// As [`TmuxServer::send`].
+    /// The errors of [`TmuxServer::send`].
     pub(crate) fn run(&mut self, command_list: &CommandList) -> Result<CommandReply, Error> {
         self.run_one(command_list, OnDisconnect::Retry)
     }

@@ -1,6 +1,6 @@
 //! Runs actions on threads of their own, so that the event loop never waits for an action. Most
 //! actions run `teamctl`, so that a key has the same effects and checks as the command. A `teamctl`
-//! that is still running when the screen ends continues.
+//! process that still runs when `top` ends is not killed.
 
 use crate::agent_log_tail::{agent_log_path, last_log_lines};
 use crate::args::{ScreenArgs, ScreenKind};

@@ -23,9 +23,9 @@ pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
     usize::from(height).saturating_sub(FIXED_LINES + 1)
 }
 
-/// Which part of a detail page the user has seen, including what drawing `state` shows now. The
-/// result is the number of lines from the top of the page to the first line that was never on the
-/// screen. Lines that are covered by the result of an action count as not seen.
+/// How much of a detail page the user has seen after `state` is drawn: the number of lines from the
+/// top of the page that were all on the screen, or `Complete`. If the result of an action covers a
+/// line, the line counts as not seen.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
@@ -51,8 +51,8 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// The text with an action's result, broken into lines. The last of them has its own line on the
-/// screen. The others cover lines of the panels or of the page above it.
+/// The text with an action's result, broken into lines. The screen reserves a line for the last
+/// one. The others cover the lowest lines of the panels or of the detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),

@@ -53,8 +53,7 @@ pub(crate) struct SnapshotReader {
     requests: Option<(RequestSources, Vec<RequestItem>)>,
 }
 
-/// The last line of a log that is not blank, and the version of the log from which the line was
-/// read.
+/// The last non-blank line of a log, and the version of the log from which the line was read.
 struct LastLine {
     version: ShownFileVersion,
     text: String,

@@ -1,5 +1,5 @@
 //! The terminal (tmux client) in which the person sees `top`: which session and window it shows,
-//! and how it goes to a member's pane and back.
+//! and which keys lead from a member's pane back to `top`.
 
 use std::process::{Command, Stdio};
 
@@ -29,8 +29,8 @@ impl TmuxClient {
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shows for 5 s which key leads back. The text is constant, because tmux would expand formats
-    /// in a text of other programs.
+    /// Shows for 5 s which key leads back to the team's screen. The text contains no words of other
+    /// programs, because tmux would expand formats in them.
     pub(crate) fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;

@@ -172,10 +172,10 @@ impl UiState {
 
     /// Stores which item of each panel is selected, by its identity and its index. So the selection
     /// stays on this item when others are added or removed. If the user has selected nothing in a
-    /// panel, the first item, which the screen shows as selected, is stored.
+    /// panel, stores the first item, because the screen shows that item as selected.
     ///
-    /// In the message panel nothing is stored until the user selects a message. Until then the
-    /// newest message is the selected one.
+    /// The message panel is an exception: nothing is stored until the user selects a message. Until
+    /// then the newest message is the selected one.
     pub(crate) fn pin_selection(&mut self) {
         for panel in Panel::ALL {
             let follows = panel == Panel::Messages && self.selected[panel as usize].is_none();

@@ -148,8 +148,8 @@ fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     Vec::new()
 }
 
-/// Counts no line of the page as seen. Called when the width changes, because the page then has
-/// other lines.
+/// Marks all lines of the open detail page as not seen, unless the user has seen the whole page.
+/// Called when the size of the screen changes, because the page is then broken into other lines.
 fn reset_progress(state: &mut UiState) {
     if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(read), .. }) = &mut state.view {
         *read = 0;

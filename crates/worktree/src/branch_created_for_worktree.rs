@@ -22,8 +22,8 @@ pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<()
         .map(drop)
 }
 
-/// Returns the message of the branch's first reflog entry. The inode of the worktree's directory
-/// identifies the worktree: no other directory has it while this one exists.
+/// Returns the message of the branch's first reflog entry. The message names the worktree by the
+/// inode of its directory: no other directory has this inode while the worktree exists.
 fn branch_log_message(record: &WorktreeRecord) -> String {
     format!("teamd: created for worktree inode {}", record.inode)
 }

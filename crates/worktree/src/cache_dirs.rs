@@ -18,8 +18,8 @@ pub(crate) struct CacheDirs {
     working_tree: PathBuf,
     /// Whether a directory has a `CACHEDIR.TAG`. The key is its path relative to the working tree.
     is_tagged: BTreeMap<PathBuf, bool>,
-    /// Ignored cache directories, and ignored files and directories in them. Paths are relative to
-    /// the working tree.
+    /// The recorded paths: cache directories that git ignores, and ignored files and directories in
+    /// cache directories. Paths are relative to the working tree.
     cached: Vec<PathBuf>,
 }
 
@@ -38,8 +38,8 @@ impl CacheDirs {
         is_cached
     }
 
-    /// Finds the git repositories, with and without a working tree, in the recorded files and
-    /// directories. Links are not followed.
+    /// Finds git repositories, with and without a working tree, in the directories that
+    /// [`CacheDirs::record_if_cached`] has recorded. Links are not followed.
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
             // git ends the path of a directory with a slash, and with the slash a symbolic link

@@ -63,9 +63,10 @@ impl NamedPrograms {
         }
     }
 
-    /// Whether a filter that the repository defines is replaced by the user's filter of the same
-    /// name. If the repository sets `process`, the user must have set `process` too. Otherwise the
-    /// override could only make `process` empty, and git would even then ignore the user's `clean`.
+    /// Whether the user's filter of the same name can replace a filter of the repository. If the
+    /// repository sets `process`, the user's filter must set `process` too. With only `clean`, the
+    /// user's filter would not run: git ignores `clean` if `process` is set, even to an empty
+    /// value.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")
@@ -140,7 +141,7 @@ impl Git<'_> {
     }
 }
 
-/// Returns the filters that these files use and that did not run, because only the repository's own
+/// Returns the filters that `files` use and that did not run, because only the repository's own
 /// configuration defines them.
 ///
 /// # Errors

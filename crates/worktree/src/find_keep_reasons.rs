@@ -16,8 +16,8 @@ use crate::{processes_using_directory, stashes_of_worktree};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Files that git keeps in the private git directory during an operation, each with the name of the
-/// operation.
+/// Files and directories in the worktree's git directory during an operation such as a rebase, each
+/// with the name of the operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -90,8 +90,8 @@ impl Worktree<'_> {
         reasons.extend(operations_in_progress(&self.git_dir));
         reasons.extend(self.submodules_with_unsaved_work()?.into_iter().map(KeepReason::Submodule));
         reasons.extend(mount_points_below(self.path())?.into_iter().map(KeepReason::MountPoint));
-        // This check comes last, because the other checks take long and processes may start
-        // meanwhile.
+        // The check for processes comes last, because the other checks take long and processes may
+        // start meanwhile.
         let pids = processes_using_directory::processes_using(self.path());
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)

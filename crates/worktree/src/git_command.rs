@@ -64,8 +64,8 @@ impl GitEnvironment {
     }
 
     /// Returns this environment with the `variables` of a caller, such as a client of the daemon.
-    /// The caller's variables replace all `GIT_` variables of this environment, and its other
-    /// variables of the same names. If `variables` is empty, this environment is returned
+    /// All `GIT_` variables of this environment are removed. The caller's variables are added, and
+    /// replace variables of the same names. If `variables` is empty, this environment is returned
     /// unchanged.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
@@ -111,14 +111,14 @@ pub(crate) struct GitOutput {
 }
 
 impl<'a> Git<'a> {
-    /// Returns a git that runs in `directory`, without the programs that the repository's
-    /// configuration names.
+    /// Returns a `Git` for commands in `directory`. The commands run no programs that the
+    /// repository's configuration names.
     pub(crate) fn in_directory(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         Git::at(vec!["-C".into(), directory.into()], environment)
     }
 
-    /// Returns a git that runs on the repository whose git directory is `directory`, without the
-    /// programs that the repository's configuration names.
+    /// Returns a `Git` for commands on the repository whose git directory is `directory`. The
+    /// commands run no programs that the repository's configuration names.
     pub(crate) fn with_git_dir(directory: &Path, environment: &'a GitEnvironment) -> Git<'a> {
         let mut git_dir = OsString::from("--git-dir=");
         git_dir.push(directory);
@@ -129,8 +129,8 @@ impl<'a> Git<'a> {
         Git { location_args, programs: ProgramPolicy::Disable, overrides: Vec::new(), environment }
     }
 
-    /// Returns the same git, but one that runs hooks, filters and other programs as the user's git
-    /// does.
+    /// Allows hooks, filters and other programs in the commands of this `Git`. The commands then
+    /// run these programs as the user's git does.
     pub(crate) fn with_programs(mut self) -> Git<'a> {
         self.programs = ProgramPolicy::Run;
         self
@@ -337,8 +337,8 @@ impl GitOutput {
     }
 }
 
-/// Returns the program that a shell did not find, if `line` is its message: `git-lfs clean: 1: git-lfs: not
-/// found`, or `…: git-lfs: command not found`.
+/// Returns the program that a shell did not find, if `line` is the message of the shell about this:
+/// `git-lfs clean: 1: git-lfs: not found`, or `…: git-lfs: command not found`.
 fn missing_program(line: &str) -> Option<&str> {
     let start = line.strip_suffix(": command not found").or_else(|| line.strip_suffix(": not found"))?;
     start.rsplit_once(": ").map(|(_, program)| program)

@@ -16,8 +16,9 @@
 pub(crate) enum Guard {
     /// teamd overrides the setting with this value.
     Value(&'static str),
-    /// The key contains a name that anyone can choose. teamd overrides the setting for each name
-    /// that the configuration has (`disable_filters_and_hooks_of_repository`).
+    /// The key contains a name that anyone can choose, as in `filter.NAME.clean`. teamd overrides
+    /// the setting for each name that the configuration has
+    /// (`disable_filters_and_hooks_of_repository`).
     PerName,
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.

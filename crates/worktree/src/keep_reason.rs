@@ -47,8 +47,8 @@ pub enum KeepReason {
     /// A submodule with unsaved work. The path is relative to the worktree. If the submodule is not
     /// checked out, this is the absolute path of its repository.
     Submodule(PathBuf),
-    /// Ids of processes that use the worktree as working directory, root directory or program, or
-    /// have a file of it open.
+    /// Ids of processes that use the worktree: their working directory, root directory, program or
+    /// an open file is in the worktree.
     InUse(Vec<u32>),
     /// A file system is mounted at this path, which is the worktree or in it.
     MountPoint(PathBuf),

@@ -197,7 +197,7 @@ fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// Returns all commits that these branches were at, according to their reflogs. A branch without a
-/// reflog has none.
+/// reflog adds no commits.
 fn branch_logs(git: &Git<'_>, branches: &[String]) -> Vec<String> {
     let reflog = |branch: &String| {
         let arguments = ["log", "--walk-reflogs", "--format=%H", &branch_ref(branch), "--"];

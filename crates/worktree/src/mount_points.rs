@@ -36,8 +36,9 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The directories below `top` that are on another device than their parent directory. A system that
-/// lists no mounts is searched this way. A mount of the same device at a second place is not found.
+/// The directories below `top` that are on another device than their parent directory. This search
+/// is used on systems whose list of mounts teamd cannot read. The search does not find a mount from
+/// the same device.
 fn directories_of_other_devices(top: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut found, mut unread) = (Vec::new(), vec![top.to_owned()]);
     let device = std::fs::metadata(top)?.dev();

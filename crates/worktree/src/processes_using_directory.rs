@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-/// Returns the ids of the processes that use `directory`, in ascending order. Empty
-/// if the system does not tell.
+/// Returns the ids of the processes that use `directory`, in ascending order. Empty if the
+/// processes of the system cannot be listed.
 pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
     let processes = platform::system().processes().unwrap_or_default();
     let pids = processes.iter().map(|process| process.pid);

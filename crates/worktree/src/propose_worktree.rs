@@ -102,9 +102,9 @@ pub fn propose_worktree(
     })
 }
 
-/// Whether an earlier worktree can be used again for `options`: it has the wanted branch and
-/// repository, and is on that branch. A detached HEAD is accepted too, because HEAD is detached
-/// during a rebase.
+/// Whether an earlier worktree can be used again for `options`. Its repository and branch must be
+/// the wanted ones, and the branch must be checked out. A detached HEAD is accepted too, because
+/// HEAD is detached during a rebase.
 fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
     let has_wanted_branch = match &options.branch {
         Some(branch) => record.branch == *branch,

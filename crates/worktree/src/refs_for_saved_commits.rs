@@ -26,7 +26,7 @@ impl SavedRefs {
         }
     }
 
-    /// Creates the references in the repository of `git`.
+    /// Creates all these references to unsaved commits, in the repository in which `git` runs.
     ///
     /// # Errors
     ///

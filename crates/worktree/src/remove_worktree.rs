@@ -48,8 +48,8 @@ impl WorktreeRecord {
             return Ok(RemoveOutcome::Kept(reasons));
         }
         match self.state()? {
-            // The directory may be missing because an earlier call was killed before it deleted the
-            // branch.
+            // The directory is missing, but the branch may exist: perhaps an earlier call was
+            // killed before it deleted the branch.
             WorktreeState::Missing => {
                 return self.remove_parent_and_branch(environment).map(|_| RemoveOutcome::AlreadyGone);
             }

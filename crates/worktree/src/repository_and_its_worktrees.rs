@@ -16,8 +16,8 @@ pub(crate) struct Repository {
     pub(crate) common_git_dir: PathBuf,
     /// The directory for worktrees of teamd: `REPO.worktrees`. It need not exist.
     pub(crate) worktrees_dir: PathBuf,
-    /// Path of that directory, relative to the top of the working tree. Empty if the directory is
-    /// not in a working tree.
+    /// Path of the directory from which the repository was found, relative to the top of the
+    /// working tree. Empty if that directory is not in a working tree.
     pub(crate) subdirectory: PathBuf,
 }
 

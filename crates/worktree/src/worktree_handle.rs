@@ -32,13 +32,13 @@ impl<'a> Worktree<'a> {
         &self.record.path
     }
 
-    /// Returns git with the worktree as its working directory.
+    /// Returns a `Git` for commands in the worktree.
     pub(crate) fn git(&self) -> Git<'a> {
         self.record.git(self.environment)
     }
 
-    /// Returns git with the working tree `path` as its directory. `path` is the path of a
-    /// submodule, relative to the worktree. The empty path stands for the worktree itself.
+    /// Returns a `Git` for commands in the working tree `path`. `path` is the path of a submodule,
+    /// relative to the worktree. The empty path stands for the worktree itself.
     pub(crate) fn git_in(&self, path: &Path) -> Git<'a> {
         Git::in_directory(&self.path().join(path), self.environment)
     }

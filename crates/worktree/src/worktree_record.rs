@@ -72,7 +72,7 @@ impl WorktreeRecord {
         }
     }
 
-    /// Returns the private git directory of the worktree.
+    /// Returns the git directory that only this worktree uses, such as `REPO/.git/worktrees/NAME`.
     ///
     /// # Errors
     ///
@@ -88,9 +88,9 @@ impl WorktreeRecord {
 
     /// Whether the worktree is on the branch that it was created for.
     ///
-    /// The check reads the file `HEAD` in the private git directory. In a repository with the
-    /// reference format `reftable` this file does not name the branch, and the result is always
-    /// true.
+    /// The check reads the file `HEAD` in the worktree's private git directory, such as
+    /// `REPO/.git/worktrees/NAME`. In a repository with the reference format `reftable` this file
+    /// does not name the branch, and the result is always true.
     pub fn is_on_its_branch(&self) -> bool {
         let head = self.private_git_dir().ok().and_then(|git_dir| read_to_string(git_dir.join("HEAD")).ok());
         let name = head.as_deref().and_then(|head| head.trim_end().strip_prefix("ref: refs/heads/"));
@@ -111,8 +111,8 @@ impl WorktreeRecord {
         Err(self.not_recorded("it is not a worktree any more"))
     }
 
-    /// Checks that the file `.git` in the worktree and the file `gitdir` in the private git
-    /// directory name each other. Returns the private git directory.
+    /// Checks that two files name each other: `.git` in the worktree, and `gitdir` in its private
+    /// git directory, such as `REPO/.git/worktrees/NAME`. Returns the private git directory.
     fn check_links(&self, link: &Path) -> Result<PathBuf, Error> {
         let target = read_git_link(link, "gitdir: ")?;
         let git_dir = self
@@ -138,8 +138,8 @@ impl WorktreeRecord {
     }
 }
 
-/// Reads the path that follows `prefix` in a file of git, such as `.git`. Empty if the file does
-/// not begin with `prefix`.
+/// Reads a path from a file of git. For example, the file `.git` of a worktree contains the prefix
+/// `gitdir: ` and a path. The result is empty if the file does not begin with `prefix`.
 pub(crate) fn read_git_link(file: &Path, prefix: &str) -> Result<PathBuf, Error> {
     use std::os::unix::ffi::OsStrExt;
     let bytes = std::fs::read(file).map_err(io_error("read", file))?;

@@ -157,8 +157,8 @@ mod tests {
         assert!(!child.wait().unwrap().success());
     }
 
-    /// After a restart of a container, pids are low, so the pid of an earlier process is soon the
-    /// id of a thread.
+    /// The pid of an exited process may now be the id of a thread. This happens soon after a
+    /// restart of a container, because the ids then begin at low numbers again.
     #[test]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {
         let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();

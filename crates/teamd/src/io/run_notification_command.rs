@@ -1,6 +1,6 @@
-//! Runs the command that notifies people outside of tmux. `teamctl notify` runs the notification
-//! command from the user's config.toml, if there is one, and kills it after ten seconds. So no time
-//! limit is needed here.
+//! Runs `teamctl notify`, which notifies people outside of tmux with the command from the user's
+//! config.toml. `teamctl notify` kills that command after ten seconds. So no time limit is needed
+//! here.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
@@ -28,7 +28,7 @@ pub(crate) fn run_notifier(argv: &[String], report: impl Fn(String) + Send + 'st
 }
 
 /// Returns why the command failed: the first line of its standard error, or its exit status if that
-/// is empty. `None` if it succeeded.
+/// line is empty. `None` if the command succeeded.
 fn failure(output: &Output) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().next().unwrap_or_default();

@@ -139,8 +139,8 @@ struct UnsavedWork<'a> {
 /// nothing.
 ///
 /// Worktrees that the request discards are not checked. A worktree is also skipped if another
-/// directory is at its path now. Processes of the team, which are descendants of `shim_pids`, do
-/// not count as users of a worktree.
+/// directory is at its path now. A process that uses a worktree is a reason to refuse, but not if
+/// the process is a descendant of one of the team's `shim_pids`.
 fn check_unsaved(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -175,11 +175,11 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
     reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
-/// Removes the worktrees of a team. A worktree with unsaved work that the request discards is moved
-/// to `trash`. All worktrees are checked before the first one is changed.
+/// Removes the worktrees of a team. If the request discards a worktree with unsaved work, that
+/// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
 ///
-/// `removed_worktrees` receives the result for each worktree, even if the function returns an
-/// error.
+/// `removed_worktrees` receives the result for each worktree. After an error it has the results
+/// from before the error.
 ///
 /// # Errors
 ///
@@ -283,9 +283,9 @@ fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> Err
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
-    // Usually the error recommends to move the worktrees to the trash. That is not possible if
-    // something is mounted in a worktree, or if git cannot check it. Then the error says how to
-    // solve this first.
+    // Usually the error suggests the command that moves the worktrees to the trash. That command
+    // fails if something is mounted in a worktree, or if a program that git needs is missing. Then
+    // the error says how to solve this first.
     let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
         KeepReason::MountPoint(path) => Some(unmount_help(path)),
         KeepReason::ProgramMissing(program) => Some(install_help(program)),

@@ -50,8 +50,8 @@ impl InstanceLock {
     ///
     /// # Errors
     ///
-    /// `NoDaemon` (exit code 69) with the pid of the other daemon if that daemon does not exit, and
-    /// `Io`.
+    /// `NoDaemon` (exit code 69) if another daemon holds the lock and does not exit; the message
+    /// has its pid. `Io` if the file cannot be opened, locked or written.
     pub(crate) fn acquire(path: &Path, root: &Path, socket: &Path) -> Result<InstanceLock, ErrorReport> {
         let to_error = |verb: &str, error: &std::io::Error| ErrorReport::from_io(verb, path, error);
         let open_result =
@@ -79,9 +79,9 @@ impl InstanceLock {
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
         let length = text.len();
-        // The new text, padded with zeros to the length of the old text, is written over the old
-        // text. Only then is the file truncated to the new length. So a client never reads a
-        // mixture of both texts, and a full disk leaves no empty file.
+        // The new text of the lock file is padded with zeros to the length of the old text, and
+        // then written over the old text. Only then is the file truncated to the new length. So a
+        // client never reads a mixture of both texts, and a full disk leaves no empty file.
         let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
         text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
         let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
@@ -102,8 +102,8 @@ impl InstanceLock {
 /// Until then the file has no pid or the pid of an earlier daemon.
 ///
 /// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
-/// wait. This is how the wait ends for a lock holder in another pid namespace: its pid is not
-/// visible here.
+/// wait. Only the socket can end the wait for a lock holder in another pid namespace, because its
+/// pid is not visible here.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
     let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {
@@ -130,13 +130,13 @@ fn read_holder_pid(file: &mut File) -> Option<u32> {
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
 /// pid of that daemon, and `socket` its control socket.
 ///
-/// If the socket accepts connections, waits 200 ms, because a killed daemon keeps its lock and even
-/// its socket for a moment. If the socket accepts none, the other daemon is exiting or starting, so
-/// waits up to 2 s. This wait ends as soon as the socket accepts connections, because the other
-/// daemon has then started and stays.
+/// If the socket accepts connections, this function waits up to 200 ms, because a killed daemon
+/// keeps its lock and even its socket for a moment. If the socket accepts no connections, the other
+/// daemon is exiting or starting, so this function waits up to 2 s. This longer wait ends as soon
+/// as the socket accepts connections, because the other daemon has then started and stays.
 ///
-/// The waits are short because of `teamctl down`: if a user ended the other daemon during a long
-/// wait, this process would become the daemon.
+/// The waits are short because a user may end the other daemon with `teamctl down`. After a long
+/// wait, this process would then become the daemon against the will of the user.
 fn has_holder_exited(pid: Option<u32>, socket: &Path) -> bool {
     let Some(pid) = pid else { return false };
     let process = match platform::system().open_process(pid) {

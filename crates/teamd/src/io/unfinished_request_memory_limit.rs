@@ -24,8 +24,8 @@ impl Default for UnfinishedRequests {
 pub(super) struct UnfinishedBytes(Option<OwnedSemaphorePermit>);
 
 impl UnfinishedRequests {
-    /// Raises the number of bytes that a connection has reserved to `bytes`. Does nothing if it has
-    /// reserved that many already.
+    /// Reserves memory for a connection, so that it has `bytes` bytes in total. Does nothing if the
+    /// connection has that many already.
     ///
     /// # Errors
     ///

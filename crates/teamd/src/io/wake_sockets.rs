@@ -36,8 +36,8 @@ impl WakeSockets {
         self.lock().get(spawn).into_iter().for_each(send_wake);
     }
 
-    /// Wakes the agent that owns the file `inbox` (its name without `.json`). Returns whether that
-    /// agent has a wake socket.
+    /// Wakes the agent that owns an inbox. `inbox` is the name of the inbox file without `.json`.
+    /// Returns whether that agent has a wake socket.
     pub(crate) fn wake_inbox_owner(&self, team: &TeamName, inbox: &str) -> bool {
         let owner = AgentName::new_unchecked(inbox);
         let sockets = self.lock();

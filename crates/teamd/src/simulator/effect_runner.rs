@@ -139,8 +139,8 @@ pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::R
     files.remove(*rng.choice(&runnable)?)
 }
 
-/// Adds a file job to the queue. If an older roster waits in the queue, a new roster takes its
-/// position, as in `JobSender::push`.
+/// Adds a file job to the queue. A new roster replaces an older roster that still waits in the
+/// queue. `JobSender::push` in the real daemon does the same.
 fn push_file_job(files: &mut VecDeque<FileJob>, job: FileJob) {
     let waiting = files.iter_mut().find(|waiting| matches!(waiting, FileJob::SaveRoster(_)));
     match (waiting, job) {

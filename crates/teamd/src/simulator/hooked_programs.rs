@@ -189,8 +189,8 @@ impl Simulation {
         self.send_hook_call(pid, Request::ReportHook(report))
     }
 
-    /// Sends a hook report of a nested program: a program with the same hooks that the agent's
-    /// program has started.
+    /// Sends a hook report of a nested program. The agent's program has started the nested program,
+    /// which has the same hooks.
     pub(super) fn send_nested_event(&mut self, pid: u32) {
         let ancestors =
             [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
@@ -315,8 +315,8 @@ impl Simulation {
     }
 
     /// Returns what a hook can deliver to its program: all unread messages, or one task if there
-    /// are no unread messages. A plan approval is not delivered to a program that is planning,
-    /// because the approval is for the member's next spawn.
+    /// are no unread messages. A program in plan mode does not receive the approval of its plan:
+    /// the member's next spawn receives it.
     fn deliverable(&self, program: &HookedProgram) -> (Vec<u64>, Option<TaskId>) {
         let Some(files) = self.disk.teams.get(&program.team) else { return (Vec::new(), None) };
         let is_approval =

@@ -99,8 +99,9 @@ pub(super) struct Simulation {
     pub(super) seed: u64,
 }
 
-/// How often due actions and faults are chosen, and which faults can occur. Each simulation has its
-/// own rates: if all simulations had all faults at a high rate, little else would happen in them.
+/// How often the simulator chooses actions that are due, how often it chooses faults, and which
+/// faults can occur. Each simulation has its own rates. If all simulations had all faults at a high
+/// rate, little else would happen in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActionRates {
     /// Of 256 actions, how many are chosen from the actions that are due, if there are any.
@@ -417,10 +418,12 @@ impl Simulation {
     }
 }
 
-/// The roster as text, to find changes that were not saved. Two fields are left out, because they
-/// may change without a save: the number of turns of a team without a limit of turns, and the
-/// tracking task of a starting member. If the id of a tracking task is not saved, the
-/// deregistration finds the task by its subject.
+/// The roster as text. The simulator compares such texts to find changes that were not saved. Two
+/// fields may change without a save and are left out:
+///
+/// - the number of turns of a team without a limit of turns;
+/// - the tracking task of a starting member, an internal task that represents the member. If the id
+///   of this task is not saved, the deregistration finds the task by its subject.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
 
 /// The minimum size of an agent's pane, in columns and rows. A window counts as full if one more
-/// pane would make its panes smaller than this.
+/// pane would make its panes smaller than this size.
 pub(super) const MIN_PANE: (u32, u32) = (60, 12);
 
 /// The smallest pane that a layout may have, in columns and rows. If a layout needed smaller panes,

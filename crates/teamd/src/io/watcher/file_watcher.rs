@@ -74,8 +74,8 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
 }
 
 /// Returns the event for a change of a directory of the team `name`, if the team belongs to a
-/// Claude Code session. `None` for any other team: if such a team gets a new directory,
-/// `handle_event` reports an overflow instead, so that the core rescans all files.
+/// Claude Code session. `None` for any other team. A new directory of any other team needs no
+/// event, because `handle_event` reports an overflow and the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
@@ -116,9 +116,8 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Starts to watch the root and the directory of the barrier files, which show that all earlier file
-    /// events have arrived ([`Barriers`]). Watches no team
-    /// yet.
+    /// Starts to watch the root and the directory of the barrier files, which show that all earlier
+    /// file events have arrived ([`Barriers`]). Watches no team yet.
     ///
     /// # Errors
     ///
@@ -130,9 +129,9 @@ impl FileWatcher {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // The daemon keeps `teams` and `tasks` open. If such a directory is removed, only a watch
-        // on its parent, the root, reports this. If the root cannot be watched, the next rescan
-        // finds the removal.
+        // The daemon keeps `teams` and `tasks` open, so their own watches do not report their
+        // removal. Only a watch on their parent, the root, reports it. If the root cannot be
+        // watched, the next rescan finds the removal.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
         let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
@@ -185,7 +184,7 @@ impl FileWatcher {
     /// Ends the watches of a team's directories.
     pub(crate) fn unwatch_team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
-            // An error only means that there is no watch. For example, the kernel has removed the
+            // `unwatch` fails only if there is no watch. For example, the kernel has removed the
             // watch together with the directory.
             self.watcher.unwatch(&directory).ok();
         }
