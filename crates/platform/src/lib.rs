@@ -17,6 +17,7 @@
 mod bsd;
 mod choose_system;
 pub mod close_inherited_descriptors;
+mod find_by_environment;
 #[cfg(target_os = "linux")]
 mod linux;
 mod posix;
@@ -32,7 +33,8 @@ mod terminal_read_counter;
 mod write_lease;
 
 pub use choose_system::system;
-pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry};
+pub use find_by_environment::find_by_environment;
+pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry, ProcessEnvironment};
 pub use process_exit_handle::ExitHandle;
 pub use resource_and_watch_limits::{ResourceLimit, WatchLimit};
 pub use sockets::SocketPeer;

@@ -32,6 +32,14 @@ pub struct PidOrigin {
     pub pid_namespace: Option<String>,
 }
 
+/// A process with its environment, as entries that end with a NUL. The environment is empty if the process
+/// has exited, or if this user may not read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEnvironment {
+    pub process: ProcessEntry,
+    pub entries: Result<Vec<u8>, EnvironmentError>,
+}
+
 /// Why the environment of a process could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnvironmentError {

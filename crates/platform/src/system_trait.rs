@@ -2,8 +2,8 @@
 
 use crate::signal_by_pid::kill_if_same;
 use crate::{
-    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ResourceLimit, SocketPeer, TerminalReads,
-    WatchLimit, WriteLease,
+    EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ProcessEnvironment, ResourceLimit, SocketPeer,
+    TerminalReads, WatchLimit, WriteLease,
 };
 use rustix::process::{Resource, Rlimit, Signal};
 use std::fmt::Debug;
@@ -40,6 +40,13 @@ pub trait System: Debug + Sync {
     /// this user may not read it.
     fn environment(&self, _pid: u32) -> Result<Vec<u8>, EnvironmentError> {
         Err(EnvironmentError::Unsupported)
+    }
+
+    /// The environments of all processes that this user may see.
+    fn environments(&self) -> io::Result<Vec<ProcessEnvironment>> {
+        let with_environment =
+            |process: ProcessEntry| ProcessEnvironment { process, entries: self.environment(process.pid) };
+        Ok(self.processes()?.into_iter().map(with_environment).collect())
     }
 
     /// The command line of a process, as arguments that end with a NUL. Empty if it is unknown.

@@ -1,7 +1,7 @@
 //! Starts the child processes of the shim: agent programs, turns and drivers. Each gets its working
 //! directory, environment and terminal.
 
-use crate::orphan_sessions;
+use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::turns::turn_executor_trait::{StartError, TurnCommand};
@@ -50,7 +50,7 @@ pub(crate) fn start_agent(
         None => run_in_foreground(&mut command, wake_socket),
     }
     let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
-    orphan_sessions::track_session(child.id());
+    orphans_without_subreaper::track_session(child.id());
     Ok(child)
 }
 
@@ -104,7 +104,7 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     attach_output(&mut command, output).map_err(to_start_error)?;
     run_in_new_session(&mut command, None);
     let child = command.spawn().map_err(to_start_error)?;
-    orphan_sessions::track_session(child.id());
+    orphans_without_subreaper::track_session(child.id());
     Ok(child)
 }
 

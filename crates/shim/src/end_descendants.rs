@@ -1,14 +1,14 @@
 //! Ends the processes that an agent leaves behind, even if they used nohup, a new session or a
 //! double fork. All of them remain descendants of the shim, because the shim is a subreaper: the
 //! kernel makes it the parent of orphaned descendants. On systems without subreapers, orphans are found
-//! by their sessions ([`orphan_sessions`]).
+//! by their sessions and environments ([`orphans_without_subreaper`]).
 //!
 //! An agent can also start a daemon (`teamd`), possibly in a tmux server that the agent has started
 //! too. The daemon, this tmux server and their descendants are exempt and keep running, because
 //! other agents and users need them.
 
 use crate::catch_signals::ShimSignals;
-use crate::orphan_sessions;
+use crate::orphans_without_subreaper;
 use crate::poll_timeout;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -131,7 +131,11 @@ pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
 /// Reaps children that have exited, and returns the descendants that still run.
 fn reap_and_list(exempt: &[ProcessEntry], on_reap: OnReap<'_>) -> Vec<ProcessEntry> {
     let has_children = reap(on_reap);
-    if has_children || orphan_sessions::is_tracking() { live_descendants(exempt) } else { Vec::new() }
+    if has_children || orphans_without_subreaper::is_tracking() {
+        live_descendants(exempt)
+    } else {
+        Vec::new()
+    }
 }
 
 fn wait(signals: &ShimSignals, deadline: Instant) {
@@ -170,7 +174,7 @@ fn send_signal(process: ProcessEntry, signal: Signal) {
 /// All descendants of the shim that are not zombies, except `exempt` and their descendants.
 fn live_descendants(exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
     let mut processes = descendants_except(std::process::id(), exempt);
-    processes.extend(orphan_sessions::find_orphans(&processes, exempt));
+    processes.extend(orphans_without_subreaper::find_orphans(&processes, exempt));
     processes
 }
 

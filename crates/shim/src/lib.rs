@@ -15,7 +15,7 @@ mod daemon_connection;
 mod end_descendants;
 mod hook;
 mod json_lookup;
-mod orphan_sessions;
+mod orphans_without_subreaper;
 mod output_log;
 mod output_pty;
 mod poll_timeout;

@@ -14,7 +14,7 @@ use crate::child_process::{NO_SUCH_PROGRAM, PaneMode};
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::end_descendants::{Remaining, end_all, reap};
-use crate::orphan_sessions;
+use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::turns::turn_loop::TurnLoopEnd;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         signals: ShimSignals::install()?,
         connection: DaemonConnection::new(args, daemon_socket.into()),
     };
-    adopt_orphans()?;
+    adopt_orphans(&args.spawn)?;
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
@@ -78,11 +78,11 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
 }
 
 /// Makes the shim the parent of its orphaned descendants. If the system cannot do that, the shim finds
-/// orphans by their sessions.
-fn adopt_orphans() -> Result<(), ErrorReport> {
+/// orphans by their sessions and environments.
+fn adopt_orphans(spawn: &str) -> Result<(), ErrorReport> {
     match platform::system().adopt_orphans() {
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-            orphan_sessions::start_tracking();
+            orphans_without_subreaper::start_tracking(spawn);
             Ok(())
         }
         Err(error) => {

@@ -6,9 +6,8 @@
 mod ps_table;
 mod watch_process_exit;
 
-use crate::ExitHandle;
 use crate::system_trait::System;
-use crate::{ProcessEntry, SocketPeer};
+use crate::{EnvironmentError, ExitHandle, ProcessEntry, ProcessEnvironment, SocketPeer};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -27,6 +26,15 @@ impl System for Posix {
 
     fn program_name(&self, pid: u32) -> Option<String> {
         ps_table::program_name(pid)
+    }
+
+    /// `ps` separates the entries by spaces, so a value with a space reads as several entries.
+    fn environment(&self, pid: u32) -> Result<Vec<u8>, EnvironmentError> {
+        ps_table::environment(pid)
+    }
+
+    fn environments(&self) -> io::Result<Vec<ProcessEnvironment>> {
+        ps_table::read_environments()
     }
 
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>> {

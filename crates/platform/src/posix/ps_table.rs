@@ -1,7 +1,8 @@
 //! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX, but procps,
-//! BusyBox-free Linux systems, macOS and the BSDs have them.
+//! BusyBox-free Linux systems, macOS and the BSDs have them. The same systems print the environment after
+//! the command line if the options contain an `e` without a dash.
 
-use crate::ProcessEntry;
+use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};
 use std::io;
 use std::process::{Command, Stdio};
 
@@ -16,35 +17,69 @@ pub(super) enum Selection {
     Process(u32),
 }
 
+impl Selection {
+    fn options(self) -> Vec<String> {
+        match self {
+            Selection::All => vec!["-A".to_owned()],
+            Selection::Process(pid) => vec!["-p".to_owned(), pid.to_string()],
+        }
+    }
+}
+
+/// The columns that [`parse`] reads.
+const COLUMNS: &str = "pid=,ppid=,state=,lstart=";
+
 /// Reads the table, without the process of `ps` itself. The start time is in seconds since the epoch.
 ///
 /// # Errors
 ///
 /// If `ps` cannot be run, or prints something else.
 pub(super) fn read(selection: Selection) -> io::Result<Vec<ProcessEntry>> {
-    let columns = "pid=,ppid=,state=,lstart=";
-    let (text, ps_pid) = run_ps(selection, columns)?;
+    let (text, ps_pid) = run_ps(selection.options(), COLUMNS)?;
     let entries = text.lines().map(|line| parse(line).ok_or_else(|| invalid_line(line)));
     let entries: Vec<ProcessEntry> = entries.collect::<io::Result<_>>()?;
     Ok(entries.into_iter().filter(|entry| entry.pid != ps_pid).collect())
 }
 
+/// Reads the table with the environment of each process.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) fn read_environments() -> io::Result<Vec<ProcessEnvironment>> {
+    let (text, ps_pid) = run_ps(vec!["axeww".to_owned()], &format!("{COLUMNS},command="))?;
+    let read = |line: &str| {
+        let process = parse(line).ok_or_else(|| invalid_line(line))?;
+        Ok(ProcessEnvironment { process, entries: Ok(words_with_nul(line)) })
+    };
+    let processes: Vec<ProcessEnvironment> = text.lines().map(read).collect::<io::Result<_>>()?;
+    Ok(processes.into_iter().filter(|found| found.process.pid != ps_pid).collect())
+}
+
+/// The words of the environment of one process. Empty if there is no such process.
+pub(super) fn environment(pid: u32) -> Result<Vec<u8>, EnvironmentError> {
+    let options = vec!["eww".to_owned(), "-p".to_owned(), pid.to_string()];
+    let (text, _) = run_ps(options, "command=").map_err(|_| EnvironmentError::Temporary)?;
+    Ok(words_with_nul(&text))
+}
+
+/// The words of a line, each with a NUL at its end. Words before the environment do no harm.
+fn words_with_nul(line: &str) -> Vec<u8> {
+    line.split_whitespace().flat_map(|word| word.bytes().chain([0])).collect()
+}
+
 /// The name of a process's program. `None` if there is no such process.
 pub(super) fn program_name(pid: u32) -> Option<String> {
-    let (text, _) = run_ps(Selection::Process(pid), "comm=").ok()?;
+    let (text, _) = run_ps(Selection::Process(pid).options(), "comm=").ok()?;
     let path = text.lines().next()?.trim();
     Some(path.rsplit('/').next().unwrap_or(path).to_owned())
 }
 
 /// The output of `ps`, and the pid that it had. `ps` exits with 1 and prints nothing if there is no such
 /// process.
-fn run_ps(selection: Selection, columns: &str) -> io::Result<(String, u32)> {
+fn run_ps(options: Vec<String>, columns: &str) -> io::Result<(String, u32)> {
     let mut command = Command::new("ps");
-    match selection {
-        Selection::All => command.arg("-A"),
-        Selection::Process(pid) => command.arg("-p").arg(pid.to_string()),
-    };
-    command.args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");
+    command.args(options).args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let pid = child.id();
     let output = child.wait_with_output()?;
@@ -55,10 +90,10 @@ fn invalid_line(line: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("ps printed an unknown line: {line}"))
 }
 
-/// Parses a line such as ` 70  1 Ss Sat Nov 28 01:58:37 2026`.
+/// Parses a line such as ` 70  1 Ss Sat Nov 28 01:58:37 2026`, which may be followed by a command line.
 fn parse(line: &str) -> Option<ProcessEntry> {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let [pid, parent, state, _weekday, month, day, time, year] = *fields else { return None };
+    let [pid, parent, state, _weekday, month, day, time, year, ..] = *fields else { return None };
     let pid: u32 = pid.parse().ok()?;
     Some(ProcessEntry {
         pid,

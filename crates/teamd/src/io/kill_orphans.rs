@@ -7,7 +7,7 @@
 //! daemon, the daemon has the agent's token too. So this module never kills the daemon's own
 //! process.
 
-use platform::{EnvironmentError, ExitHandle};
+use platform::find_by_environment;
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -57,78 +57,12 @@ fn stop_all(marker: &str, deadline: Instant) {
     }
 }
 
-/// Sends a signal to every process with the environment entry `marker`. Returns their pids.
+/// Sends a signal to every process with the environment entry `marker`, except the daemon. Returns the
+/// pids of these processes.
 fn signal_all(marker: &str, signal: Signal) -> Vec<u32> {
-    let found = find_by_token(marker, Instant::now() + EXEC_TIMEOUT).into_iter();
-    let signalled = found.filter(|(_, handle)| handle.send_signal(signal).is_ok());
-    signalled.map(|(pid, _)| pid).collect()
-}
-
-/// Returns the pids and handles of all processes with the environment entry `marker`, except the
-/// daemon.
-///
-/// While a process calls `exec`, its environment reads as empty or incomplete. So this function
-/// tries again to read it, until `deadline`. Before it tries again, it reads the environments of
-/// all other processes, because an `exec` may take long.
-fn find_by_token(marker: &str, deadline: Instant) -> Vec<(u32, ExitHandle)> {
-    let processes = platform::system().processes().unwrap_or_default();
-    let mut unread: Vec<u32> = processes.iter().map(|process| process.pid).collect();
-    unread.retain(|pid| *pid != std::process::id());
-    let mut found = Vec::new();
-    loop {
-        unread.retain(|pid| match open_if_has_token(*pid, marker.as_bytes()) {
-            Ok(handle) => {
-                found.extend(handle.map(|handle| (*pid, handle)));
-                false
-            }
-            Err(EnvironmentError::Temporary) => true,
-            Err(EnvironmentError::Unsupported) => false,
-        });
-        if unread.is_empty() || Instant::now() >= deadline {
-            return found;
-        }
-        std::thread::yield_now();
-    }
-}
-
-/// Opens a handle of the process `pid`, if the environment of that process contains the entry
-/// `marker`.
-///
-/// The handle is opened before the environment is read. So the two cannot belong to different
-/// processes, even if the kernel reuses the pid.
-fn open_if_has_token(pid: u32, marker: &[u8]) -> Result<Option<ExitHandle>, EnvironmentError> {
     let system = platform::system();
-    let Some(handle) = system.open_process(pid).map_err(|_| EnvironmentError::Temporary)? else {
-        return Ok(None);
-    };
-    let environment = system.environment(pid)?;
-    let has_marker = environment.split(|byte| *byte == 0).any(|entry| entry == marker);
-    Ok(has_marker.then_some(handle))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn a_daemon_with_the_token_finds_other_processes_and_not_itself() {
-        let own = std::fs::read("/proc/self/environ").unwrap();
-        let marker = str::from_utf8(own.split(|byte| *byte == 0).next().unwrap()).unwrap();
-        let (name, value) = marker.split_once('=').unwrap();
-        // With 100 children, some searches run during a child's `exec`.
-        for _ in 0..100 {
-            let mut child = Command::new("sleep").arg("1000").env(name, value).spawn().unwrap();
-            let deadline = Instant::now() + Duration::from_secs(10);
-            let found = find_by_token(marker, deadline).into_iter().map(|(pid, _)| pid);
-            let found: Vec<u32> = found.collect();
-            child.kill().unwrap();
-            child.wait().unwrap();
-            assert!(
-                found.contains(&child.id()) && !found.contains(&std::process::id()),
-                "{} {found:?}",
-                child.id()
-            );
-        }
-    }
+    let mut found = find_by_environment(system, marker, Instant::now() + EXEC_TIMEOUT);
+    found.retain(|process| process.pid != std::process::id());
+    let signalled = found.iter().filter(|process| system.send_signal(process, signal).is_ok());
+    signalled.map(|process| process.pid).collect()
 }

@@ -4,20 +4,17 @@
 
 use super::fix_mode::FixMode;
 use super::report::DoctorReport;
-use platform::ExitHandle;
 use platform::process_tree::{self_and_ancestors, with_ancestors};
+use platform::{ProcessEntry, ProcessEnvironment};
 use rustix::process::Signal;
 use std::path::Path;
 
 /// A process with the environment of an agent.
 struct OrphanProcess {
-    pid: u32,
+    process: ProcessEntry,
     /// The name of its program.
     name: String,
     spawn_id: String,
-    /// The process, for sending signals. The handle is opened before the environment of the process
-    /// is read. So a signal never reaches another process that got the same process id later.
-    handle: ExitHandle,
 }
 
 /// Checks all agent processes of this root. Called only while a daemon answers, because only a
@@ -33,13 +30,13 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     if orphans.is_empty() {
         report.ok("orphans", "every process of an agent belongs to a running agent");
     }
-    for OrphanProcess { pid, name, spawn_id, handle } in orphans {
-        let description = format!("process {pid} ({name}), of the spawn {spawn_id}");
+    for OrphanProcess { process, name, spawn_id } in orphans {
+        let description = format!("process {} ({name}), of the spawn {spawn_id}", process.pid);
         if mode == FixMode::ReportOnly {
             report.warn("orphans", description, "it has no shim; kill it with: teamctl doctor --fix");
             continue;
         }
-        match handle.send_signal(Signal::KILL) {
+        match platform::system().send_signal(&process, Signal::KILL) {
             Ok(()) => report.ok("orphans", format!("{description}, is ended")),
             Err(error) => report.warn("orphans", description, format!("it stays: {error}")),
         }
@@ -49,14 +46,13 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
 /// The processes of agents of this root, without teamctl and its parents.
 fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
     let own_pids: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
-    let processes = platform::system().processes().unwrap_or_default();
-    let pids = processes.iter().map(|process| process.pid);
-    pids.filter(|pid| !own_pids.contains(pid)).filter_map(|pid| agent_process(pid, root)).collect()
+    let mut processes = platform::system().environments().unwrap_or_default();
+    processes.retain(|found| !own_pids.contains(&found.process.pid));
+    processes.into_iter().filter_map(|found| agent_process(found, root)).collect()
 }
 
-fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
-    let handle = ExitHandle::open(pid)?;
-    let environ = platform::system().environment(pid).ok()?;
+fn agent_process(found: ProcessEnvironment, root: &Path) -> Option<OrphanProcess> {
+    let (process, environ) = (found.process, found.entries.ok()?);
     let value = |name: &str| {
         let mut entries = environ.split(|byte| *byte == 0);
         entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
@@ -65,8 +61,8 @@ fn agent_process(pid: u32, root: &Path) -> Option<OrphanProcess> {
         return None;
     }
     let spawn_id = String::from_utf8(value("TEAMD_SPAWN")?.to_vec()).ok()?;
-    let name = platform::system().program_name(pid)?;
-    (!is_below_shared_server(pid)).then_some(OrphanProcess { pid, name, spawn_id, handle })
+    let name = platform::system().program_name(process.pid)?;
+    (!is_below_shared_server(process.pid)).then_some(OrphanProcess { process, name, spawn_id })
 }
 
 /// Whether the process or one of its parent processes is a tmux server or a program of teamd. Such

@@ -1,0 +1,72 @@
+//! Finds processes by an entry of their environment.
+
+use crate::process_entry::{EnvironmentError, ProcessEntry, ProcessEnvironment};
+use crate::system_trait::System;
+use std::time::Instant;
+
+/// The processes of this user that have `entry`, such as `NAME=value`, in their environment. Processes
+/// whose environment the system hides are missing.
+///
+/// While a process calls `exec`, its environment reads as empty or incomplete. So the function reads
+/// such an environment again, until `deadline`. It reads all other environments first, because an `exec`
+/// may take long.
+pub fn find_by_environment(system: &dyn System, entry: &str, deadline: Instant) -> Vec<ProcessEntry> {
+    let mut found = Vec::new();
+    let mut unread = read_all(system, deadline);
+    loop {
+        unread.retain(|process| match &process.entries {
+            Ok(environment) => {
+                let has_entry = environment.split(|byte| *byte == 0).any(|other| other == entry.as_bytes());
+                found.extend(has_entry.then_some(process.process));
+                false
+            }
+            Err(EnvironmentError::Temporary) => true,
+            Err(EnvironmentError::Unsupported) => false,
+        });
+        if unread.is_empty() || Instant::now() >= deadline {
+            return found;
+        }
+        std::thread::yield_now();
+        unread.iter_mut().for_each(|process| process.entries = system.environment(process.process.pid));
+    }
+}
+
+/// The environments of all processes. Empty if the process table cannot be read before `deadline`.
+fn read_all(system: &dyn System, deadline: Instant) -> Vec<ProcessEnvironment> {
+    loop {
+        match system.environments() {
+            Ok(processes) => return processes,
+            Err(_) if Instant::now() >= deadline => return Vec::new(),
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::Duration;
+
+    fn find_child(system: &dyn System) {
+        let mut child = Command::new("sleep").arg("1000").env("TEAMD_FIND", "x-1").spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let found = find_by_environment(system, "TEAMD_FIND=x-1", deadline);
+        let prefix = find_by_environment(system, "TEAMD_FIND=x", deadline);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().any(|process| process.pid == child.id()), "{} {found:?}", child.id());
+        assert_eq!(prefix, []);
+    }
+
+    #[test]
+    fn child_is_found_also_while_it_calls_exec() {
+        // With 100 children, some searches run during a child's `exec`.
+        (0..100).for_each(|_| find_child(&crate::linux::Linux));
+    }
+
+    #[test]
+    fn child_is_found_with_ps() {
+        find_child(&crate::posix::Posix);
+    }
+}
