@@ -170,9 +170,10 @@ enum TakeoverResult {
     LostRace,
 }
 
-/// Removes a stale lock, unless another process has already replaced it by a new lock. The lock is
-/// first renamed to a unique name, which no other process uses. If its stamp (inode and time) then
-/// shows that it is not the stale lock, the lock is moved back.
+/// Removes a stale lock, unless another process has already replaced it by a new lock. The function
+/// first renames the lock to a unique name, and then checks the stamp (inode and time) of the
+/// renamed lock. If the stamp is not that of the stale lock, the renamed lock is a new one and gets
+/// its old name back.
 fn take_over(dir: &DirHandle, name: &str, watch: &StaleWatch) -> Result<TakeoverResult, Error> {
     if let Ok(Some(lock)) = dir.open_dir(name)
         && !lock.file_names()?.is_empty()
@@ -233,9 +234,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock has the sticky bit now, so it can still be confirmed six seconds after its
-        // creation. Until a lock is ten seconds old, only teamd's programs take over a sticky lock,
-        // and they take its flock first.
+        // The lock now has the sticky bit. In its first ten seconds, a program takes over a sticky
+        // lock only after it has taken the lock's flock. No program has done so here, so the lock
+        // can still be confirmed six seconds after its creation.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

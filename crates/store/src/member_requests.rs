@@ -437,7 +437,7 @@ fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<Reques
 }
 
 /// Finds answers to the request `id` from senders that `is_sender` accepts. Returns true if any of
-/// these answers approves, and `None` if there are no such answers.
+/// these answers approves, false if all reject, and `None` if there are no such answers.
 fn find_answer(
     entries: &[InboxEntry],
     id: &RequestId,

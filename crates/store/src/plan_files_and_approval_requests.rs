@@ -78,8 +78,8 @@ impl Team {
         Ok(request)
     }
 
-    /// Asks the lead again to approve a plan for which there is no answer, with the same request id. An
-    /// answer to either of the two messages closes the request.
+    /// Asks the lead again to approve a plan that has no answer yet. The new message has the same
+    /// request id as the first, so an answer to either message closes the request.
     pub fn repeat_plan_request(
         &self,
         request: &RequestId,

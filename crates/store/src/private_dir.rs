@@ -48,8 +48,8 @@ pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
         .map_or(Ok(()), |(reason, remedy)| Err(Error::Untrusted { path: parent.to_owned(), reason, remedy }))
 }
 
-/// Checks that no other user has made `path`, if it is a symbolic link. A link of another user
-/// could lead teamd to any directory of this user. Links of root are accepted.
+/// If `path` is a symbolic link, checks that this user or root has made it. A link of another user
+/// could lead teamd to any directory of this user.
 ///
 /// # Errors
 /// [`Error::Untrusted`].

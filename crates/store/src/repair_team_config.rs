@@ -50,8 +50,9 @@ impl Team {
     /// only writer of the config.
     ///
     /// # Errors
-    /// `ReadOnly` for a session team of Claude Code. `Corrupt` without a backup if there are
-    /// already five copies of the file: content that can't be copied is not replaced.
+    /// `ReadOnly` for a session team of Claude Code. `Corrupt` without a backup if the invalid
+    /// content can't be copied, because there are already five copies of the file. The file then
+    /// stays as it is.
     pub fn repair_config(&self, text: impl Fn() -> String) -> Result<Option<ConfigDamage>, Error> {
         self.check_writable()?;
         let (io, dir) = (self.io(), self.dir());

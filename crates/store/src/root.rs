@@ -118,9 +118,9 @@ impl Root {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
-    /// A duplicate of the descriptor of the teams directory, to take and release the lock. The lock
-    /// belongs to the open directory: it stays held after the duplicate is closed, until the last
-    /// descriptor is closed.
+    /// A duplicate of the descriptor of the teams directory, to take and release the daemon's lock
+    /// on the root. The lock belongs to the open directory: it stays held until the last descriptor
+    /// is closed, even if the duplicate is closed earlier.
     fn lock_file(&self) -> Result<File, Error> {
         let duplicate = self.0.teams.as_fd().try_clone_to_owned();
         duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
@@ -222,8 +222,8 @@ impl Root {
         sync_dir(team.dir(), durability)?;
         sync_dir(&self.0.teams, durability)?;
         // Members of an earlier team with the same name may have used the same request ids, so the
-        // old answers are deleted. A failure does no harm: an answer that is older than a request
-        // does not count for it.
+        // old answers are deleted. A failure does no harm: an answer does not count for a request
+        // that is newer than the answer.
         self.delete_records(team.name()).ok();
         Ok(team)
     }
@@ -281,8 +281,8 @@ pub fn has_teams_directory(path: &Path) -> bool {
 }
 
 impl Team {
-    /// Opens the team that now has this team's name, which may have been deleted and created again.
-    /// `None` if there is no such team. Creates nothing.
+    /// Opens the team again by its name. The team may have been deleted and created again. `None`
+    /// if there is no team of this name now. Creates nothing.
     ///
     /// # Errors
     /// As [`Root::open`] and [`Root::team`].

@@ -1,11 +1,10 @@
 //! The task list of a team.
 //!
-//! A change of the list takes two kinds of locks. The first is a [`lock_queue_ticket`], a flock on
-//! the file `.lock`: teamd's programs and other programs that use flock wait for it in a queue.
-//! With the ticket, the change reads the list and prepares the new files. To put the files in
-//! place, the change takes the locks that all programs use, which are directories. It takes the
-//! list's lock and, while holding it, the lock of one changed file after another. New owners are
-//! notified after all locks are released.
+//! A program that changes the list takes two kinds of locks. The first is a ticket
+//! ([`lock_queue_ticket`]), a flock on the file `.lock`, for which programs wait in a queue. With
+//! the ticket, the program reads the list and prepares the new files. To put them in place, it
+//! takes lock directories, which all programs respect: the list's lock and, while holding it, the
+//! lock of one changed file after another. New owners are notified after all locks are released.
 
 pub(crate) mod cache;
 mod claim;

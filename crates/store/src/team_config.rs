@@ -179,9 +179,9 @@ impl Team {
         Ok(change)
     }
 
-    /// Keeps a config that was just written in the cache. The file's version is kept only if every
-    /// later change gives the file another timestamp. Without a version, the next call reads the
-    /// file again and compares the text.
+    /// Puts the config that was just written to the file into the cache. The file's version is
+    /// cached too if every later change will give the file another timestamp. Without a version,
+    /// the next call reads the file again and compares the text.
     fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();

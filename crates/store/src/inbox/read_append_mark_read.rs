@@ -70,8 +70,9 @@ impl Inbox {
         self.fold_unread(|count: &mut usize, _| *count += 1)
     }
 
-    /// The last `limit` entries of the selection, oldest first, and the number of unread entries of
-    /// the whole inbox. Only a part of the inbox is in memory at a time, as in [`Inbox::fold`].
+    /// The last `limit` entries of the selection (all or unread), oldest first, and the number of
+    /// unread entries in the whole inbox. Only a part of the inbox is in memory at a time, as in
+    /// [`Inbox::fold`].
     ///
     /// # Errors
     /// As [`Inbox::read`].
@@ -149,8 +150,8 @@ impl Inbox {
         is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
-        // `is_needless` is called at each attempt, because another program may have appended the
-        // same message since the last attempt.
+        // `change` calls this closure again if another program has changed the inbox. That program
+        // may have appended the same message, so `is_needless` is checked each time.
         let is_appended = Cell::new(false);
         self.change(|text| {
             is_appended.set(!is_needless(&parse_inbox(text)?));
@@ -183,9 +184,9 @@ impl Inbox {
         Ok(restored.into_inner())
     }
 
-    /// Marks entries read. Each entry is searched by its text: first at its index, then at the
-    /// other indexes, because other programs may have removed earlier entries. An entry that is no
-    /// longer in the inbox is not an error.
+    /// Marks entries read. Each entry is found by its text: at its index, or else at another index,
+    /// because other programs may have removed earlier entries. An entry that is no longer in the
+    /// inbox is not an error.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_read(&self.file, entries);
@@ -211,10 +212,9 @@ impl Inbox {
     fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The tail index is written while the lock is held. Without the lock, another program could
-        // change the file before the index is written, and the index would be out of date at once.
-        // The positions in the index are computed earlier, with the new text, because other
-        // programs do not wait long for the lock.
+        // The tail index is written while the lock is held. Otherwise another program could change
+        // the file first, and the index would be out of date at once. The positions in the index
+        // are computed earlier, together with the new text, so that the lock is held only briefly.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let new_text = edit(text.unwrap_or("[]"))?;
@@ -229,8 +229,9 @@ impl Inbox {
         modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, write_index)
     }
 
-    /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the entries from
-    /// the position `start` on, as a JSON array, and the number of entries before them.
+    /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the tail from
+    /// `start` on, as a JSON array, and the number of entries before the tail. Otherwise `edit`
+    /// gets the whole inbox and 0.
     fn change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,
@@ -244,10 +245,10 @@ impl Inbox {
 
     /// Tries to change only the tail. Returns false if the caller must change the whole inbox.
     ///
-    /// If the change is costly, the first attempt prepares it without the lock, because other
-    /// programs do not wait long for the lock. If another program changes the inbox meanwhile, the
-    /// second attempt prepares and makes the change under the lock. Otherwise senders that write at
-    /// the same time could all fail again and again.
+    /// A cheap change is made under the lock. A costly change is first prepared without the lock,
+    /// because other programs do not wait long for the lock. If another program changes the inbox
+    /// meanwhile, the change is prepared again under the lock. This second attempt ensures that
+    /// senders that write at the same time do not fail again and again.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,
@@ -284,10 +285,10 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Whether this inbox may have a tail index, with which a reader reads only the end of the file.
-    /// False in session teams, because Claude Code rewrites their inboxes whole. Also false on file
-    /// systems on which two changes can have the same timestamp: the index would not show that the
-    /// file has changed.
+    /// Whether this inbox may have a tail index, with which a reader reads only the end of the
+    /// file. False for inboxes of session teams: Claude Code rewrites each of them whole, which
+    /// makes an index invalid. Also false on a file system where two changes can have the same
+    /// timestamp, because the index could not show that the file has changed.
     fn is_trackable(&self, dir: &DirHandle) -> bool {
         !self.team.name().is_claude_session() && dir.has_multigrain_timestamps()
     }

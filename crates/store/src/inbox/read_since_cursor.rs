@@ -21,7 +21,7 @@ const MAX_CHANGES: u32 = 4;
 /// Size in bytes of a chunk of new entries. The last entry of a chunk may go beyond it.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// New entries, and the cursor behind them.
+/// New entries, and the cursor after them.
 type NewEntries = (Vec<InboxEntry>, InboxCursor);
 
 /// How far an inbox has been read. A cursor is small and valid in this process only.
@@ -49,9 +49,9 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor.
     ///
-    /// The entries before a cursor are counted again only if the bytes right before the cursor have
-    /// changed. So the count can be wrong if a program changes a read flag without changing the
-    /// length of the entry. Known programs change the length, because they write `true` or `false`.
+    /// Later reads count these entries again only if the bytes right before the cursor have moved
+    /// or changed. So the count can be wrong if a program changes a read flag without changing the
+    /// length of the entry. Known programs write `true` or `false`, which differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
@@ -88,8 +88,8 @@ impl InboxCursor {
         self.unread_count += usize::from(entry.unread().is_some());
     }
 
-    /// Reads the entries behind this cursor. Stops after `max_bytes`, at the end of an entry, or at
-    /// the end of the inbox. Also returns the cursor behind the entries that were read.
+    /// Reads the entries after this cursor. Stops at the end of the entry that reaches `max_bytes`,
+    /// or at the end of the inbox. Also returns the cursor after the entries that were read.
     fn read_on(mut self, reader: &mut ArrayReader, max_bytes: usize) -> Result<NewEntries, ArrayReadError> {
         let (mut entries, mut bytes_left) = (Vec::new(), max_bytes);
         self.has_more = false;
@@ -110,7 +110,7 @@ impl InboxCursor {
         Ok((entries, self))
     }
 
-    /// Reads the entries behind this cursor. `None` if the file has changed other than by growth.
+    /// Reads the entries after this cursor. `None` if the file has changed other than by growth.
     fn read_appended(
         &self,
         dir: &DirHandle,
@@ -133,7 +133,7 @@ impl Inbox {
     /// With `None` as the cursor, reads all entries.
     ///
     /// If the file has only grown, the cost depends on the new entries alone. If entries were
-    /// marked read, the bytes behind them have moved. The next call then reads the whole file, and
+    /// marked read, the bytes after them have moved. The next call then reads the whole file, and
     /// still finds which entries are new. If the last entry of the earlier read is no longer at its
     /// index, all entries count as new and the new cursor [is reset](InboxCursor::is_reset).
     ///
@@ -166,8 +166,8 @@ impl Inbox {
             let (mut result, mut cursor) = (T::default(), None);
             loop {
                 let (entries, next_cursor) = self.read_chunk_since(cursor.as_ref())?;
-                // Another program has removed or rewritten entries that `step` has already
-                // processed. So the next attempt starts with the first entry.
+                // The cursor is reset if another program has removed or rewritten entries that
+                // `step` has already processed. The next attempt starts with the first entry.
                 if next_cursor.is_reset() {
                     break;
                 }
@@ -222,8 +222,8 @@ impl Inbox {
     }
 }
 
-/// Reads the file from its start and returns the entries behind the last entry of `cursor`. If that
-/// entry is no longer at its index, returns all entries.
+/// Reads the file from its start and returns the entries after `cursor`. If the last entry before
+/// `cursor` is no longer at its index, returns all entries.
 fn read_from_start(
     cursor: Option<&InboxCursor>,
     reader: &mut ArrayReader,

@@ -4,8 +4,8 @@
 //! teamd's programs write a new index after each change of the inbox. The index is stored next to
 //! the journal, outside the team files. Other programs change the inbox without a new index, so a
 //! reader checks the index before each use. The file must still have the inode, size and timestamps
-//! that the index names. Without a valid index, the reader reads the whole inbox. That is never an
-//! error.
+//! that the index names. A missing or invalid index is no error: the reader then reads the whole
+//! inbox.
 //!
 //! After a power loss a file can keep its size and timestamps and lose its bytes. So an index is
 //! valid only until the next boot.
@@ -100,8 +100,8 @@ impl TailIndex {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }
 
-    /// Whether the next change copies only a tail and does not wait for the disk. If so, the caller
-    /// may hold the lock while it writes the changed copy.
+    /// Whether the next change is cheap: it copies only a tail and does not wait for the disk. The
+    /// caller may hold the lock during a cheap change.
     pub(super) fn is_cheap(&self, inbox: &Inbox) -> bool {
         self.file.is_cheap(inbox.team.io().durability)
     }
@@ -160,7 +160,7 @@ impl InboxTail<'_> {
         };
         let texts = (&self.text[1..], &after[1..]);
         // If this process was stopped for more than ten seconds, another program may have
-        // considered the lock stale and taken it.
+        // considered the lock stale and taken it. The inbox must then stay unchanged.
         if lock.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
             return Ok(false);
         }

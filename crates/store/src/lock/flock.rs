@@ -1,5 +1,5 @@
-//! The kernel's file lock (flock). A dropped [`Flock`] releases the lock explicitly. If only the
-//! file was closed, a forked child process would keep the lock until the child calls `exec`.
+//! The kernel's file lock (flock). Dropping a [`Flock`] releases the lock explicitly. If the file
+//! were only closed, a forked child process would keep the lock until the child calls `exec`.
 
 use std::fs::{File, TryLockError};
 

@@ -43,15 +43,14 @@ pub(super) enum HolderProbe {
 /// whether the holder is alive. The creator of a lock takes the flock sooner, unless the creator is
 /// stopped at that moment.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
-/// Within this time after `mkdir`, the creator certainly still owns the lock, because no other
-/// process can have watched the lock for `PROBE_DELAY`. The time is only half of `PROBE_DELAY`,
-/// because clocks advance in ticks.
+/// Within this time after `mkdir`, the creator of a lock certainly still owns the lock. Other
+/// processes watch the lock for `PROBE_DELAY` (50 ms) before they may take it over. The time is
+/// only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// How long after `mkdir` the creator may still confirm a lock if the flock can't show other
-/// processes that the creator is alive. This is so if the file system has no flock on directories,
-/// or if `mkdir` has not set the sticky bit. Other processes take over such a lock by its age,
-/// after [`LOCK_STALE_AFTER`], which is ten seconds. So a creator that was stopped for longer than
-/// this timeout gives up the lock.
+/// How long after `mkdir` the creator may still confirm a lock that other processes judge by its
+/// age alone. They do so if the file system has no flock on directories, or if `mkdir` has not set
+/// the sticky bit. They take over such a lock after [`LOCK_STALE_AFTER`], which is ten seconds. So
+/// a creator that was stopped for longer than this timeout gives up the lock.
 ///
 /// The timeout is only half of [`LOCK_STALE_AFTER`], because the creator measures it with its own
 /// clocks, while other processes compare the lock's timestamp. The timestamp may come from the
@@ -115,16 +114,16 @@ pub(super) fn confirm(
                 }
             })
         }
-        // If this process has no free descriptor, it can still hold the lock, but without the
-        // flock.
+        // The directory can't be opened, for example because this process has no free descriptor.
+        // Shortly after `mkdir`, the process can still hold the lock, but without the flock.
         Err(_) if creation_time.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, creation_time),
         Err(_) => Ok(None),
     }
 }
 
-/// Whether this process still owns a lock that it has just created, and whose flock it has just
-/// taken. Shortly after `mkdir` it does, because no other process takes over a lock so early. Later
-/// it owns the lock only if the lock has the sticky bit and is still at its path.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after
+/// `mkdir`, it does, because no other process takes over a lock so early. Later, it does only if
+/// the lock has the sticky bit and is still at its path.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,
@@ -163,8 +162,8 @@ fn confirm_without_flock(
     Ok(stamp.filter(|_| creation_time.is_within(PROBE_DELAY)).map(|stamp| (stamp, None)))
 }
 
-/// Whether one of this user's teamd programs created the lock. That program holds the flock, or has
-/// held it, or has not taken it yet.
+/// Whether one of this user's teamd programs created the lock. Such a program takes the lock's
+/// flock right after the creation.
 pub(super) fn has_sticky_bit(stat: &FileStat) -> bool {
     Mode::from_bits_truncate(stat.st_mode).contains(Mode::S_ISVTX) && stat.st_uid == geteuid().as_raw()
 }

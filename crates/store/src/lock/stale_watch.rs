@@ -49,24 +49,25 @@ impl StaleWatch {
         let watched = first_seen.elapsed();
         let stale = watched >= LOCK_STALE_AFTER || (stamp.is_stale() && watched >= STALE_CONFIRMATION);
         let is_sticky = has_sticky_bit(&stat);
-        // If the file system stores whole seconds only, an earlier lock of the same name may have
-        // had the same stamp. The two locks would look like one, so the lock is watched for longer.
+        // If the file system stores timestamps in whole seconds, an earlier lock of the same name
+        // may have had the same stamp. The two locks would look like one, so the lock is watched
+        // for longer.
         let probe_delay = if stamp.nanoseconds == 0 { STALE_CONFIRMATION * 4 } else { PROBE_DELAY };
         if self.is_no_directory || !(stale || is_sticky && watched >= probe_delay) {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // The sticky bit has disappeared since the `stat` above. The holder is alive, but had
-            // no free descriptor, so it holds the lock without the flock.
+            // The holder has removed the sticky bit since this function called `stat`. The holder
+            // is alive, but had no free descriptor, so it holds the lock without the flock.
             HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
             HolderProbe::NotAlive(flock) => {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The lock looks stale, but a live process has its flock. If the lock is sticky, that
-            // process is usually the holder, which was stopped, and the lock is stale. If the lock
-            // is not sticky, that process is usually another one that is just removing the lock.
-            // Such a lock becomes stale only after it was watched for ten seconds.
+            // The lock looks stale, but a live process has its flock. With the sticky bit, that
+            // process is usually the holder, which was stopped for too long, so the lock is stale.
+            // Without the sticky bit, that process is usually just removing the lock. So such a
+            // lock counts as stale only after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

@@ -29,8 +29,8 @@ pub enum ShutdownDecision {
 }
 
 impl ShutdownDecision {
-    /// The text that the member gets as a result: `Shutdown approved. Agent NAME is now exiting.`,
-    /// or `Shutdown rejected. Agent NAME works on.`
+    /// The text that the answering member gets: `Shutdown approved. Agent NAME is now exiting.`, or
+    /// `Shutdown rejected. Agent NAME works on.`
     pub fn result_text(&self, member: &AgentName) -> String {
         match self {
             ShutdownDecision::Approve => format!("Shutdown approved. Agent {member} is now exiting."),

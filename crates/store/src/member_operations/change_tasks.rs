@@ -30,8 +30,9 @@ impl Caller {
     }
 
     /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified. If a task of a run file becomes pending, the owner that the run file names gets
-    /// the task again. The exception is an owner that has left the team or is the caller.
+    /// notified. If the update makes a task of a run file pending and names no owner, the owner in
+    /// the run file gets the task. The task gets no owner if that owner is the caller or has left
+    /// the team.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
@@ -117,10 +118,10 @@ impl Caller {
         })
     }
 
-    /// Checks whether the caller may change a task. No caller may change a task that tracks an
-    /// agent; only teamd does. If a task has a command, a teammate may only record progress, unless
-    /// the team's policy allows more. Other changes, such as reopening the task, could have the
-    /// command run again.
+    /// Checks whether the caller may change a task. Only teamd changes a task that tracks an agent.
+    /// If a task has a command, a teammate may only record progress, unless the team's policy
+    /// allows more. Other changes, such as reopening the task, could cause the command to run
+    /// again.
     fn check_change_allowed(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
         if task.is_internal() {
             let message = format!("cannot change task {}: it tracks the agent {}", task.id, task.subject);
@@ -158,10 +159,10 @@ impl Caller {
         }
     }
 
-    /// Whether any teammate may make this update of a task with a command, because the update only
-    /// records progress or changes links and other metadata. New texts and deleting the task are
-    /// not allowed. If the task is closed, has failed, or belongs to another member, restarting or
-    /// reassigning it and clearing its failure are not allowed either.
+    /// Whether any teammate may make this update of a task that has a command. The update may
+    /// record progress, and change links and other metadata. It may not change texts or delete the
+    /// task. If the task is closed, has failed or belongs to another member, the update also may
+    /// not restart or reassign it or clear its failure.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);
@@ -177,7 +178,7 @@ impl Caller {
     }
 
     /// Checks whether the caller may put a command into a task. A worker runs the command of its
-    /// task, so the author of the command can run any program as the worker.
+    /// task. So the author of a command can make the worker run any program.
     fn check_command_allowed(&self, metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
         if self.name.is_lead() || !metadata.is_some_and(|metadata| metadata.contains_key("command")) {
             return Ok(());

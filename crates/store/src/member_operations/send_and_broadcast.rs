@@ -67,7 +67,7 @@ impl SentMessage {
         format!("Message sent to {}'s inbox", self.recipient)
     }
 
-    /// A JSON object with the fields success, message and routing.
+    /// The result of a sent message: a JSON object with the fields success, message and routing.
     pub fn to_json(&self) -> Value {
         let routing = routing(&self.message, self.recipient.as_str(), self.color.as_deref());
         json!({"success": true, "message": self.sentence(), "routing": routing})
@@ -75,8 +75,9 @@ impl SentMessage {
 }
 
 impl BroadcastResult {
-    /// A JSON object with the fields success, message, recipients and routing. If the broadcast
-    /// failed for some members, the object also has the fields `failed` and `error`.
+    /// The result of a broadcast: a JSON object with the fields success, message and recipients,
+    /// and with routing if there was a member to send to. If the broadcast failed for some members,
+    /// the object also has the fields `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
             let no_recipients: [&str; 0] = [];
@@ -210,8 +211,8 @@ fn resolve_recipient(
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program created may not list its lead, but the lead has an inbox.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
-        // Claude Code may be in the middle of writing the config of a session team, so the config
-        // can't be parsed. A recipient that has an inbox is accepted then.
+        // While Claude Code writes the config of a session team, the config can't be parsed.
+        // Meanwhile, a recipient is accepted if it has an inbox.
         Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }

@@ -262,8 +262,8 @@ impl InboxReconciler {
 
     /// Counts how often restored messages have disappeared from the inbox again. Returns true if
     /// the count has just become large enough to assume that the program which reads the inbox
-    /// removes messages itself. Does not count if that program has ever recorded a read in the
-    /// journal.
+    /// removes messages itself. Returns false without counting if that program has ever recorded a
+    /// read in the journal.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
         if self.inboxes_with_recorded_reads.contains(inbox_file) {
             return false;
@@ -293,8 +293,8 @@ impl InboxReconciler {
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &previous_file_name(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // Entries that the previous file had copied from its own predecessor are older than its
-        // other entries, so they come first.
+        // Some entries of the previous file were copied into it by an earlier rotation. They are
+        // older than the others, so they come first.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
@@ -320,9 +320,9 @@ impl InboxReconciler {
     }
 }
 
-/// Updates `unread`, the unread messages, by an entry of the inbox. If the entry is read, its
-/// message is removed. Otherwise the message is noted as being in the inbox, and its id is
-/// returned. `None` if the entry is read or is not in `unread`.
+/// Updates `unread`, the unread messages, for one entry of the inbox. If the entry is read, removes
+/// its message. Otherwise notes that the message is in the inbox, and returns its id. `None` if the
+/// entry is read or is not in `unread`.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

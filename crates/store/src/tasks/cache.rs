@@ -35,8 +35,8 @@ pub(super) struct CachedTask {
     version: Option<FileVersion>,
 }
 
-/// The task list that a team handle or one of its clones read last. `None` before the first read. A
-/// cached task is used only after a `stat` of its file.
+/// The task list that a team handle or one of its clones read last. `None` before the first read.
+/// `refresh` uses a cached task only if a `stat` shows that its file is unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 
@@ -44,8 +44,7 @@ pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 #[derive(Debug)]
 struct CachedList {
     entries: Arc<Vec<CachedTask>>,
-    /// The field `task` of each cached task, at the same index. Callers that need the whole list
-    /// share this vector.
+    /// The tasks of `entries`, in the same order, in a vector that callers share.
     tasks: Arc<Vec<Arc<Task>>>,
 }
 
@@ -76,9 +75,9 @@ impl TaskCache {
             read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
         let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
-        // This function's own reference to the list is dropped. If no other caller has one, the
-        // list is changed in place, and only the changed tasks are copied. Otherwise the whole list
-        // is copied.
+        // `update` changes the list in place if no caller still has a reference to it. Then only
+        // the changed tasks are copied, otherwise the whole list. So this function's own reference
+        // is dropped first.
         drop(cached);
         changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
         Ok(Arc::clone(&list.tasks))

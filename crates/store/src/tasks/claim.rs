@@ -17,11 +17,11 @@ use protocol::task::{Task, TaskStatus, next_task, resumable_task, with_metadata}
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Minimum size of the task list's directory for which a hint is requested, in bytes. A directory
-/// of this size has about 200 files.
+/// If the directory of the task list is larger than this, in bytes, a claim first requests a hint:
+/// a task that the daemon suggests. A directory of this size has about 200 files.
 const MIN_HINTED_DIR_BYTES: u64 = 4096;
-/// Maximum number of hints that are requested for one claim. The number is large enough for sixteen
-/// members that claim at the same time.
+/// Maximum number of hints (tasks that the daemon suggests) that one claim requests. The number is
+/// large enough for sixteen members that claim at the same time.
 const MAX_HINTS: usize = 16;
 
 /// The result of following hints.
@@ -62,8 +62,8 @@ impl Tasks {
         })
     }
 
-    /// Claims a task like [`Tasks::claim`] without an id. In a long list, asks `hint` for a task
-    /// first. If the hint says that there is no task, the files are read to check this.
+    /// Claims a task like [`Tasks::claim`] without an id. In a long list, first asks `hint` to
+    /// suggest a task. If `hint` says that there is no task, the files are read to check this.
     pub fn claim_with_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
         match self.follow_hint(owner, hint)? {
             HintOutcome::Claimed(task) => Ok(task),
@@ -84,9 +84,9 @@ impl Tasks {
     /// without an id. A task in progress is skipped if `is_skipped` returns true for it. The list
     /// is read once.
     ///
-    /// In a long list, asks `hint` for a task first. If the hint says that there is no task, the
-    /// files are not read to check this. So the caller must be a program that is woken when there
-    /// is a task.
+    /// In a long list, first asks `hint` to suggest a task. If `hint` says that there is no task,
+    /// the files are not read to check this. So the caller must be a program that is woken when
+    /// there is a task.
     pub fn resume_or_claim(
         &self,
         owner: &AgentName,
@@ -107,8 +107,8 @@ impl Tasks {
         self.claim_and_notify(owner, |owner| self.claim_next(&tasks, owner))
     }
 
-    /// In a long list, requests a hint and claims the suggested task if the files allow it. If
-    /// another member was faster, requests the next hint.
+    /// In a long list, requests a hint, which is a suggested task, and claims that task if the
+    /// files allow it. If another member was faster, requests the next hint.
     fn follow_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
         if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
             return Ok(HintOutcome::NoHint);

@@ -70,9 +70,8 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Shows the pane in the caller's terminal. This function looks up itself in which window the pane
-/// is: if the pane was hidden, the caller has just shown it again, and the pane is now in another
-/// window.
+/// Shows the pane in the caller's terminal. The caller may have just shown a hidden pane again,
+/// which moves it to another window. So this function itself asks tmux for the window of the pane.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
     end_unwatched_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;

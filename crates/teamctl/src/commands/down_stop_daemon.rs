@@ -33,8 +33,8 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The handle is opened while the daemon still runs. After its exit another process can get the
-    // same process id, and the wait below would then wait for that process.
+    // The handle of the daemon's process is opened while the daemon still runs. After its exit,
+    // another process can get the same process id, and this command would wait for that process.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => ExitHandle::open(status.daemon.pid),
         _ => None,

@@ -159,8 +159,8 @@ fn resolve_identity(
 }
 
 /// Checks a member that was named by an option and not by the environment. A teammate must be a
-/// member of its team, because messages to a misspelled name would not arrive. A lead without a
-/// team gets the team that the session in this terminal leads.
+/// member of its team, because messages to a misspelled name would not arrive. If no team is named
+/// for the lead, the team is the one that the session in this terminal leads.
 fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &identity.team {
         Some(team) if !identity.name.is_lead() => {

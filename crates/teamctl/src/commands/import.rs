@@ -161,8 +161,8 @@ fn read_archive(input: impl Read, path: &Path) -> Result<ImportedTeam, ErrorRepo
     Ok(ImportedTeam { archive, policy: policy.unwrap_or_default() })
 }
 
-/// Checks the size that the header of an entry names, before the entry is read. `total` is the size
-/// of all entries so far.
+/// Checks the size in the header of an entry, before the entry is read. `total` is the size of all
+/// entries so far, including this one.
 fn check_size(name: &str, size: u64, total: u64) -> Result<(), ErrorReport> {
     if size > TeamArchive::size_limit(name) {
         return Err(invalid_archive(name, "too large"));
@@ -184,9 +184,9 @@ fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(
 /// How many bytes of the archive may be read until the next check.
 type ReadAllowance = Rc<Cell<u64>>;
 
-/// Reads an archive, and fails if more bytes are read than allowed. The tar library reads a long
-/// entry name and skips the content of a directory by itself, before this program can check their
-/// sizes.
+/// Reads an archive, and fails if more bytes are read than allowed. The tar library itself reads
+/// long entry names and skips the content of directories, before this program can check their
+/// sizes. So the limit is in the reader.
 struct AllowedReader<R> {
     input: R,
     allowance: ReadAllowance,

@@ -145,16 +145,16 @@ impl InboxReader<'_> {
     }
 
     /// Prints the messages that are new since the last call. With a `limit`, prints only the last
-    /// ones of them. With `--mark-read`, returns the printed messages, so that the caller can mark
-    /// them as read. Otherwise returns an empty list, because the messages would need memory.
+    /// `limit` of them. With `--mark-read`, returns the printed messages, so that the caller can
+    /// mark them as read. Otherwise returns an empty list, to save memory.
     fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // These lists are outside the value of `fold`. If the inbox changes while it is read,
-        // `fold` starts anew with an empty value, but `seen` then skips the entries that are in
-        // these lists already.
+        // If the inbox changes while it is read, `fold` starts again with an empty value, and
+        // `seen` skips the entries that were already handled. The lists of handled entries must
+        // survive this restart, so they are not part of the value.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

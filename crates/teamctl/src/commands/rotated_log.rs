@@ -16,8 +16,8 @@ impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
         // The current file is opened before the previous file. If the log is rotated between the
-        // two opens, the current file becomes the previous file. Then both are the same file, and
-        // no output is missed.
+        // two opens, both opens reach the same file: it is the previous file now. No output is
+        // missed.
         let current = FileTail::new(path.to_owned());
         let previous = FileTail::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

@@ -20,9 +20,9 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition under which a view may be ended: no terminal shows the view, and another
-/// session has the same windows. If a person has killed the members' session, only the view keeps
-/// their windows open.
+/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. No
+/// terminal shows the view, and another session has the same windows. Without such a session, for
+/// example after a person has killed the members' session, ending the view would close the windows.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.
@@ -49,8 +49,8 @@ pub(super) struct AttachedClient {
 
 impl PaneLocation {
     /// Asks the tmux server with the socket `tmux` where a pane is. If several sessions have the
-    /// pane, returns the first that tmux lists. This is the members' session, because the names of
-    /// its views sort after its own.
+    /// pane, returns the first that tmux lists. This is the members' session, because its name
+    /// sorts before the names of its views.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl PaneLocation {
 
     /// The tmux commands with which a new client shows the pane in the view `name`. The flag
     /// `active-pane` gives the client its own selected pane: typed text goes there, whatever other
-    /// clients select. tmux records the selected pane of such a client only when it changes. So the
-    /// commands first select a neighbouring pane.
+    /// clients select. tmux records this pane only when the selection changes. So the commands
+    /// select a neighbouring pane first, and then the pane itself.
     pub(super) fn commands_of_new_client(&self, name: &str) -> Vec<String> {
         let window = format!("={name}:{}", self.window);
         let create = ["new-session", "-f", "active-pane", "-s", name, "-t", &self.session];
@@ -119,13 +119,13 @@ impl PaneLocation {
         command(&["switch-client", "-c", &client.name, "-t", &pane])
     }
 
-    /// Joins tmux commands to one command list. At its end the list zooms the pane, if the pane is
-    /// smaller than [`MIN_PANE`] and no other terminal shows its window.
+    /// Joins tmux commands to one command list, and adds a command that zooms the pane. The pane is
+    /// zoomed only if it is smaller than [`MIN_PANE`] and no other terminal shows its window.
     ///
     /// The size of the pane must be checked after tmux has resized the window to the new terminal.
-    /// tmux does so only when the command list waits for something. So the check is the branch of
-    /// an `if-shell` whose shell command is `true`: tmux waits for this command. Both branches
-    /// contain the check, so the result of the shell command does not matter.
+    /// tmux resizes only when the command list waits for something. So the check is in an
+    /// `if-shell` with the shell command `true`, for which tmux waits. Both branches contain the
+    /// check, so the result of the shell command does not matter.
     fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
         let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
         let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");
@@ -158,8 +158,8 @@ pub(super) fn end_view(tmux: &Path, name: &str) {
     query(tmux, &commands).ok();
 }
 
-/// Ends the views that no terminal shows any more. A failure does no harm: the next `attach` tries
-/// again.
+/// Ends the views that no terminal shows any more. A view is a tmux session that `attach` has
+/// created for one terminal. A failure does no harm: the next `attach` tries again.
 pub(super) fn end_unwatched_views(tmux: &Path) {
     let filter = format!("#{{&&:#{{==:#{{{VIEW_OPTION}}},1}},{MAY_END}}}");
     let views = query(tmux, &["list-sessions", "-f", &filter, "-F", "#{session_id}"]).unwrap_or_default();

@@ -63,8 +63,8 @@ impl DoctorArgs {
 pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {
     let mode = if args.fix { FixMode::Fix } else { FixMode::ReportOnly };
     let mut report = DoctorReport::default();
-    // These checks come before the root is opened, because a state directory that is not private
-    // makes opening fail.
+    // The root can't be opened if the state directory is not private. So the following checks come
+    // before the root is opened.
     directory_access::check(context, mode, &mut report)?;
     corrupt_file_copies::check(&context.directories()?.state_dir, &mut report);
     state_files::check(&context.directories()?.state_dir, mode, &mut report);
@@ -73,8 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
     let access = directory_access::check_root(&root_path, mode, &mut report);
-    // This check comes before the root is opened, because opening the root creates missing
-    // directories.
+    // Opening the root can create missing directories, so the daemon's root is checked first.
     if let Some(status) = &status {
         daemon::check_root(&root_path, status, &mut report);
     }

@@ -1,5 +1,5 @@
 //! `trace`: shows how far a message got: sent, stored, delivered, read, answered. For an unread
-//! message it also shows the probable cause, which the code of `why` determines.
+//! message it also shows the probable cause, as `why` finds it.
 
 mod find_message;
 mod message_copy;

@@ -26,9 +26,9 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
     entries.filter(|entry| entry.count > 0).collect()
 }
 
-/// Whether the message `entry` repeats `previous`, the previous message of the same sender. A
-/// repeat is a text message with the same text, or a report of the end of a turn after another such
-/// report. If only one of the two messages is read, `entry` is no repeat.
+/// Whether the message `entry` repeats `previous`, the previous message of the same sender. A text
+/// message repeats a message with the same text. A report of a turn's end repeats a previous report
+/// of a turn's end. If only one of the two messages is read, `entry` is no repeat.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
     let are_turn_ends = || [first, second].iter().all(|message| IdleNotification::is_bare_in(&message.text));

@@ -1,7 +1,7 @@
-//! Finds the entries of an inbox that are new since teamctl last read the file. The index does not
-//! identify an entry, because other programs remove messages. So entries with the same sender, time
-//! and text count as equal. If the file has more equal entries than in any earlier read, the
-//! additional ones are new.
+//! Finds the entries of an inbox that are new since teamctl last read the file. An entry can't be
+//! recognized by its index, because other programs remove messages. So entries with the same
+//! sender, time and text count as equal. If the file has more equal entries than in any earlier
+//! read, the additional ones are new.
 
 use protocol::message::InboxEntry;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ pub(super) struct SeenEntries(HashMap<u64, usize>);
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
-    /// Whether the entry was in no earlier read of the inbox. The caller passes every entry of a
-    /// read, from the oldest to the newest. `counts` counts the equal entries of the present read,
-    /// so each read starts with empty `counts`.
+    /// Whether the entry is new: the inbox now has more entries equal to this one than in any
+    /// earlier read. The caller passes all entries of a read, oldest first. `counts` counts the
+    /// equal entries of this read, and is empty when the read starts.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

@@ -13,9 +13,9 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// The largest difference, in ms, by which the time of an event may precede the time of the message
-/// that it is about. The sender writes the message's time and the daemon the event's time. They
-/// read the clock independently, so a later event can have an earlier time.
+/// By how many ms the time of an event may precede the time of the message that the event is about.
+/// The sender writes the message's time and the daemon the event's time. They read the clock
+/// independently, so a later event can have an earlier time.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
 /// How far a message got. Times are in ms since the epoch.
@@ -142,9 +142,9 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
 /// recipient's events from this message's `message_stored` event on.
 ///
 /// Messages are read in the order of the inbox, and each `message_read` event has the number of
-/// messages that are unread afterwards. While this message is unread, that number is greater than
-/// the number of messages that came after it. So the first event with a smaller or equal number
-/// marks this message's reading.
+/// messages that are then still unread. While this message is unread, that number is greater than
+/// the number of messages that came after this one. So the first event with a smaller or equal
+/// number marks this message's reading.
 fn read_at(since_stored: &[Event]) -> Option<u64> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
@@ -157,8 +157,8 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
     })
 }
 
-/// Returns the turn with which the recipient got the message. If the message was read, this is the
-/// last turn that began before the reading. If it is unread, this is the current turn, but only if
+/// Returns the turn with which the recipient got the message. For a read message, this is the last
+/// turn that began before the reading. For an unread message, this is the current turn, but only if
 /// the turn's subject fits the message. `None` if no turn is found.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {

@@ -10,9 +10,9 @@ use protocol::timestamp::iso8601;
 /// For events that are older than this, in ms, the date is printed too.
 const DATE_AFTER_MS: u64 = 43_200_000;
 
-/// Appends the time of day of `event_time` and how long ago that is to `text`: `ended 05:10:01 UTC,
-/// 3m ago`. `event_time` is in ms since the epoch. If `event_time` is 0, the time is unknown and
-/// nothing is appended.
+/// Appends `event_time` to `text`, as a time of day and as an age: `ended 05:10:01 UTC, 3m ago`.
+/// `event_time` is in ms since the epoch. If `event_time` is 0, the time is unknown and nothing is
+/// appended.
 pub(super) fn with_time(text: &str, event_time: u64, evidence: &MemberEvidence) -> String {
     if event_time == 0 {
         return text.trim_end_matches(',').to_owned();

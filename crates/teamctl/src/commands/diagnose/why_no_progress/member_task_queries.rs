@@ -46,8 +46,8 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether no member works on some blocker, because the blocker has no owner, or its owner is
-    /// not a member any more.
+    /// Whether one of the blockers has no owner, or an owner that is not a member any more. No
+    /// member works on such a blocker.
     pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }
@@ -87,9 +87,9 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks that only other members may do and that can start now. `why` names them if the
-/// member itself has nothing to do. So the result is empty if any pending task is left that the
-/// member may do.
+/// The pending tasks of other members that can start now. `why` names these tasks if no pending
+/// task is left for the member itself. If such a task is left, even a blocked one, the result is
+/// empty.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));

@@ -65,9 +65,9 @@ fn tmux_responds(socket: &Path) -> bool {
     reply.flatten().is_some_and(|reply| reply == "ok\n")
 }
 
-/// Finds the server that listens on the socket, by connecting to it. Returns `NotListening` or
-/// `Unresponsive`, never `Responsive`, because no request is sent. A caller that gets
-/// `Unresponsive` must test itself whether the server answers.
+/// Finds the server that listens on the socket, by connecting to it. Sends no request, so the
+/// result is never `Responsive`. `Unresponsive` only means that a server accepts connections or
+/// that connecting takes too long: the caller must test whether the server answers.
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
     let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
         let stream = UnixStream::connect(socket).ok()?;
@@ -137,9 +137,9 @@ pub(super) struct LockHolder {
 }
 
 impl LockHolder {
-    /// Finds the process that holds a flock on the file with this inode. Returns `None` if the system
-    /// lists no flock for the inode. That is so if Claude Code holds the lock,
-    /// because Claude Code takes no flock.
+    /// Finds the process that holds a flock on the file with this inode. Returns `None` if the
+    /// system lists no flock for the inode. Claude Code holds its locks without a flock, so it is
+    /// never found.
     pub(super) fn find(inode: u64) -> Option<LockHolder> {
         let pid = platform::system().lock_holder(inode)?;
         let is_stopped = ProcessEntry::read(pid).is_some_and(|process| process.stopped);

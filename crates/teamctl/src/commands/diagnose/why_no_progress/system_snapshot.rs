@@ -62,8 +62,8 @@ impl DaemonProbe {
 
 fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, DaemonProbe), ErrorReport> {
     let status = context.request::<StatusReply>(Request::StatusWithScreens);
-    // The daemon rejects the token of an agent whose record was lost. The plain status needs no
-    // token, so it is requested instead.
+    // The daemon rejects this request from an agent whose record was lost, because it does not know
+    // the agent's token. The plain status needs no token, so it is requested instead.
     let is_rejected = status.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
     match if is_rejected { context.daemon_status() } else { status } {
         Ok(status) => {

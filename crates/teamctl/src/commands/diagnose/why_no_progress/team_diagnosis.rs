@@ -36,8 +36,8 @@ impl TeamDiagnosis {
         let team_evidence = TeamEvidence::gather(context, snapshot, team, snapshot.log.events())?;
         for name in members_to_diagnose(&team_evidence)? {
             let evidence = gather_evidence(&team_evidence, name.as_str(), no_output_after);
-            // A hidden pane keeps no member from working, so it is skipped. The next cause says
-            // what the member does.
+            // A hidden pane does not keep its member from working, so the cause `Hidden` is
+            // skipped. The next cause says what the member does.
             let causes = find_causes(&evidence).into_iter();
             for diagnosis in causes.filter(|diagnosis| diagnosis.cause != Cause::Hidden).take(1) {
                 team_diagnosis.add(name.clone(), diagnosis);

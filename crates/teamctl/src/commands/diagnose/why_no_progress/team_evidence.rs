@@ -112,9 +112,9 @@ fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {
-    // If the lead's inbox is damaged, its requests cannot be read. The scan below would only wait
-    // again for the file to become readable, as `inbox_state` has done already. So the scan is
-    // skipped.
+    // If the lead's inbox is damaged, its requests cannot be read. A scan would only wait again for
+    // the file to become readable, as `inbox_state` has done already. So the requests are not
+    // scanned.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }

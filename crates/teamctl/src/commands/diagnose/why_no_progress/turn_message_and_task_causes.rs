@@ -18,13 +18,13 @@ use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
 /// How long a message to an idle member may stay unread, in ms, before `why` reports it as
 /// undelivered.
 const IDLE_DELIVERY_MS: u64 = 2_000;
-/// How long a message may stay unread, in ms, before `why` reports it as undelivered, if the
-/// recipient's program accepts messages during a turn. The program accepts them only between two
-/// steps of the turn, and one step may take this long.
+/// How long a message may stay unread, in ms, before `why` reports it as undelivered. This limit is
+/// for programs that accept messages during a turn. They do so only between two steps of the turn,
+/// and one step may take this long.
 const MID_TURN_DELIVERY_MS: u64 = 60_000;
 
-/// Adds the causes that lie in the member's messages, tasks and turns to `causes`. If none of all
-/// causes keeps the member from working, also adds the cause `Working` or `Idle`.
+/// Adds the causes that lie in the member's messages, tasks and turns to `causes`. If no cause in
+/// the list keeps the member from working, also adds the cause `Working` or `Idle`.
 pub(super) fn add_work_causes(evidence: &MemberEvidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
     // If a program asks for its messages itself, it may be unknown whether it is in a turn.
