@@ -25,8 +25,8 @@ pub struct RosterFile {
     pending_respawns: Vec<RecordedRespawn>,
 }
 
-/// The value of `start` in the record of a suspended member: its next spawn waits until the member
-/// is resumed.
+/// The value of the field `start` in the record of a suspended member. It says that the member's
+/// next spawn waits until the member is resumed.
 pub const RESUMED_START: &str = "when_resumed";
 
 /// The part of a suspended member's record that clients read.
@@ -120,8 +120,8 @@ impl RosterFile {
         }
     }
 
-    /// Capabilities of the program of the member `name`. If no such member runs, all capabilities
-    /// are unknown.
+    /// What the program of the member `name` can do. If no such member runs, all capabilities are
+    /// unknown.
     pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
@@ -142,9 +142,9 @@ impl RosterFile {
         self.records.iter().map(|record| record.spawn_id.clone()).collect()
     }
 
-    /// Whether the spawn with the token `token` has ended and another spawn of the member runs.
-    /// False if the roster has no spawn of the member, because a lost roster must not stop an agent
-    /// that still runs.
+    /// Whether the spawn with the token `token` has ended and another spawn of the member `name`
+    /// runs. False if the roster has no spawn of the member: the roster may have been lost, and an
+    /// agent that still runs must not be stopped because of that.
     pub fn is_superseded(&self, team: &TeamName, name: &AgentName, token: &str) -> bool {
         let is_known = self.records.iter().any(|record| record.token == token);
         !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
@@ -177,8 +177,8 @@ impl RosterFile {
 }
 
 impl RosterFile {
-    /// Ids of the plan approval requests of the team's suspended members. A member sends its
-    /// request again, with the same id, when it is resumed.
+    /// Ids of the requests that the team's suspended members made for the approval of their plans.
+    /// A member sends its request again, with the same id, when the member is resumed.
     pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
         let is_suspended = |pending: &&RecordedRespawn| pending.start.as_str() == Some(RESUMED_START);
         let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);

@@ -24,8 +24,9 @@ pub fn spawn_mark(at: u64) -> Vec<u8> {
     [START, iso8601(at).as_bytes(), &[END]].concat()
 }
 
-/// Splits a log into the output of its spawns, oldest first. The result has at least one element. A
-/// mark whose time is not valid counts as output of the program.
+/// Splits the log of a member's output into the outputs of its spawns, oldest first. The result has
+/// at least one element. A mark separates two spawns. A mark whose time is not valid counts as
+/// output of the program.
 pub fn split_by_spawn(log: &[u8]) -> Vec<SpawnOutput<'_>> {
     let mut spawns = Vec::new();
     let (mut spawned_at, mut begin, mut position) = (None, 0, 0);

@@ -22,8 +22,8 @@ pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// Reads to the closing quote `end` and appends the text before it to `word`. `None` if the closing
-/// quote is missing or the text has a `special` character.
+/// Reads a quoted text up to its closing quote `end`, and appends the text to `word`. `None` if the
+/// closing quote is missing, or if the text contains one of the characters in `special`.
 fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {

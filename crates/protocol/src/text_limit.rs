@@ -1,8 +1,8 @@
-//! Limits of the texts that enter teamd, by the command line, MCP, the control socket or hooks.
+//! Limits of texts that come into teamd by the command line, MCP, the control socket or hooks.
 //!
-//! A text over its limit is refused with an error that names the text and the limit. Texts of
-//! events and in the reports of a shim are shortened instead. The limits of team and member names
-//! are in `name`, the limit of a plan in `store::member_operations`.
+//! A text over its limit is refused with an error that names the text and the limit. Only the texts
+//! of events and the texts in a shim's reports are shortened instead. The limits of team and member
+//! names are in `name`. The limit of a plan is in `store::member_operations`.
 
 use crate::error::{ErrorKind, ErrorReport};
 use crate::turn_program::MAX_ARGUMENT_BYTES;

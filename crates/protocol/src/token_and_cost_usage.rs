@@ -129,16 +129,17 @@ pub struct UsageReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UsagePaths {
-    /// Paths at which the output has numbers of tokens; the numbers are added up. A path is a list
-    /// of keys with dots between them, such as `usage.output_tokens`. `*` matches every key.
+    /// Paths of the numbers of tokens in a line of the output. The numbers at all paths are added
+    /// up. A path is a list of keys with dots between them, such as `usage.output_tokens`. `*`
+    /// matches every key.
     #[serde(default)]
     pub tokens: Vec<String>,
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// For a program whose lines each report only a part of the usage: path of the id of that part.
-    /// A later line with the same id replaces the earlier one. `None`: the last line reports the
-    /// whole usage.
+    /// Path of an id, for a program that reports its usage in parts, such as one part for each
+    /// request. The parts are added up, but a later line with the same id replaces the earlier
+    /// line. `None` if the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.

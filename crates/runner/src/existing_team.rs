@@ -83,8 +83,8 @@ fn team_exists_error(file: &RunFile, existing_team: &ExistingTeam) -> ErrorRepor
         .with_help(help)
 }
 
-/// The text that says how to retry failed tasks. It contains the tasks' ids, which `teamctl task
-/// release` takes, because the printed results show only the tasks' keys.
+/// The text that says how to retry failed tasks. The text names the tasks' ids, because `teamctl
+/// task release` takes ids, and the printed results show only the tasks' keys.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
@@ -100,8 +100,9 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
-    // One member or task that is also in the run file proves that the file created the team. The
-    // others may be missing in the file, because a person may have added them.
+    // If one of the team's tasks is also in the run file, this file created the team. The team's
+    // other tasks may be missing in the file, because a person may have added them. If the team has
+    // no tasks, its members are compared instead.
     let foreign_entries = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
@@ -185,9 +186,9 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // A pending task has an owner only if it was assigned to that member, so a release keeps
-        // the owner. The owner of a started task may only have claimed the task, so after a release
-        // any member may do it.
+        // A released task may get another owner. The owner of a pending task was assigned to the
+        // task, so a release keeps this owner. The owner of a started task may only have claimed
+        // it, so after a release any member may claim the task.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),

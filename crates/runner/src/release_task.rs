@@ -30,11 +30,11 @@ pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, E
     }
     match tasks.update(&release.id, update, &AgentName::lead()) {
         Ok(_) => Ok(true),
-        // The task is released. Only the message to its owner could not be sent, and the owner
-        // finds the task without that message too.
+        // The task is released, but the message to its owner could not be sent. The owner finds the
+        // task without this message.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
-        // A member has claimed the task, or its owner has left the team. The run decides again with
-        // the next snapshot.
+        // The release was refused, because a member has claimed the task or because the task's
+        // owner has left the team. The run decides again with the next snapshot.
         Err(error) if [ErrorKind::Refused, ErrorKind::NotFound].contains(&error.kind()) => Ok(false),
         Err(error) => Err(ErrorReport::from(error)),
     }

@@ -2,9 +2,9 @@
 //! run. Two runs at a time would release each other's tasks.
 //!
 //! The kernel releases the lock when the process exits, but the lock file stays, with two lines.
-//! The first line is a note for a later run with `--resume`: whether the earlier run was to delete
-//! its team at its end, or had already begun to, and then also its exit code. The second line is
-//! the path of the run file.
+//! The first line is a note for a later run with `--resume`. The note says whether the earlier run
+//! keeps or deletes its team at its end. If the run has begun to delete the team, the note has the
+//! run's exit code. The second line is the path of the run file.
 //!
 //! A run that completes its work removes both lines. So a second line in an unlocked file shows
 //! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
@@ -31,8 +31,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run keeps its team at its end. An empty lock file counts as this note too: there was no
-    /// earlier run, or the last run has completed its work.
+    /// The run keeps its team at its end. An empty lock file has the same meaning. The file is
+    /// empty if there was no earlier run, or if the last run has completed its work.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,

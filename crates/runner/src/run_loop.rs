@@ -66,8 +66,9 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
                 wait_for_change(run, state, (started_at.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE))?;
             }
             Ok(NextStep::RetrySoon) => drop(run.watcher.wait(Some(Instant::now() + TICK))?),
-            // An error of these kinds may be temporary, for example because of a full disk, a
-            // stopped daemon or a damaged file. So the loop reports the error and repeats the step.
+            // An `Io`, `Timeout` or `InvalidData` error may be temporary, for example because of a
+            // full disk, a stopped daemon or a damaged file. So the loop reports the error and
+            // repeats the step.
             Err(error)
                 if [ErrorKind::Io, ErrorKind::Timeout, ErrorKind::InvalidData].contains(&error.kind) =>
             {

@@ -94,8 +94,9 @@ impl<'a> RunState<'a> {
     /// Ends a run that has found a team with no work left. The results are computed from the task
     /// list.
     ///
-    /// All members count as running, although they have ended. Otherwise the result of each open
-    /// task would be that its owner is gone, and this is not why the task is open.
+    /// All members count as running, although they have ended. If they counted as ended, the
+    /// results would say of each open task that its owner is gone. That is not the reason why the
+    /// task is open.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
@@ -156,7 +157,7 @@ impl<'a> RunState<'a> {
     }
 
     /// Computes the decision from the task list at the end of a run. Members that ran before the
-    /// shutdown still count as running.
+    /// shutdown still count as running, so that their open tasks do not count as failed.
     pub(crate) fn decide_at_end(&mut self, rules: &RetryRules, tasks: &[Task]) {
         self.decision = evaluate(rules, tasks, &self.snapshot.members);
         self.take_tasks(tasks);

@@ -102,8 +102,8 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
 }
 
 /// Changes the results of the tasks on which members were working when the run ended. `cut_off` has
-/// the ids of these tasks. Each of them that is open or failed gets the outcome `NotDone` and
-/// `reason`. Nothing changes if `reason` is `None`.
+/// the ids of these tasks. If such a task is open or failed, its outcome becomes `NotDone`, with
+/// the reason `reason`. Nothing changes if `reason` is `None`.
 pub(crate) fn mark_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

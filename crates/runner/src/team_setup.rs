@@ -67,9 +67,9 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    // If the machine, the container or the tmux server was stopped, the members ended with it. A
-    // new daemon first reports them as disconnected, and as suspended once it has noticed their
-    // end. Only suspended members can be resumed below.
+    // When the machine, the container or the tmux server stops, the members end too. A new daemon
+    // first reports these members as disconnected, and later as suspended. The run waits until
+    // then, because the call below resumes only suspended members.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon
@@ -112,11 +112,11 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The releases for the tasks that an earlier run left in progress: those that have no owner, or
-/// whose owner has exited.
+/// The releases for tasks that an earlier run left in progress and that no member continues. Such a
+/// task has no owner, or its owner has exited.
 ///
-/// A task is not released if its owner is a member of the run file whose turns the daemon starts or
-/// sees through hooks. This run spawns that member again, and the member then continues its task.
+/// A task is not released if the run file has its owner, and teamd starts the owner's turns or sees
+/// them through hooks. This run spawns that member again, and the member then continues its task.
 /// If the task were released, another member could do it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &AgentName| {
@@ -144,8 +144,8 @@ fn spawn_missing(
         if failed_spawns.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
-        // A new daemon counts every member in its roster as running until it knows whether the
-        // member's shim still runs. So the states of the members are read only after that.
+        // A new daemon counts each member in its roster as running until it knows whether the
+        // member's shim still runs. So the run waits for this before it reads the members' states.
         let members = wait_until_settled(run, &state.team)?.members;
         missing_members = Vec::new();
         for (member, error) in failed_spawns {
@@ -184,9 +184,9 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. `worktree_options` are the member's spawn options if it works in a worktree,
-/// otherwise `None`. The worktree is created first, and then the spawn request is built anew for
-/// its directory.
+/// Spawns one member. For a member that works in a worktree, `worktree_options` are its spawn
+/// options. The function then creates the worktree first, and builds the spawn request again for
+/// the worktree's directory.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,

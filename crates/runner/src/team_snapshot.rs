@@ -58,8 +58,8 @@ fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<AgentName, Me
     Ok(added.map(|name| (name, MemberState::Running)).collect())
 }
 
-/// The status of a team that the daemon's reply does not contain, because the daemon has not read
-/// the team yet.
+/// The status that is assumed for a team without a status in the daemon's reply. The daemon has not
+/// read such a team yet.
 fn empty_status(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),

@@ -89,9 +89,9 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     let to_start_error = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
-            // These errors would recur at every start of the program, so the agent ends. Other
-            // errors, such as a lack of memory or an argument that is too long, affect only the
-            // current turn.
+            // These errors, such as a missing program, would recur at every start. So the agent
+            // ends. Other errors, such as a lack of memory or an argument that is too long, affect
+            // only the current turn.
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
                 StartError::Permanent(text)
             }

@@ -93,8 +93,8 @@ impl DaemonConnection {
         &self.spawn
     }
 
-    /// Whether the daemon refused this shim before the shim started its agent. In that case no
-    /// daemon needs an exit report.
+    /// Whether the daemon refused this shim before the shim started its agent. If so, no agent has
+    /// run, and no daemon needs an exit report.
     ///
     /// After a refusal while the agent runs, the exit report is still needed. The daemon that
     /// refuses has lost its roster or uses another state directory. Another daemon may still have
@@ -154,8 +154,9 @@ impl DaemonConnection {
     }
 
     /// Waits for a message of the daemon on the current connection, at most until `deadline`. If
-    /// there is no connection or it is lost, returns `Deadline` at once: the caller waits for a reply to
-    /// what it has just sent, and only this daemon has received that.
+    /// there is no connection, or if the connection is lost, returns `Deadline` at once. A new
+    /// connection would not help: the caller waits for a reply, and a new daemon has not received
+    /// the caller's message.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {

@@ -26,9 +26,9 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// because the kernel sends it only when a child exits, not for a grandchild.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The largest number of walks through the process tree. The walks end when two in a row find the
-/// same processes. If processes start and exit all the time, this never happens, and after this
-/// many walks the table of all processes is read instead.
+/// The largest number of walks through the process tree. Walks are repeated until two in a row find
+/// the same processes. If processes start and exit all the time, no two walks agree. After this
+/// many walks, the shim reads the table of all processes instead.
 const MAX_TREE_WALKS: usize = 4;
 
 /// A callback for every child that was reaped, with the child's pid and exit status.
@@ -112,8 +112,8 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
 /// has no other descendants either, if each orphaned descendant becomes a child of the shim.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
-        // The status is encoded again here, because `nix` has decoded it and `ExitStatus` needs the
-        // raw value.
+        // `ExitStatus` is made from a raw wait status, but `nix` returns a decoded one. So the exit
+        // code or the signal is encoded again.
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(nix::sys::wait::WaitStatus::Exited(pid, code)) => {
                 on_reap(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));

@@ -69,8 +69,8 @@ enum LinePosition {
 pub(crate) struct OutputPty {
     master: OwnedFd,
     slave: OwnedFd,
-    /// A second descriptor of the slave, for writing sentinels. It is non-blocking, but the
-    /// programs' descriptors of the slave must block.
+    /// A second descriptor of the pseudo-terminal's slave, through which the shim writes sentinels.
+    /// This descriptor is non-blocking, but the descriptors of the programs must block.
     sentinel_writer: OwnedFd,
     initial_termios: Termios,
     sink: OutputSink,
@@ -116,7 +116,7 @@ impl OutputPty {
         set_nonblocking(&master)?;
         set_nonblocking(&sentinel_writer)?;
         let mut initial_termios = tcgetattr(&slave)?;
-        // LF is not converted to CR LF here, because the pane converts it itself and a log must
+        // LF is not converted to CR LF here, because the pane converts LF itself, and a log must
         // contain no CR.
         initial_termios.output_modes -= OutputModes::OPOST;
         let terminal = OutputPty {
@@ -217,9 +217,10 @@ impl OutputPty {
     /// Copies the rest of the output of a program that has exited. Returns the last lines of that
     /// output.
     ///
-    /// If the master has nothing to read, output may still be on its way: a worker thread of the
-    /// kernel passes output from the slave to the master. So a sentinel is written to the slave.
-    /// When the sentinel arrives at the master, all earlier output has arrived too.
+    /// Even if the master of the pseudo-terminal has nothing to read, output may still be on its
+    /// way. A worker thread of the kernel passes output from the slave to the master. So the shim
+    /// writes a sentinel to the slave. When the sentinel arrives at the master, all earlier output
+    /// has arrived too.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();

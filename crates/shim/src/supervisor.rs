@@ -124,7 +124,8 @@ impl Shim<'_> {
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
         // The shim waits for the daemon's reply before it exits, at most for `REPORT_TIMEOUT`. So
-        // the daemon reads the error before it notices the exit.
+        // the daemon reads the report of the failed start before it notices that the shim has
+        // exited.
         match self.connection.send(&FromShim::Failed(start_error(&message))) {
             true => {
                 let deadline = Instant::now() + REPORT_TIMEOUT;

@@ -70,9 +70,10 @@ impl ForeignWriter {
         }
     }
 
-    /// What the user can do. If the group or others can write, this is a `chmod` command; for a
-    /// file of another user, it is advice. The command for a directory also changes all of its
-    /// content. It removes the setgid bit, which would give the directory's group to each new file.
+    /// The advice for the user. If the group or others can write, it is a `chmod` command. If the
+    /// file or directory belongs to another user, it says what to do about that. The command for a
+    /// directory changes the directory and all of its content. It also removes the setgid bit,
+    /// which would give the directory's group to each new file.
     fn remedy(self, access: Access, path: &Path) -> String {
         let quoted_path = shell_quote(&path.to_string_lossy());
         match self {
@@ -89,9 +90,9 @@ impl ForeignWriter {
     }
 }
 
-/// What the user `own_uid` can do about a directory that belongs to the user `owner`. A person who
-/// works as root is advised to run the program as `owner`, and not to make root the owner. In a
-/// container, teamd often runs as an ordinary user, who could not use a directory of root.
+/// The advice for the user `own_uid` about a directory that belongs to the user `owner`. A person
+/// who works as root is told to run the program as `owner`, and not to change the owner to root. In
+/// a container, teamd often runs as an ordinary user, who could not use a directory of root.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {
@@ -102,7 +103,7 @@ pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> Str
 }
 
 /// The private group of the current user. `None` if the user has none, or if that is not certain.
-/// The result is cached, because it comes from the same two files each time.
+/// The result is cached, so that `/etc/passwd` and `/etc/group` are read only once.
 fn private_group() -> Option<u32> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     *GROUP.get_or_init(|| {

@@ -34,9 +34,10 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Values of keys such as `dir`. If the tool runs a command, they name its working directory,
-    /// otherwise the target of the tool. This is known only after the whole input is read; then the
-    /// values are moved to `working_dirs` or `actions`.
+    /// Values of keys such as `dir`. In the input of a tool that runs a command, such a value is
+    /// the command's working directory. In any other input, the value is a path on which the tool
+    /// acts. Only the whole input shows which of the two holds. The values are then moved to
+    /// `working_dirs` or `actions`.
     directories: Vec<String>,
     /// Whether the input has a key whose meaning is unknown, so that `actions` may be incomplete.
     pub(super) has_unknown_key: bool,
@@ -76,8 +77,9 @@ impl ToolActions {
     }
 
     /// Collects the actions in the field `key` of the input. A known key decides the kind of its
-    /// value. A value under an unknown key has the kind of the enclosing value, unless that is
-    /// text. The key itself is checked too, because some inputs have paths as keys.
+    /// value, such as a path or a command. The value of an unknown key gets `enclosing`, the kind
+    /// of the object that contains the key. If that kind is text, the kind of the value is unknown.
+    /// The key itself is checked too, because some inputs have paths as keys.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);
@@ -131,8 +133,8 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The paths that a tool could mean by `path`: the whole text, the text without white space around
-/// it, and the parts of a list of paths.
+/// The paths that a tool could read from the text `path`: the whole text, the text without white
+/// space at its ends, and each part of the text that looks like a path.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);
     let parts = path.split(ends).filter(|part| is_path_like(part));
@@ -150,8 +152,8 @@ const MAX_COMMAND_BYTES: usize = 32 << 10;
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    // `split_commands` splits the line at braces and `$`. This second split does not, because
-    // braces and `$` can also be part of a command.
+    // `split_commands` also splits at braces and `$`, although these can be part of one command. So
+    // the line is split a second time, only at the other separators.
     let is_separator = |c: char| ";&|()`\n\r".contains(c);
     let mut commands =
         split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(is_separator));

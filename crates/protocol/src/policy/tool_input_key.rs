@@ -93,8 +93,8 @@ const OPTION_KEYS: [&str; 28] = [
     "recursive",
     "count",
 ];
-/// Keys of options whose values can also be texts. Such a text changes neither what is run nor
-/// where.
+/// Keys whose value is a label, such as a type or an id. A label may be a text, because it changes
+/// neither what the tool runs nor where the tool acts.
 const LABEL_KEYS: [&str; 16] = [
     "type",
     "outputmode",
@@ -144,8 +144,8 @@ pub fn is_text_key(key: &str) -> bool {
 pub(super) fn key_kind(key: &str) -> InputKeyKind {
     let plain = plain_key(key);
     let plain = plain.as_str();
-    // A key is a path key if it ends with one of the suffixes, such as `file_path`, `notebookPath`,
-    // `outputFile` or `root_dir`.
+    // A key that ends with one of the `PATH_KEY_SUFFIXES` is a path key. Examples are `file_path`,
+    // `notebookPath`, `outputFile` and `root_dir`.
     let has_suffix = |suffixes: &[&str]| suffixes.iter().any(|suffix| plain.ends_with(suffix));
     match plain {
         _ if COMMAND_KEYS.contains(&plain) => InputKeyKind::Command,

@@ -114,8 +114,8 @@ pub struct Task {
     /// Further data. `failure` says why the work on the task failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Unknown fields, for output only. Edits of the file keep the original spelling of unknown
-    /// fields.
+    /// The fields of the file that teamd does not know. They are used only for output. An edit of
+    /// the file does not use them, but keeps the original text of these fields.
     #[serde(flatten)]
     pub unknown_fields: Map<String, Value>,
 }
@@ -285,8 +285,8 @@ pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) 
     None
 }
 
-/// For each task, the tasks that wait for it. A link is stored in the files of both tasks. Both
-/// files are read, because a crash can leave a link in only one of them.
+/// For each task, the tasks that wait for it. The link between two such tasks is stored in the
+/// files of both. Both files are read, because a crash can leave the link in only one of them.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {

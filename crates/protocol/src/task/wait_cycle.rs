@@ -16,8 +16,8 @@ pub struct WaitCycle {
 }
 
 impl WaitCycle {
-    /// The cycle of a path in which each task waits for the next, and the last for the first. The
-    /// result begins with the lowest id.
+    /// Makes a cycle from a path in which each task waits for the next one, and the last task for
+    /// the first. The cycle begins with the lowest id.
     fn from_path(mut path: Vec<TaskId>) -> WaitCycle {
         path.reverse();
         let lowest = (0..path.len()).min_by_key(|at| path[*at]).unwrap_or(0);

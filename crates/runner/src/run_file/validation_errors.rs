@@ -58,8 +58,8 @@ impl<'t> ValidationErrors<'t> {
         self.syntax_errors.push(error);
     }
 
-    /// Adds an error about a missing key or table. If the file has syntax errors, the error is
-    /// dropped, because the parser may have skipped that key or table because of a syntax error.
+    /// Adds an error about a missing key or table, unless the file has syntax errors. After a
+    /// syntax error, the parser may have skipped the key or table although the file contains it.
     pub(crate) fn push_missing(&mut self, offset: usize, message: impl Into<String>) {
         if !self.has_syntax_errors() {
             self.push(offset, message);

@@ -1,5 +1,5 @@
-//! The hook settings of the agent's profile: how the program expects the answers of its hooks, and
-//! how long its turn-end hook may wait.
+//! The hook settings of the agent's profile: the format of the responses that the program expects
+//! from its hooks, and how long its turn-end hook may wait.
 
 use crate::stderr_messages;
 use profile::{HookDelivery, ProfileRegistry};
@@ -23,7 +23,8 @@ impl ProfileHookSettings {
     /// the agent was spawned, if that profile delivers by hooks. The second choice is the profile
     /// `fallback_profile`, which is passed to the hook on its command line.
     ///
-    /// If neither is usable, answers have Claude Code's format, which most programs have adopted.
+    /// If neither is usable, the hook's responses have Claude Code's format, which most programs
+    /// have adopted.
     pub(super) fn for_profile(fallback_profile: Option<&str>) -> ProfileHookSettings {
         let own_delivery = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
         let is_own_profile = own_delivery.is_some();

@@ -19,8 +19,8 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Reports the event to the daemon. If the daemon's reply says so, the messages that the
-    /// program got on its command line are marked read.
+    /// Reports the event to the daemon. If the daemon's reply names messages that the program got
+    /// on its command line, marks these messages read.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
@@ -48,9 +48,9 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the event comes from the agent's program. The hook itself also reports events, for
-    /// example when it has delivered a prompt. Some programs write the usage of a turn late, just
-    /// before their next event. So the hook reads the usage file only at events of the program.
+    /// Whether the agent's program caused the event. The hook also reports events of its own, for
+    /// example when it has delivered a prompt. The hook reads the usage file only at events of the
+    /// program, because some programs write a turn's usage late, just before their next event.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

@@ -92,8 +92,9 @@ impl LongPoll {
     }
 
     /// Waits for the daemon's reply or for another reason to end the long poll, at most until
-    /// `deadline`. Returns `None` if the caller is to connect to the daemon again: the connection
-    /// was lost, or `deadline` has passed before the end of the whole wait.
+    /// `deadline`. Returns `None` if the caller must connect to the daemon again. Then the
+    /// connection was lost, or `deadline` has passed but `self.deadline`, the end of the whole
+    /// wait, has not.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

@@ -23,8 +23,8 @@ fn fill_object(fields: &Map<String, Value>, text: &str) -> Value {
     Value::Object(fields.iter().map(|(key, value)| (key.clone(), fill_text(value, text))).collect())
 }
 
-/// The answer that refuses a tool. Its format depends on the program, which is recognized by the
-/// name that the program gives to the event.
+/// The response that refuses a tool. The format of the response depends on the program. The program
+/// is recognized by the name that it gives to the event.
 pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
     let response = match input.event.as_deref() {
         Some("BeforeTool") => json!({"decision": "deny", "reason": reason}),
@@ -36,11 +36,11 @@ pub(super) fn deny_tool_response(input: &HookInput, reason: &str) -> String {
     response.to_string()
 }
 
-/// Writes an answer to standard output.
+/// Writes a response of the hook to standard output.
 ///
 /// # Errors
 ///
-/// `Io` if the program does not read the answer. Nothing was delivered then.
+/// `Io` if the program does not read the response. Nothing was delivered then.
 pub(super) fn write_response(text: &str) -> Result<(), ErrorReport> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());

@@ -3,8 +3,8 @@
 //!
 //! A message counts as delivered when it was written to standard output. It is marked read only at
 //! the end of the next turn, when the hook can see whether the program has used the message. A
-//! program may have stopped waiting for its hook, or may have reached its limit of answers in a
-//! row. Then the message is delivered again at the end of a later turn.
+//! program does not use the message if it no longer waits for its hook, or has reached its limit of
+//! responses in a row. Then the message is delivered again at the end of a later turn.
 
 use super::hook_owner::HookOwner;
 use super::invocation::{HookInvocation, open_agent_team_files};
@@ -34,9 +34,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_agent_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // Even if the hook delivers no messages, it makes a long poll. This tells the daemon that
-        // the hook will write no more team files. When a plan was approved, the daemon waits for
-        // this before it respawns the agent.
+        // Even if this hook delivers no messages, it makes a long poll. The long poll tells the
+        // daemon that this hook will write no more team files. The daemon waits for that before it
+        // respawns an agent whose plan was approved.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
@@ -94,8 +94,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The previous turn-end hook passed this task to the program in its answer. If the program has
-    // not used that answer, the task is not settled but delivered again.
+    // The previous turn-end hook passed this task to the program in its response. If the program
+    // has not used that response, the task is not settled, and a hook delivers the task again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -131,8 +131,8 @@ fn deliver(
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
-        // The report of the delivery has failed. So the daemon cannot tell the next hook which
-        // messages to mark read, and this hook marks them read now.
+        // The daemon has not received the report of the delivery. So the daemon cannot tell the
+        // next hook which messages to mark read, and this hook marks them read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

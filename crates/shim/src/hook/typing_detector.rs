@@ -13,8 +13,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long reads are ignored after the start of the wait, and after a change of the terminal's
-/// size.
+/// For this time, the program's reads from its terminal do not count as typing. The time begins
+/// with the wait, and again with each change of the terminal's size.
 const SETTLE_TIME: Duration = Duration::from_millis(300);
 /// Two reads within this time mean that a person types.
 const KEYSTROKE_WINDOW: Duration = Duration::from_millis(1500);
@@ -57,8 +57,8 @@ impl TypingDetector {
         reads > 0 && self.is_typing(reads, now)
     }
 
-    /// Stores the size of the terminal. If the size has changed, reads are ignored for
-    /// [`SETTLE_TIME`].
+    /// Stores the size of the terminal. If the size has changed, the program's reads from the
+    /// terminal do not count as typing for [`SETTLE_TIME`].
     fn note_size(&mut self, size: Option<(u16, u16)>, now: Instant) {
         if self.size != size {
             (self.size, self.ignore_until, self.last_read) = (size, now + SETTLE_TIME, None);

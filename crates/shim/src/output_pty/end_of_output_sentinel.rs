@@ -43,8 +43,8 @@ impl Sentinel {
         self.unwritten.drain(..bytes);
     }
 
-    /// If the terminal took no byte of the latest sentinel, forgets that sentinel, because it will
-    /// not come back.
+    /// If the terminal took no byte of the latest sentinel, forgets that sentinel, because the shim
+    /// will never read it back.
     pub(super) fn discard_unwritten(&mut self) {
         if self.unwritten.len() >= SENTINEL_BYTES {
             self.unwritten.truncate(self.unwritten.len() - SENTINEL_BYTES);

@@ -41,8 +41,8 @@ pub(crate) struct AgentTeamFiles {
     /// Entries that were delivered but not yet marked read, for example because the disk was full.
     /// They are not delivered again.
     delivered: Vec<InboxEntry>,
-    /// The text of the first prompt, if it was delivered while the inbox could not be read. The
-    /// message with this text must still be marked read.
+    /// The text of the spawn's first prompt, if the prompt was delivered while the inbox could not
+    /// be read. The inbox also has a message with this text, which must still be marked read.
     delivered_prompt: Option<String>,
     /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
     /// first.
@@ -72,8 +72,8 @@ impl AgentTeamFiles {
         }
     }
 
-    /// Sets a client that asks the daemon for the next task. If the daemon replies, the task list
-    /// need not be read.
+    /// Sets the client with which the agent asks the daemon for its next task. If the daemon
+    /// replies, the agent need not read the task list.
     pub(crate) fn with_next_task_client(self, client: NextTaskClient) -> AgentTeamFiles {
         AgentTeamFiles { next_task_client: Some(client), ..self }
     }
@@ -107,8 +107,8 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Other programs may mark entries read or remove them. Then the number of unread entries
-        // differs from the number in `pending`, and the whole inbox is read again.
+        // Other programs may mark entries read or remove them. If the number of unread entries
+        // therefore differs from the number in `pending`, the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
@@ -297,8 +297,8 @@ impl AgentTeamFiles {
     /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read
     /// instead.
     fn next_task_hint(&self) -> NextTaskHint {
-        // A task whose outcome could not be written is still in progress in its file, so the daemon
-        // would name it again. So the daemon is asked only if there is no such task.
+        // If a task's outcome could not be written, the task is still in progress in its file, and
+        // the daemon would name it again. So the daemon is asked only if there is no such task.
         let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
         let request = || NextTaskRequest {
             team: self.team.name().clone(),

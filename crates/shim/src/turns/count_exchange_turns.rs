@@ -117,9 +117,9 @@ mod tests {
         AgentName::parse("bob").unwrap()
     }
 
-    /// Records `count` turns on messages of bob, one every `interval` milliseconds. Returns the
-    /// pause that each turn begins: the period of the reached limit in minutes, and when the pause
-    /// ends.
+    /// Records `count` turns on messages of the member bob, one every `interval` milliseconds. For
+    /// each turn, returns the pause that begins at its end, or `None`. A pause is returned as the
+    /// period of the reached limit in minutes, and the time when the pause ends.
     fn pauses(
         turns: &mut ExchangeTurns,
         count: u64,

@@ -8,8 +8,8 @@ use protocol::message::InboxEntry;
 /// something else.
 const MAX_SUSPICIONS: u32 = 3;
 
-/// The messages whose turns have failed. A message stays in the list if a later turn on it is
-/// interrupted. This does no harm, because the message is then marked read and not delivered again.
+/// The messages whose turns have failed. If a later turn on such a message is interrupted, the
+/// message is marked read and not delivered again. It also stays in this list, which does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// The modification time of a file can be this much earlier than the write itself: two ticks of the
+/// How much earlier than the write itself the modification time of a file can be: two ticks of the
 /// kernel's clock.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
 /// The most messages in a summary.

@@ -3,9 +3,11 @@
 //!
 //! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for
 //! a message of a person or of the lead. Such a message also ends a pause early, because its sender
-//! may have removed the cause. The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns
-//! are marked failed. The task of a later failed turn stays in progress, and is tried again after
-//! the pause.
+//! may have removed the cause.
+//!
+//! The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns are marked failed. After a
+//! later failure, the turn's task stays in progress and is tried again after the pause. If the
+//! agent then waits for a message, the task is marked failed too.
 
 use protocol::control::FailedTurnsPause;
 use protocol::id::TaskId;
@@ -21,8 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// than the five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
 /// How many failed turns in a row mark their tasks failed. A later failed turn leaves its task in
-/// progress, so that the task is tried again, until [`MAX_TASK_ATTEMPTS`] turns on the task have
-/// failed. Without this limit, a program that cannot work would make a run use up its `retries`.
+/// progress, and the agent tries the task again until [`MAX_TASK_ATTEMPTS`] turns on it have
+/// failed. Otherwise a program that cannot work would fail every task, and a run would use up its
+/// `retries`.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.

@@ -40,9 +40,9 @@ impl AgentTeamFiles {
         // An approval of the plan is not delivered to this spawn: the daemon respawns the agent,
         // and the next spawn gets the approval.
         unread.retain(|entry| !is_planning || plan_approval_in(entry).is_none());
-        // The prompt names the agent's permission mode. This may differ from the mode in a plan
-        // approval, because the program may not have that mode. So the actual mode is read from the
-        // agent's entry in the team's config.
+        // The prompt names the agent's actual permission mode, which is read from the agent's entry
+        // in the team's config. The mode in a plan approval may differ from it, because the program
+        // may not have that mode.
         let mode = self.team().member(self.member_name().as_str()).ok().and_then(|member| member.mode);
         let mut prompt =
             prompt_from_messages(unread, mode.as_deref(), |answer| self.approved_plan_text(answer));
@@ -164,8 +164,8 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// The part of a prompt for `message`. If there is no message, the part has no text, and the entry
-/// is only marked read.
+/// A part of a prompt: its text, its summary and its inbox entries. Without a `message`, the text
+/// is empty, and the entry is only marked read.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
@@ -177,8 +177,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A stand-in for the agent's program, which `next_action` takes as an argument. It makes
-/// `next_action` treat the agent as one that can work on any message, unlike a worker.
+/// A program to pass to `next_action`, which treats an agent differently if its program is a
+/// worker. With this program, `next_action` assumes that the agent can work on any message.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

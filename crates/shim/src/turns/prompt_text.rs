@@ -46,8 +46,8 @@ impl TurnSubject {
             }
             TurnSubject::Task(task) => {
                 let summary = format!("task {}: {}", task.id, task.subject);
-                // The commands come after the element, because text inside the element would be
-                // escaped.
+                // The commands for the agent come after the element, because text inside the
+                // element is escaped.
                 format!(
                     "{}\n{}",
                     message_element("task-list", None, Some(&summary), &task_text(task)),

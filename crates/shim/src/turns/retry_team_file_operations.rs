@@ -65,8 +65,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Answers a shutdown request while the loop waits for a file. The agent must not ignore the
-    /// request during that wait, which may be long.
+    /// Answers a shutdown request while the turn loop waits to repeat a failed read or write of a
+    /// team file. This wait may be long, and the agent must not ignore the request meanwhile.
     fn answer_shutdown_request(&mut self) -> Result<(), StepError> {
         let result = match self.files.latest_shutdown_request() {
             Ok(Some((request, entries))) => self.approve_shutdown(request, entries),

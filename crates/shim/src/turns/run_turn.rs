@@ -41,8 +41,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let notification = idle_notification(member, outcome.reason, sent.summary(), settlement, failure);
         self.notify_lead_of_turn_end(&notification)?;
         if outcome.reason == IdleReason::Interrupted {
-            // The agent is reported idle before the interrupt is confirmed. The confirmation ends
-            // the caller's wait, and the caller expects an idle agent.
+            // The client that asked for the interrupt waits for the confirmation, and then expects
+            // an idle agent. So the agent is reported idle first.
             self.report_idle();
             self.executor.confirm_interrupt();
         }
@@ -90,9 +90,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Begins a pause after a failed turn, or ends the streak of failures after a successful one.
-    /// Two kinds of failed turns also end the streak: a failed command of a worker, because the
-    /// next command may succeed, and a turn in which the agent has completed its task, because that
-    /// shows that the agent can work.
+    ///
+    /// Two kinds of failed turns also end the streak. One is a failed command of a worker, because
+    /// the next command may succeed. The other is a turn in which the agent has completed its task,
+    /// because the agent can evidently work.
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
@@ -208,8 +209,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pid = None;
         if let Some(reading) = end.usage {
             self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), reading));
-            // The status is reported at once, because the daemon must know if the usage exceeds the
-            // budget.
+            // The status, which contains the usage, is reported at once. The daemon needs it to
+            // notice that the usage exceeds the budget.
             self.executor.report_status(&self.status);
         }
         Ok(turn_outcome(&end))
@@ -269,7 +270,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Looks for shutdown requests during a turn. Most agents answer a request when the turn has
-    /// ended. A worker with `busy_reject` rejects it at once.
+    /// ended. A worker with the option `busy_reject` rejects the request at once.
     fn check_shutdown_request(&mut self) {
         let result = if self.builder.rejects_shutdown_while_busy() {
             let busy_with = self.status.summary.split(':').next().unwrap_or_default();
@@ -288,7 +289,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Counts a failed turn against its task. Returns whether the agent tries the task again after
-    /// the pause. If the turn was about the answer to a plan, the planned task is always tried
+    /// the pause. If the turn was about the answer to a plan, the task of that plan is always tried
     /// again, because the answer is delivered again.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         outcome.reason == IdleReason::Failed

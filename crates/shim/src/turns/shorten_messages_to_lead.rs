@@ -28,8 +28,8 @@ impl LeadUpdate {
     }
 }
 
-/// The updates for all unread entries, oldest first. The line about idle members comes last,
-/// because the messages of these members should be read before it.
+/// The updates that the lead gets about all its unread entries, oldest first. The line about idle
+/// members comes last, because the messages of these members should be read before it.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut updates: Vec<LeadUpdate> = Vec::new();
     let mut idle: Option<LeadUpdate> = None;
@@ -74,8 +74,9 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// If `message` repeats the message of `update`, returns how often that message was sent, and its
-/// inbox entries. Otherwise returns `None`. A payload (JSON in the text) is never a repetition.
+/// If `message` repeats the message in `update`, returns two values of `update` that the caller can
+/// change: how often the message was sent, and its inbox entries. Otherwise returns `None`. A
+/// payload (JSON in the text) is never a repetition.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

@@ -177,8 +177,7 @@ impl TurnBuilder {
     /// Removes the file of a long prompt, if there is such a file.
     pub(super) fn remove_prompt_file(&mut self) {
         if std::mem::take(&mut self.has_prompt_file) {
-            // Errors are ignored, because the next long prompt overwrites a file that could not be
-            // removed.
+            // An error is ignored: the file then stays, and the next long prompt overwrites it.
             StateDir::open(&self.state_dir).and_then(|state| state.remove(&self.prompt_file)).ok();
         }
     }

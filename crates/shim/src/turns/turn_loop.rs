@@ -107,8 +107,8 @@ impl TurnWork {
         message.is_some_and(|message| is_answer(&message.text))
     }
 
-    /// The task on which the turn works. If the subject is the answer to a plan, this is the
-    /// planned task.
+    /// The task on which the turn works. In a turn on the answer to a plan, this is the task for
+    /// which the plan was made.
     pub(super) fn task(&self) -> Option<&Task> {
         match &self.subject {
             TurnSubject::Task(task) => Some(task),
@@ -154,8 +154,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
         // A program behind a driver is already in this mode, because it was started in the mode.
         if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
-            // This cannot fail, because teamd refuses to spawn a member in a mode that its program
-            // does not have.
+            // `set_mode` cannot fail here, because teamd refuses to spawn a member in a mode that its
+            // program does not have.
             self.builder.set_mode(mode).ok();
         }
         let mut first_steps = self.first_steps(initial).into_iter();
@@ -194,9 +194,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
             FirstStep::Prompt(text) => {
                 let result = self.files.find_prompt_message(&text);
                 result.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
-                // The inbox also has a message with this prompt. If the inbox cannot be read, the
-                // turn starts anyway. Unless it fails, that message is marked read later and starts
-                // no second turn.
+                // The inbox also has a message with the text of this prompt. If the inbox cannot be
+                // read, the turn starts anyway. If the turn does not fail, that message is marked
+                // read later, so that it starts no second turn.
                 let is_hidden = result.is_err();
                 let entry = result.unwrap_or_default();
                 let subject = TurnSubject::Prompt(text.clone());
@@ -380,9 +380,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// The next call waits for an event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // A message may have arrived after the scan while the agent still counted as active, so
-            // its wake may have been lost. The caller therefore scans again before the next call
-            // waits.
+            // A message may have arrived after the scan, while the agent still counted as active,
+            // and its wake may have been lost. So this call returns without waiting, and the caller
+            // scans again.
             self.report_idle();
             return Ok(());
         }
@@ -411,8 +411,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.activity, self.status.since) = (Activity::Idle, now());
         self.status.shutdown_requested = false;
         self.status.summary.clear();
-        // The line is printed before the report, so that a caller that waits until the agent is
-        // idle finds all of its output.
+        // The line `idle` is printed before the status is reported. So a caller that waits until
+        // the agent is idle finds all of the agent's output.
         self.executor.print_line("idle");
         self.executor.report_status(&self.status);
     }

@@ -1,4 +1,4 @@
-//! Reads a long JSON array in chunks. Only one part is in memory at a time.
+//! Reads a long JSON array in chunks. Only one chunk is in memory at a time.
 //!
 //! The reader gives up if the file is not an array or if another program changes the file during
 //! the read. The caller then uses [`read_and_parse`](super::read_with_version::read_and_parse),
@@ -137,12 +137,12 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The file's version when it was opened, by which a later change is detected. `None` if a
-    /// later change might get the same timestamps and so go unnoticed, or if the file was renamed
-    /// or replaced during the read.
+    /// The version that the file had when it was opened, by which a later change is detected.
+    /// `None` if a later change might get the same timestamps and so go unnoticed. Also `None` if
+    /// the file was renamed or replaced during the read.
     ///
     /// # Errors
-    /// [`ArrayReadError`] if the file has changed since it was opened.
+    /// [`ArrayReadError`] if a program has written to the file since it was opened.
     pub(crate) fn stable_version(&self) -> Result<Option<FileVersion>, ArrayReadError> {
         let (Some(file), Some(opened_version)) = (&self.file, &self.version) else {
             return Ok(self.stable_version);

@@ -64,8 +64,8 @@ impl<'d> PreparedChange<'d> {
     }
 
     /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed.
-    /// Otherwise the inner value is the version of the new file, or `None` if the file was deleted
-    /// or if the version is unknown.
+    /// Otherwise returns `Some` with the version of the new file. This version is `None` if the
+    /// file was deleted or if the version is unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.current.as_ref())? || !lock.is_ours()? {
             return Ok(None);
@@ -81,9 +81,11 @@ impl<'d> PreparedChange<'d> {
 /// Changes the text of the file `name`.
 ///
 /// `edit` gets the current text, or `None` if there is no file, and returns the new text. If `edit`
-/// returns `None`, the file stays unchanged. `edit` also parses the text, so that a long text is
-/// parsed only once. If the text can't be parsed, `edit` returns the outer error. The file may then
-/// be half-written and is read again; after a timeout the call fails with [`Error::Corrupt`].
+/// returns `Ok(Ok(None))`, the file stays unchanged.
+///
+/// `edit` also parses the text, so that a long text is parsed only once. If the text can't be
+/// parsed, `edit` returns a [`json::JsonError`]. The file may then be half-written and is read
+/// again. After a timeout the call fails with [`Error::Corrupt`].
 ///
 /// A caller that already has the current content passes it as `current`. The file is then read only
 /// if another program has changed it. `on_placed` gets the version of the new file before the lock

@@ -73,8 +73,8 @@ impl FileSnapshot {
     }
 
     /// The permission bits for the file that replaces this one. They never let the group or others
-    /// write. The new file may have another group than this one, because some directories give
-    /// their own group to new files.
+    /// write. The group of the new file may be another one, because some directories give their own
+    /// group to new files.
     pub(super) fn mode(&self) -> u32 {
         platform::mode_bits(self.stat.st_mode) & 0o7755
     }
@@ -151,8 +151,8 @@ pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duratio
     let mut remaining = timeout.saturating_sub(unchanged_for()?);
     if remaining.is_zero() && !timeout.is_zero() {
         // When a program truncates a file, the kernel sets the new size before the new timestamp.
-        // On a busy machine, time may pass in between. So an empty file with an old timestamp gets
-        // a longer wait.
+        // On a busy machine, time may pass in between. So for an empty file with an old timestamp,
+        // this function waits longer before it looks at the timestamp again.
         let is_empty = dir.stat(name)?.is_some_and(|stat| stat.st_size == 0);
         let grace = if is_empty { first_step * 10 } else { first_step };
         Backoff::new(grace, grace, grace).wait();

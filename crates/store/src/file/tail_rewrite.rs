@@ -27,8 +27,9 @@ use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// Maximum number of bytes before the new tail that are read and written together with the tail, by
-/// one system call. If the shadow copy lacks more bytes, the kernel copies them first.
+/// The shadow copy may lack bytes before the new tail. Up to this number of such bytes are read and
+/// written together with the tail, by one write. If the shadow copy lacks more bytes, the kernel
+/// copies them first.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -103,9 +104,9 @@ impl<'d> LongFile<'d> {
         }
         failpoint::hit("shadow.exchanged");
         let version_of = |name| FileVersion::stat_file(self.dir, name);
-        // The exchange has already stored the change. So a failed `stat` must not be an error:
-        // after an error the caller would make the change again, and a message would be stored
-        // twice.
+        // The exchange of the two files has already stored the change. So a failed `stat` must not
+        // be an error. After an error the caller would make the change again, and a message would
+        // be stored twice.
         let (Ok(public), Ok(old)) = (version_of(self.name), version_of(&staged.name)) else {
             return Ok(SwapOutcome::Done(None));
         };
@@ -166,8 +167,8 @@ impl<'d> LongFile<'d> {
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
         // The shadow copy was the inbox itself before the last exchange, so a reader may still have
-        // it open. The kernel grants the lease only if no reader has the file open; new readers
-        // then wait.
+        // it open. The kernel grants a write lease only if no reader has the file open. New readers
+        // then wait until the lease ends.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
             // The shadow copy was the inbox itself before the last exchange, and is now
