@@ -14,11 +14,11 @@ pub fn system() -> &'static dyn System {
     if is_posix_selected() { &crate::posix::Posix } else { NATIVE }
 }
 
-/// Whether `TEAMD_PLATFORM=posix` selects the portable implementation, which only debug builds allow.
+/// Whether `TEST_PLATFORM=posix` selects the portable implementation, which only debug builds allow.
 #[cfg(debug_assertions)]
 fn is_posix_selected() -> bool {
     static SELECTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *SELECTED.get_or_init(|| std::env::var_os("TEAMD_PLATFORM").is_some_and(|name| name == "posix"))
+    *SELECTED.get_or_init(|| std::env::var_os("TEST_PLATFORM").is_some_and(|name| name == "posix"))
 }
 
 #[cfg(not(debug_assertions))]

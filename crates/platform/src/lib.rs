@@ -7,7 +7,7 @@
 //! - `posix`: what POSIX and `ps` offer, on every other system.
 //!
 //! [`system`] returns the implementation of the running system. In debug builds, the environment
-//! variable `TEAMD_PLATFORM=posix` selects `posix` on every system, so that tests can run with it.
+//! variable `TEST_PLATFORM=posix` selects `posix` on every system, so that tests can run with it.
 //!
 //! A question that a system cannot answer has the answer "unknown": an error of the kind
 //! `Unsupported`, or `None` where the function says so. "Unknown" never means that a process has

@@ -36,12 +36,17 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The directories below `top` that are on another device than their parent directory. This search
+/// `top` and the directories below it, as far as they are on another device than their parent directory. This search
 /// is used on systems whose list of mounts teamd cannot read. The search does not find a mount from
 /// the same device.
 fn directories_of_other_devices(top: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut found, mut unread) = (Vec::new(), vec![top.to_owned()]);
     let device = std::fs::metadata(top)?.dev();
+    let is_mount_point = match top.parent() {
+        Some(parent) => std::fs::metadata(parent)?.dev() != device,
+        None => true,
+    };
+    let mut found: Vec<PathBuf> = is_mount_point.then(|| top.to_owned()).into_iter().collect();
+    let mut unread = vec![top.to_owned()];
     while let Some(directory) = unread.pop() {
         for entry in std::fs::read_dir(directory)? {
             let entry = entry?;
@@ -62,7 +67,8 @@ mod tests {
 
     #[test]
     fn mounts_are_found_by_their_device() {
-        assert!(directories_of_other_devices(Path::new("/sys")).is_ok_and(|found| !found.is_empty()));
+        let found = directories_of_other_devices(Path::new("/sys")).unwrap();
+        assert!(found.contains(&PathBuf::from("/sys")) && found.len() > 1, "{found:?}");
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("a/b")).unwrap();
         assert_eq!(directories_of_other_devices(directory.path()).unwrap(), Vec::<PathBuf>::new());

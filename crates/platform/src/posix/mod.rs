@@ -1,5 +1,5 @@
 //! What every POSIX system has. It serves systems without an implementation of their own, and tests that
-//! run with `TEAMD_PLATFORM=posix`.
+//! run with `TEST_PLATFORM=posix`.
 //!
 //! POSIX has no process table; `ps` shows one. POSIX reports the exit of a process only to its parent.
 

@@ -4,6 +4,7 @@
 
 use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The months as `ps` prints them in the C locale.
@@ -78,12 +79,18 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
 /// The output of `ps`, and the pid that it had. `ps` exits with 1 and prints nothing if there is no such
 /// process.
 fn run_ps(options: Vec<String>, columns: &str) -> io::Result<(String, u32)> {
-    let mut command = Command::new("ps");
+    let mut command = Command::new(ps_program());
     command.args(options).args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let pid = child.id();
     let output = child.wait_with_output()?;
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), pid))
+}
+
+/// The path of `ps`. The caller's `PATH` may lack its directory.
+fn ps_program() -> &'static str {
+    let paths = ["/bin/ps", "/usr/bin/ps"];
+    paths.into_iter().find(|path| Path::new(path).exists()).unwrap_or("ps")
 }
 
 fn invalid_line(line: &str) -> io::Error {

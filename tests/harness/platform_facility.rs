@@ -1,0 +1,37 @@
+//! What the tested programs cannot do with the portable implementation of the crate `platform`.
+
+/// A facility that Linux has and POSIX lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Facility {
+    /// An id of the boot. Without it, teamd notices a reboot by the start times of processes alone.
+    BootId,
+    /// The working directories of processes. Without them, teamd does not know who uses a worktree.
+    WorkingDirectories,
+    /// A change of another process's resource limits. Without it, an agent without a pane inherits
+    /// the limits of the daemon.
+    LimitsOfOtherProcesses,
+    /// The numbers of processes, terminals and watches that a system allows.
+    SystemLimits,
+    /// The process that holds a lock on a file.
+    LockHolders,
+    /// The paths of the programs that processes run, and of the files that they have open.
+    OpenFiles,
+}
+
+/// Whether the tested programs lack the facility, since `TEST_PLATFORM` selects the portable
+/// implementation. The caller then skips its test or the part of it; the reason is printed.
+pub fn lacks(facility: Facility) -> bool {
+    let is_portable = test_platform().is_some_and(|name| name == "posix");
+    if is_portable {
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        // Printed past the capture of the test's output, so that the skipped tests can be counted.
+        let line = format!("skipped without {facility:?}: {test}\n");
+        std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes()).ok();
+    }
+    is_portable
+}
+
+/// The implementation that the tested programs use. `None` for that of the system.
+pub(crate) fn test_platform() -> Option<String> {
+    std::env::var("TEST_PLATFORM").ok()
+}
