@@ -21,8 +21,8 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
         }
     }
     if snapshot.has_restored_members || snapshot.repaired.is_some() {
-        // Earlier request scans have ignored the requests of members that were missing in
-        // config.json, so another scan must read them now.
+        // Request scans ignore the requests of members that are missing in config.json. The config
+        // scan may have restored such members, so the team's requests are scanned again.
         schedule_request_scan(context, team);
     }
     permission_mode::store_config_modes(context.state, team, &snapshot.modes);

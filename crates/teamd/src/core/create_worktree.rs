@@ -2,7 +2,7 @@
 //!
 //! The roster gets the entry of a worktree before git creates the worktree. So the next daemon
 //! knows every worktree, even after a crash. The member's name is reserved until the member is
-//! spawned, but at most 30 s after the worktree is complete.
+//! spawned. The reservation ends 30 s after the worktree is complete, if no spawn has followed.
 
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
@@ -70,10 +70,9 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<AgentName, 
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // If a client was killed before it got the reply, a person may run it again, and it asks for
-    // the same worktree. So a name also counts as free if it is reserved for a complete worktree
-    // whose member is not spawned yet. If two clients ask for the same name, the first spawn gets
-    // it.
+    // A name also counts as free if it is reserved for a complete worktree whose member is not
+    // spawned yet. So a person can repeat a command that was killed before it got this worktree. If
+    // two clients ask for the same name, the first spawn gets it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;

@@ -92,8 +92,8 @@ pub(crate) fn run_follow_ups(context: &mut Context) {
     }
 }
 
-/// If the roster has changed, saves it before all other effects of the event run. So the saved
-/// roster has an agent before any effect for that agent runs.
+/// If the roster has changed, saves it before all other effects of the event run. So an agent is in
+/// the saved roster before any effect for this agent runs.
 fn save_roster_if_changed(context: &mut Context) {
     context.state.has_roster_changed |= context.state.notices.take_changed();
     if std::mem::take(&mut context.state.has_roster_changed) {

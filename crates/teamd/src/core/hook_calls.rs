@@ -112,10 +112,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // An agent whose plan was approved is terminated and respawned. This must not kill a hook while
-    // it writes a file. If there are no messages to mark as read, this hook writes nothing after
-    // its report, so the agent can be terminated now. Otherwise the hook marks the messages and
-    // then starts a long poll, and the agent is terminated then.
+    // The respawn after a plan approval must not kill a hook while the hook writes a file. If this
+    // hook has no messages to mark as read, it writes nothing after this report. The agent can then
+    // be terminated now. Otherwise the hook marks the messages and starts a long poll, at which the
+    // agent is terminated.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -180,8 +180,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt that the program got in its arguments. `None` once a hook has marked the message with
-/// the prompt as read, and without such a prompt.
+/// The prompt that the program got in its arguments. `None` if the program got no prompt there, or
+/// if a hook has marked the message with the prompt as read.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }

@@ -50,9 +50,9 @@ pub(crate) fn apply_messages(
         && (owner.is_lead() && scan_result.unread.is_some()
             || messages().any(|message| message.answered_request().is_some()));
     if scan_result.has_more {
-        // This inbox scan has read only a part of the inbox, and further scans will read the rest.
-        // A request scan reads all inboxes completely, so one request scan after the last part is
-        // enough.
+        // This scan has read only a part of the inbox, and further scans will read the rest. A
+        // request scan reads all inboxes completely, so it is postponed until the last part of this
+        // inbox was scanned.
         watched_team.is_request_scan_needed |= opens_request || may_close_request;
     } else if opens_request || may_close_request || watched_team.is_request_scan_needed {
         schedule_request_scan(context, team);

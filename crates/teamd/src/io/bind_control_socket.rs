@@ -1,5 +1,6 @@
-//! Binds the control socket at a path, and removes it. Before that, checks that only this user can
-//! write to the socket's directory, and removes the socket of a daemon that no longer runs.
+//! Creates the control socket, and removes it again. Before the daemon creates the socket, it
+//! checks that only this user can write to the socket's directory. It also removes the socket of a
+//! daemon that no longer runs.
 
 use protocol::error::{ErrorKind, ErrorReport};
 use std::fs::{DirBuilder, Metadata};

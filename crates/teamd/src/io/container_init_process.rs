@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 ///
 /// # Errors
 ///
-/// If the signals cannot be caught, or the program cannot be started again.
+/// If the daemon cannot be started as a child, or if signals cannot be caught or passed on.
 pub(crate) fn run_daemon_as_child() -> io::Result<Option<ExitCode>> {
     if std::process::id() != 1 {
         return Ok(None);

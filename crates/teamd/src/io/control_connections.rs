@@ -28,8 +28,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open client connections. Agents are not limited by it: if a process is a shim,
-/// or a hook that waits for work, none of its connections count. Such a process is limited only by
+/// Maximum number of open client connections. Connections of agents do not count: those of a
+/// process that is a shim, or a hook that waits for work. Such a process is limited only by
 /// [`MAX_CLIENTS_OF_PROCESS`], and by the number of descriptors that the daemon may open.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
@@ -187,7 +187,8 @@ impl Connections {
     }
 
     /// Starts the read task and the write task of a new connection. Drops the connection if its
-    /// client has another uid. If there are too many clients, replies with an error and drops it.
+    /// client has another uid. If there are too many clients, replies with an error and drops the
+    /// connection.
     pub(crate) fn accept_connection(
         &mut self,
         conn: ConnId,

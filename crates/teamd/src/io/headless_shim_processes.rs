@@ -60,8 +60,9 @@ impl HeadlessShims {
         })?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // Sets the original resource limits of the shim, which the agent inherits. The shim runs
-        // already, but it starts the agent only later, when the daemon sends `StartAgent`.
+        // Gives the shim the resource limits that the daemon had before the daemon changed its own.
+        // The agent inherits them, because the shim starts the agent only later, when the daemon
+        // sends `StartAgent`.
         self.limits.restore_for_child(pid);
         self.shims.insert(spawn.clone(), child);
         Ok(pid)

@@ -13,11 +13,11 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Maximum number of rounds of [`kill_orphans`]. A round stops all orphans with SIGSTOP and then
-/// kills them. Also the maximum number of searches in one round, which searches for orphans and
-/// stops them until it finds no new one.
+/// kills them. To find all of them, a round searches until a search finds no new orphan. The number
+/// of these searches in a round has the same maximum.
 const MAX_ROUNDS: u32 = 100;
-/// Maximum time for all rounds together. It is limited because a files thread kills the orphans,
-/// and its other jobs wait.
+/// Maximum time of [`kill_orphans`]. The time is limited because the other jobs of the files thread
+/// wait until the orphans are killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one search waits for processes whose environment cannot be read because they are
 /// calling `exec`. An `exec` needs only microseconds of CPU time, but on a busy machine it may wait

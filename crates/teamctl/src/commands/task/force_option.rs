@@ -47,7 +47,7 @@ impl ForceArg {
         for _ in 0..attempts {
             match end_turn(context, team, id).and_then(|()| change()) {
                 // The owner has begun another turn on the task, or is about to begin one, so the
-                // task could not be changed. The next round ends this turn.
+                // change was refused. The next iteration of the loop ends that turn.
                 Err(error) if error.kind == ErrorKind::Refused && team.task_holder(id)?.is_some() => {}
                 result => return result,
             }

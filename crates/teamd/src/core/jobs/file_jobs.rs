@@ -38,9 +38,9 @@ pub(crate) enum FileJob {
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
-    /// if one of the requests `unless_unread` is still unread in the inbox. `unless_unread`
-    /// contains `request` itself if an earlier daemon may have sent it. In this case the job also
-    /// does nothing if `request` is in the inbox as a read message.
+    /// if one of the requests `unless_unread` is still unread in the inbox. After a crash the
+    /// daemon may not know whether it has sent `request` already. `unless_unread` then contains
+    /// `request` too, and the job does nothing if the inbox has this request, read or unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -179,8 +179,8 @@ pub(crate) enum RestoreRule {
     NotNow,
     /// Lost messages are restored. The owner gets messages only through the daemon's own delivery.
     OwnDelivery,
-    /// Lost messages are restored. The owner reads the inbox itself, with `teamctl` or its own
-    /// code.
+    /// Lost messages are restored. The owner reads the inbox without the daemon: with `teamctl` or
+    /// with its own code.
     ForeignProgram,
 }
 
@@ -316,9 +316,9 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// Whether the team exists. `member_count` is the number of entries in its config.json,
-    /// including the lead, or `None` if there is no such team. If config.json cannot be read,
-    /// `member_count` is an error if a call waits, and otherwise `None`.
+    /// The number of entries in a team's config.json, including the lead. `member_count` is `None`
+    /// if the team does not exist. If config.json cannot be read, a waiting call gets the error.
+    /// Without a waiting call, `member_count` is `None` then.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

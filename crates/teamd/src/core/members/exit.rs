@@ -266,14 +266,14 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has ever run. If not, its exit is not handled as a failure. If a daemon was
-/// killed while it started an agent, the roster can have a spawn whose agent never ran. Such a
-/// spawn has no exit report, because a shim leaves a report only after its agent has ended. A
-/// respawn always counts as run.
+/// Whether the agent has ever run. If not, its exit is not handled as a failure. A daemon may have
+/// been killed while it started an agent. The roster then has a spawn whose agent never ran: it has
+/// no pid of an agent. It also has no exit report, because a shim leaves a report only after its
+/// agent has ended. A respawn always counts as run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // `report` may be the result of a query to tmux. `exit_report` was stored before that query, so
-    // it shows whether the shim left an exit report.
+    // `report` may be what tmux has said about the pane. The daemon stored the original report as
+    // `exit_report` before it asked tmux. That report says whether the shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

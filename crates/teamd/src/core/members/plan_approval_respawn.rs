@@ -51,10 +51,10 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
     }
 }
 
-/// The time at which an agent is ended for its respawn in the approved mode, in milliseconds on the
-/// monotonic clock. The delay after the approval lets the program finish its turn, so that no hook
-/// is killed while it writes a file. 0 (at once) while a hook waits in a long poll, because the
-/// program writes no files then. `None` if no such respawn is pending.
+/// When an agent is ended for its respawn in the approved mode, in milliseconds on the monotonic
+/// clock. The delay after the approval lets the program finish its turn, so that no hook is killed
+/// while it writes a file. The time is 0 (at once) while a hook waits in a long poll, because no
+/// hook writes a file then. `None` if no such respawn is pending.
 pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
     let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })
@@ -62,8 +62,8 @@ pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a scheduled respawn begin at once, because the program has written the result of its turn.
 pub(crate) fn end_grace(agent: &mut Agent) {
-    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
-    // So the record is accessed mutably only if a respawn is scheduled.
+    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). So the
+    // record is accessed mutably only if a respawn is scheduled.
     if agent.record.lifecycle.process().plan_approval_respawn.is_some() {
         agent.record.lifecycle.process_mut().plan_approval_respawn =
             Some(PlanApprovalRespawn { deadline: 0 });

@@ -144,8 +144,8 @@ pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms:
 }
 
 /// Requests the shutdown of an agent. If the agent has an unanswered shutdown request already, no
-/// second one is sent. Instead, the earlier of the two deadlines applies, and the agent is
-/// terminated after it if one of the two requests is forced.
+/// second one is sent. The earlier of the two deadlines then applies to both requests. If one of
+/// them is forced, the agent is terminated at this deadline.
 fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
     let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };
@@ -183,8 +183,8 @@ fn tighten_stop(stopping: &mut Stopping, terms: &ShutdownTerms, deadline: u64, n
             pending.deadline = pending.deadline.min(deadline);
             false
         }
-        // The agent is being terminated already, for the respawn in another mode. The request only
-        // cancels that respawn.
+        // The agent is being terminated already, for its respawn in the approved permission mode.
+        // The shutdown request only cancels this respawn.
         StopStage::Terminating { cause: StopCause::PlanApprovalRespawn, .. } => {
             stopping.process.plan_approval_respawn = None;
             stopping.stage = forced_termination::termination(StopCause::Approved, now);

@@ -31,8 +31,8 @@ use std::sync::Arc;
 /// How long each step of a start may take, in milliseconds: opening the pane, connecting the shim,
 /// and starting the agent.
 pub(crate) const START_DEADLINE: u64 = 15_000;
-/// How long the last step of a start may take for an agent that must open a session before it
-/// counts as running, in milliseconds. The agent's driver (`teamd-acp`) gives up sooner.
+/// How long the last step of a start may take, in milliseconds, if the agent must open a session
+/// before it counts as running. The timeout of the agent's driver (`teamd-acp`) is shorter.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<SpawnRequest>) {

@@ -110,8 +110,8 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
 /// Whether a respawn can have the name of its member.
 enum NameAvailability {
     Free,
-    /// The name may be free soon: its holder exits or is still starting, or the daemon checks
-    /// whether the team can be deleted.
+    /// It is not known yet whether the name will be free. Its holder is still starting, or has
+    /// exited and is not cleaned up yet. Or the daemon is checking whether the team can be deleted.
     Undecided,
     /// Another member has taken the name.
     Taken,

@@ -3,7 +3,7 @@
 use crate::core::notifications_to_people::notice::{Notice, NoticeKind};
 use protocol::member_request::MemberRequestKind;
 
-/// The text for one or more notices. Characters in the names of members that have a meaning for
+/// The text for one or more notices. In the names of members, characters that have a meaning for
 /// terminals, tmux or shells are replaced.
 pub(crate) fn compose_text(notices: &[Notice]) -> String {
     match notices {

@@ -27,9 +27,10 @@ pub(crate) struct NoticeQueue {
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
-    /// Until when a text about a suspended member waits for further suspensions, in milliseconds on
-    /// the monotonic clock. When a tmux server ends, its members are suspended one after the other,
-    /// and one text names them all. `None` if no text waits.
+    /// When a text about suspended members may be shown, in milliseconds on the monotonic clock.
+    /// Until then, the text waits for further suspensions. When a tmux server ends, the members in
+    /// its panes are suspended one after the other, and one text names them all. `None` if no such
+    /// text waits.
     collects_until: Option<u64>,
 }
 
@@ -159,8 +160,8 @@ mod tests {
         notices.add(&survey(), &AgentName::new_unchecked(from), pane, kind);
     }
 
-    /// The text of a notice that is due at once, or else of one that is due after the suspensions
-    /// were collected.
+    /// Takes the text of a notice at the time 0. If none is due then, takes it at the time
+    /// `COLLECT_INTERVAL`, when a text about suspended members is due.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

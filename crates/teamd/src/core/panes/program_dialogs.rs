@@ -45,8 +45,9 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
 /// dialog.
 ///
 /// - `AtDialog`: a hook has reported a dialog, or the screen showed one at the last capture.
-/// - `DialogUnknown`: the pane was not captured in this search, so the agent may be at a dialog.
-///   Used only if the agent's profile says how dialogs look on the screen (`dialog_patterns`).
+/// - `DialogUnknown`: the pane could not be captured for this status, so the agent may be at a
+///   dialog. Used only if the agent's profile says how dialogs look on the screen
+///   (`dialog_patterns`).
 pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
@@ -62,10 +63,10 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records the dialogs that the captured screens show. A dialog is logged, and people get a notice,
-/// unless the last capture showed the same dialog or a hook has reported one. If the screen no
-/// longer shows the dialog of the last capture, the dialog is forgotten. An agent that has reported
-/// something since the capture began is skipped, because its screen may have changed.
+/// Records the dialogs that the captured screens show. A new dialog is logged, and people get a
+/// notice. A dialog is not new if the last capture showed it, or if a hook has reported a dialog. A
+/// dialog that the screen no longer shows is forgotten. An agent that has reported something since
+/// the capture began is skipped, because its screen may have changed.
 ///
 /// Other events end a dialog, too. When a hook reports the start or end of a turn, or starts a long
 /// poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only the
@@ -117,8 +118,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();
-    // Mutable access copies the record if the files thread is just saving it (see `SharedRecord`).
-    // So the record is accessed mutably only if it has a dialog.
+    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). So the
+    // record is accessed mutably only if it has a dialog.
     let has_changed =
         agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
     if had_dialog {

@@ -1,6 +1,6 @@
-//! Searches the screens of all panes for dialogs, for the status with dialogs: a status that also
-//! says which programs wait at a dialog on their screen. All panes are captured when a client asks
-//! for this status. Rescans capture them, too, but at most every 30 s. The reply waits for at most
+//! Searches the screens of all panes for dialogs. A client can ask for the status with dialogs,
+//! which says which programs wait at a dialog on their screen. All panes are then captured. Rescans
+//! capture them, too, but at most every 30 s. The reply to the client waits for at most
 //! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that it is unknown
 //! whether there is a dialog.
 
@@ -65,9 +65,9 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     current.chain(&state.screen_waiters.queued).map(|waiter| waiter.deadline)
 }
 
-/// Replies without dialogs to the clients whose timeout has passed. The capture that is under way
-/// is not ended. Clients that call before its end wait for the next capture, so only one capture
-/// runs at a time.
+/// Replies to the clients whose timeout has passed, as if no pane had been captured. The capture
+/// that is under way is not ended. A client that calls before its end waits for the next capture,
+/// so only one capture runs at a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

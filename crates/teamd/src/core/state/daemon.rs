@@ -280,8 +280,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// The states of the teams in the roster, with the tasks and requests that the event log has of
-/// them.
+/// The states of the teams in the roster. Each state gets the tasks and requests of the team that
+/// the event log has.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
@@ -307,9 +307,8 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// The roster's entry for a respawn whose pane is still being opened. The roster has no record of
-/// such an agent, but a pending respawn. So if this daemon dies now, the next daemon starts the
-/// respawn again. `None` for any other agent.
+/// The pending respawn that the roster has in place of an agent whose pane is still being opened.
+/// If this daemon dies now, the next daemon starts the respawn again. `None` for any other agent.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

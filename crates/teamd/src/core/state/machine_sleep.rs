@@ -15,9 +15,9 @@ pub(crate) struct SleepClock {
 }
 
 impl SleepClock {
-    /// Observes the time of an event. If the wall clock has advanced more than the monotonic clock
-    /// since the last event, the machine has slept or its clock was set forward. Both count as
-    /// sleep.
+    /// Observes the time of an event. If the wall clock has advanced over a second more than the
+    /// monotonic clock since the last event, the machine has slept. A clock that was set forward
+    /// counts as sleep, too.
     pub(crate) fn observe(&mut self, now: Now) {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);

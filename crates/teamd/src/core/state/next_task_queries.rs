@@ -26,7 +26,7 @@ pub(crate) struct QueuedQuery {
 
 impl NextTaskQueue {
     /// Creates a barrier file if a query waits and the watcher has reported all earlier barrier
-    /// files. Queries that come before the watcher has done that wait, and then share the next
+    /// files. Until the watcher has reported them, new queries wait. They then share the next
     /// barrier file.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {

@@ -36,8 +36,8 @@ pub(crate) enum AfterExits {
 /// One capture of all screens serves a group of clients, and only one capture runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
-    /// The clients of the capture that is under way: empty if a rescan has started it. `None` if no
-    /// capture is under way.
+    /// The clients that wait for the capture that is under way. Empty if a rescan has started this
+    /// capture. `None` if no capture is under way.
     pub(crate) current: Option<Vec<ScreenWaiter>>,
     /// The clients of the next group.
     pub(crate) queued: Vec<ScreenWaiter>,

@@ -3,8 +3,8 @@
 /// Whether the watcher delivers file events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatcherState {
-    /// The watcher has not reported the probe file yet. Until it does, frequent rescans replace
-    /// file events.
+    /// The watcher has not reported the probe file yet. The daemon creates this file to test the
+    /// watcher. Until the report, frequent rescans replace file events.
     Unproven,
     /// A directory can't be watched. Frequent rescans replace file events, and the next rescan
     /// tries to watch the directory again.

@@ -91,9 +91,9 @@ fn log_scan_error(context: &mut Context, team: &TeamName, message: String) {
     }
 }
 
-/// Wakes one idle agent for each task that can start, among the agents whose turns a shim or hooks
-/// report. Idle agents without such reports are all woken if any task can start. A needless wake
-/// does no harm.
+/// Wakes idle agents for the tasks that can start. Among the agents whose turns a shim or hooks
+/// report, one agent is woken for each task. Idle agents without such reports are all woken if any
+/// task can start. A needless wake does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -112,8 +112,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Here all idle agents without turn reports (from a shim or from hooks) are woken. The loop
-        // above has offered tasks to the agents with turn reports.
+        // Wakes all idle agents without turn reports (from a shim or from hooks). Agents with turn
+        // reports are woken one by one, each for a task that is offered to it.
         let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook

@@ -10,13 +10,14 @@ use protocol::event::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// People are notified of a paused exchange between two members if the limit that was reached
-/// counts turns over at least this time, in milliseconds. Of the two limits, this is true for the
-/// one per hour. The limit per minute is often reached in a normal short discussion.
+/// An exchange between two members has two limits: turns per minute and turns per hour. People are
+/// notified only of a limit that counts turns over at least this time, in milliseconds: the limit
+/// per hour. A normal short discussion often reaches the limit per minute.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
-/// Logs a new pause of the agent's turns, and notifies people if `is_reported` returns true for it.
-/// `previous_turn` is the previous turn report. A pause that this report has already is not new.
+/// Logs a new pause of the agent's turns, and notifies people if `is_reported` returns true for the
+/// pause. `previous_turn` is the previous turn report. A pause is not new if that report has the
+/// same pause.
 pub(crate) fn report_pause(
     agent: &Agent,
     previous_turn: Option<&TurnStatus>,

@@ -68,8 +68,8 @@ fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
     kept.into_iter().rev().flatten().copied().collect()
 }
 
-/// Sets the team of each line of a deleted team to `None`, as in the daemon's own lines. So all
-/// deleted teams together have only one share.
+/// Replaces the team of each line of a deleted team with `None`. The daemon's own lines have `None`
+/// as well, so all these lines together have only one share of the log.
 fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
     let mut deleted_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
     let mut seen_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();

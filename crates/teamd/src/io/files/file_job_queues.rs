@@ -145,8 +145,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The daemon's lane gets its jobs first, because it may also run the jobs of a team. A job
-        // of a team waits for earlier saves, so it must not stand before them in this queue.
+        // The jobs of the daemon's lane are sent first. If the thread of a team could not be
+        // started, the daemon's lane also runs the team's jobs. Such a job waits for earlier saves,
+        // so these saves must come first in this lane.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
@@ -223,8 +224,8 @@ impl JobReceiver {
         self.shared.wait_for_saves(self.after_saves);
     }
 
-    /// Returns the job of an entry. If the entry is the position of a roster, this is the job that
-    /// writes the newest roster.
+    /// Returns the job of an entry. For an entry that marks the position of a roster, this is the
+    /// job that writes the newest roster.
     fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
         let job = match job {
             QueuedJob::Job(job) => Some(*job),

@@ -35,8 +35,8 @@ impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
     /// For a first spawn, the inbox may have unread messages to an earlier member of the same name.
-    /// Marks all of them as read, or only requests and answers, as the request's `earlier_messages`
-    /// says. Then appends the prompt to the inbox.
+    /// The option `earlier_messages` of the spawn request says which of them are marked as read:
+    /// all, or only payloads such as requests and answers. Then appends the prompt to the inbox.
     ///
     /// For a respawn, marks only shutdown requests as read. Appends the prompt again only for a
     /// program with native delivery that does not resume a session.
@@ -231,8 +231,8 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
-    // The id alone is not enough: if the task list was removed by hand, its ids begin at 1 again,
-    // and the id may be that of another task.
+    // Another task may have this id: if the task list was removed by hand, the ids begin at 1
+    // again. So the task itself is checked, too.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
             Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),

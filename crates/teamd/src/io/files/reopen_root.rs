@@ -27,8 +27,8 @@ impl FilesThread {
         if current.is_lost || current.root.is_current() {
             return;
         }
-        // If directories are missing, a user may have moved them and may be about to put another
-        // directory or a link in their place. So the daemon does not create them.
+        // A user may have moved the missing directories of the root, and may be about to put other
+        // directories or links in their place. So the daemon does not create them.
         if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam(_)) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
@@ -78,8 +78,8 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // The new handle `root` must lock `teams`. If only `tasks` was replaced, `before` still holds
-    // the lock on the same `teams`, so this lock is released first.
+    // The new handle `root` must lock `teams`. If only `tasks` was replaced, the old handle
+    // `before` still holds the lock on the same directory. So `before` releases the lock first.
     before.unlock()?;
     single_instance_locks::lock_root(&root)?;
     failpoint::hit("files.root");

@@ -35,7 +35,7 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // If a newer member has the same name, the removed entry may have replaced its entry.
+            // The removed entry may have replaced the entry of a newer member with the same name.
             // `restore_members` then adds the newer member again.
             config = team.as_repairer().cached_config()?;
         }

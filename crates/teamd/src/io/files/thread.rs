@@ -410,10 +410,10 @@ impl FilesThread {
         }
     }
 
-    /// Returns the rule for restoring messages that an inbox has lost. The result is `rule`, except
-    /// for the lead's inbox in a team that another program created: there `ForeignProgram` becomes
-    /// `Never`. The lead's program may remove messages that it has read, and these must not come
-    /// back.
+    /// Returns the rule for restoring messages that an inbox has lost. This is `rule`, with one
+    /// exception: for the lead's inbox in a team that another program created, `ForeignProgram`
+    /// becomes `Never`. The lead's program may remove messages that it has read, and these must not
+    /// come back.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

@@ -39,8 +39,9 @@ impl PaneManager {
         }
     }
 
-    /// Moves a hidden pane beside the person's pane of its team. Returns `NotMoved` in the cases in
-    /// which [`PaneManager::open_beside_person`] returns `None`.
+    /// Moves a hidden pane beside the person's pane of its team. Returns `NotMoved` if the team has
+    /// no person's pane, if that pane was on another tmux server, or if it cannot be split
+    /// ([`choose_place`]).
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],

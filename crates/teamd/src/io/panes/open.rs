@@ -21,8 +21,8 @@ impl PaneManager {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
         mark_spawn_in_log(&opening.log);
-        // After an error the data in `self.opening_cache` may be out of date. Without it, the windows are
-        // listed again for the next pane.
+        // After an error, the data in `self.opening_cache` may be out of date. The cache is
+        // dropped, so the windows are listed again for the next pane.
         let created = self.take_or_create(opening).inspect_err(|_| self.opening_cache = None)?;
         self.last_window.insert(team.clone(), created.window);
         self.pending_layouts.insert(created.window, *layout);
@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Creates a pane. If the known tmux server has exited, connects to the new server at its
-    /// address first.
+    /// Creates a pane. If the tmux server has exited, first connects to the new server at the same
+    /// address.
     ///
     /// `crowded` is a window of the team in which tmux has just refused a split for lack of space.
     /// If it is given, its panes are tiled (given equal sizes), and the window is split again.
