@@ -393,7 +393,9 @@ fn daemon_is_found_from_any_environment_of_the_same_user() {
         &[("XDG_STATE_HOME", &other_directory)],
         &[("XDG_RUNTIME_DIR", &other_directory), ("XDG_STATE_HOME", &other_directory)],
     ];
-    for environment in environments {
+    // With both variables changed, the daemon is found by the lock file that it has open.
+    let findable = if harness::lacks(harness::Facility::OpenFiles) { 2 } else { 3 };
+    for environment in &environments[..findable] {
         let status = env.teamctl_with(&["status", "--json"], environment);
         assert_eq!(status.code, 0, "{environment:?}: {status:#?}");
         assert_eq!(status.json()["daemon"]["pid"].as_u64(), Some(u64::from(pid)));
@@ -403,7 +405,7 @@ fn daemon_is_found_from_any_environment_of_the_same_user() {
             .expect_success();
         env.teamctl_with(&["kill", "ann"], environment).expect_success();
     }
-    env.teamctl_with(&["down"], environments[2]).expect_success();
+    env.teamctl_with(&["down"], environments[findable - 1]).expect_success();
     assert_eq!(env.teamctl(["status"]).code, 69);
     env.shut_down_after_kills();
 }

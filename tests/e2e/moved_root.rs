@@ -140,7 +140,9 @@ fn missing_root_is_reported_and_recreated() {
     let env = TestEnv::with_team();
     move_away(&env.root());
     let report = env.teamctl(["doctor"]).stdout;
-    assert!(report.contains("is not the directory that teamd works in"), "{report}");
+    if !harness::lacks(harness::Facility::OpenFiles) {
+        assert!(report.contains("is not the directory that teamd works in"), "{report}");
+    }
     assert_supervised(&env, "next");
     let report = env.teamctl(["doctor"]).stdout;
     assert!(!report.contains("is not the directory that teamd works in"), "{report}");

@@ -271,6 +271,9 @@ fn pane_output_does_not_load_the_daemon() {
 /// inherit that.
 #[test]
 fn headless_agent_has_the_daemons_original_limits() {
+    if harness::lacks(harness::Facility::LimitsOfOtherProcesses) {
+        return;
+    }
     let env = TestEnv::new();
     let mut teamd = start_limited_daemon(&env, &env, "umask 027; ulimit -S -n 200; ulimit -S -c 1000;");
     env.teamctl(["create", "survey"]).expect_success();

@@ -158,6 +158,9 @@ fn plan_of_a_suspended_member_keeps_its_id_and_its_pane_stays_hidden() {
 
 #[test]
 fn members_are_suspended_by_a_reboot_and_resume() {
+    if harness::lacks(harness::Facility::BootId) {
+        return;
+    }
     let env = env_with_members();
     env.reboot();
     env.start_daemon();

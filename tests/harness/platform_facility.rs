@@ -1,5 +1,7 @@
 //! What the tested programs cannot do with the portable implementation of the crate `platform`.
 
+use crate::results::record_skip;
+
 /// A facility that Linux has and POSIX lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facility {
@@ -18,15 +20,14 @@ pub enum Facility {
     OpenFiles,
 }
 
-/// Whether the tested programs lack the facility, since `TEST_PLATFORM` selects the portable
-/// implementation. The caller then skips its test or the part of it; the reason is printed.
+/// Whether the tested programs lack the facility, because `TEST_PLATFORM` selects the portable
+/// implementation. The caller then skips its test, or the part that needs the facility. The skip is
+/// recorded.
 pub fn lacks(facility: Facility) -> bool {
     let is_portable = test_platform().is_some_and(|name| name == "posix");
     if is_portable {
-        let test = std::thread::current().name().unwrap_or_default().to_owned();
-        // Printed past the capture of the test's output, so that the skipped tests can be counted.
-        let line = format!("skipped without {facility:?}: {test}\n");
-        std::io::Write::write_all(&mut std::io::stderr().lock(), line.as_bytes()).ok();
+        let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
+        record_skip(&format!("posix-{test}"), &format!("POSIX lacks {facility:?}"));
     }
     is_portable
 }

@@ -27,7 +27,13 @@ impl FakeDaemon {
     pub(super) fn start(env: TestEnv, turns: &Value, log: Option<&str>) -> FakeDaemon {
         let (listener, socket) = listen(&env);
         let mut command = env.command(harness::programs().join("teamd-shim"));
-        command.arg("run").arg("x-1").arg("--socket").arg(&socket).arg("--state-dir").arg(env.path("state"));
+        command
+            .arg("run")
+            .arg(spawn_id(&env))
+            .arg("--socket")
+            .arg(&socket)
+            .arg("--state-dir")
+            .arg(env.path("state"));
         if let Some(log) = log {
             command.arg("--headless").arg(env.path(log));
         }
@@ -47,7 +53,8 @@ impl FakeDaemon {
         let args = ["new-window", "-d", "-n", "ann", "-P", "-F", "#{pane_pid}", "--"];
         let pid = env
             .run_tmux(
-                &[&args[..], &[&shim, "run", "x-1", "--socket", &socket, "--state-dir", &state]].concat(),
+                &[&args[..], &[&shim, "run", &spawn_id(&env), "--socket", &socket, "--state-dir", &state]]
+                    .concat(),
             )
             .expect_success();
         let copy = format!("cat >{}", env.path("out/pane").display());
@@ -62,7 +69,7 @@ impl FakeDaemon {
         (pid, shim): (u32, Option<ShimChild>),
     ) -> FakeDaemon {
         let (reader, stream, wake, hello) = accept(&listener);
-        assert_eq!(hello["request"]["connect_shim"]["spawn_id"], "x-1");
+        assert_eq!(hello["request"]["connect_shim"]["spawn_id"], spawn_id(&env));
         let mut daemon = FakeDaemon { env, listener, pid, shim, reader, stream, wake };
         daemon.send(&json!({"start_agent": daemon.start_agent_request(turns)}));
         daemon
@@ -77,6 +84,7 @@ impl FakeDaemon {
         let environment = json!({
             "PATH": path, "HOME": self.env.path("home"), "XDG_STATE_HOME": self.env.path("state"),
             "TEST_DIR": self.env.process_tag().trim_start_matches("TEST_DIR="), "TEAMD_ROOT": root, "TEAMD_TEAM": "survey", "TEAMD_MEMBER": "ann",
+            "TEAMD_SPAWN": spawn_id(&self.env),
         });
         let (cwd, state) = (self.env.root().parent().unwrap().to_owned(), self.env.path("state/own"));
         if turns["argv"].is_array() {
@@ -232,4 +240,10 @@ fn accept(listener: &UnixListener) -> (BufReader<UnixStream>, UnixStream, OwnedF
     });
     let hello = serde_json::from_slice(&bytes[..result.bytes]).unwrap();
     (BufReader::new(stream.try_clone().unwrap()), stream, wake.unwrap(), hello)
+}
+
+/// The id of the only spawn in the test environment.
+fn spawn_id(env: &TestEnv) -> String {
+    let directory = env.root().parent().unwrap().file_name().unwrap().to_owned();
+    format!("x-{}", directory.display())
 }

@@ -67,6 +67,9 @@ fn lock_of_a_killed_sender() {
 /// The holder of the lock is a stopped teamctl.
 #[test]
 fn lock_held() {
+    if harness::lacks(harness::Facility::LockHolders) {
+        return;
+    }
     let env = TestEnv::with_team();
     spawn_idle_agent(&env);
     let mut sender = send_command_at_failpoint(&env, "pause teamctl lock.confirmed 1").spawn().unwrap();

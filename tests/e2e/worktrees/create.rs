@@ -116,6 +116,9 @@ fn invalid_worktree_request_starts_nothing() {
 
 #[test]
 fn worktree_survives_a_daemon_killed_during_creation() {
+    if harness::lacks(harness::Facility::WorkingDirectories) {
+        return;
+    }
     let env = env_with_repository();
     let repository = env.path("repo");
     // The hook writes the pid of git and blocks git until the gate is opened.
