@@ -20,7 +20,7 @@ pub enum Facility {
     OpenFiles,
 }
 
-/// Whether the tested programs lack the facility, because `TEST_PLATFORM` selects the portable
+/// Whether the tested programs lack the facility, because `TESTED_PLATFORM` selects the portable
 /// implementation. The caller then skips its test, or the part that needs the facility. The skip is
 /// recorded.
 pub fn lacks(facility: Facility) -> bool {
@@ -32,7 +32,8 @@ pub fn lacks(facility: Facility) -> bool {
     is_portable
 }
 
-/// The implementation that the tested programs use. `None` for that of the system.
+/// The implementation that the tested programs use. `None` for that of the system. The harness itself always
+/// uses that of the system.
 pub(crate) fn test_platform() -> Option<String> {
-    std::env::var("TEST_PLATFORM").ok()
+    std::env::var("TESTED_PLATFORM").ok()
 }
