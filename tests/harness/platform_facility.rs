@@ -14,6 +14,13 @@ pub enum Facility {
     LimitsOfOtherProcesses,
     /// The numbers of processes, terminals and watches that a system allows.
     SystemLimits,
+    /// A process that becomes the parent of its orphaned descendants. Without it, each process with
+    /// the environment of an agent counts as a descendant of the agent's shim, and ends with it.
+    Subreaper,
+    /// The reads from a terminal. Without them, a hook does not notice that a person types.
+    TerminalReads,
+    /// The list of mounts. Without it, a mount from the same device is not found.
+    MountTable,
     /// The process that holds a lock on a file.
     LockHolders,
     /// The paths of the programs that processes run, and of the files that they have open.

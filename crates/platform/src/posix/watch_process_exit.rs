@@ -13,6 +13,9 @@ use std::os::fd::OwnedFd;
 
 /// How often a process that is no child is looked for: POSIX reports its exit to its parent alone.
 const RESCAN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+/// Every how many searches `ps` is run. The searches between look only for the pid, which is cheap, but also
+/// finds a zombie, or another process with the same pid.
+const SEARCHES_PER_PS: u32 = 8;
 
 /// Opens a handle. `None` if the process has exited.
 pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
@@ -46,7 +49,7 @@ fn wait_for_child(pid: u32) -> Result<(), Errno> {
 
 /// Waits for another process. Ends early when the handle is dropped, which closes the pipe.
 fn wait_for_other(entry: ProcessEntry, writer: &PipeWriter) {
-    let has_exited = || {
+    let has_exited = |search: u32| {
         let is_missing = to_pid(entry.pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
         // An error of `ps` does not mean that the process has exited.
         let is_other = || {
@@ -55,12 +58,13 @@ fn wait_for_other(entry: ProcessEntry, writer: &PipeWriter) {
                 !current.is_some_and(|current| current.is_same(&entry) && !current.zombie)
             })
         };
-        is_missing || is_other()
+        is_missing || search.is_multiple_of(SEARCHES_PER_PS) && is_other()
     };
-    while !has_exited() {
+    for search in 1.. {
         // The end for writing has an error when no process can read from the pipe.
         let mut ends = [PollFd::new(writer, PollFlags::empty())];
-        if poll(&mut ends, Some(&RESCAN_INTERVAL)).is_ok_and(|ready| ready > 0) {
+        let is_dropped = poll(&mut ends, Some(&RESCAN_INTERVAL)).is_ok_and(|ready| ready > 0);
+        if is_dropped || has_exited(search) {
             return;
         }
     }
