@@ -6,8 +6,8 @@
 use crate::tmux_connection::TmuxConnection;
 use crate::{env_with_team, print_row, time_call};
 use harness::{TestEnv, programs};
-use protocol::control::shim_subcommands::{LOG, RUN};
-use protocol::control::{StartAgent, ToShim};
+use protocol::control_socket::shim_subcommands::{LOG, RUN};
+use protocol::control_socket::{StartAgent, ToShim};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -2,7 +2,7 @@
 //! control characters, and a socket that was removed.
 
 use harness::{TaggedProcesses, TestEnv, record_result};
-use protocol::directories::{Directories, DirectoryEnvironment};
+use protocol::state_and_runtime_directories::{Directories, DirectoryEnvironment};
 use rustix::process::getuid;
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::io::{Read, Write};

@@ -14,7 +14,7 @@ use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::history::{History, HistoryEvent, HistoryEventKind, monotonic_ns};
 use harness::{TestEnv, checker, number_from_env, record_result};
 use protocol::member_color::Color;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeammateEntry};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -34,9 +34,10 @@ impl TestEnv {
     /// # Panics
     /// If there is no reply within 20 s.
     pub fn call_daemon(&self, token: Option<&str>, request: &Value) -> Value {
-        let call =
-            json!({"version": protocol::control::PROTOCOL_VERSION, "token": token, "request": request});
-        self.send_to_daemon(&protocol::control::framing::encode(&call).expect("the call is short enough"))
+        let call = json!({"version": protocol::control_socket::PROTOCOL_VERSION, "token": token, "request": request});
+        self.send_to_daemon(
+            &protocol::control_socket::framing::encode(&call).expect("the call is short enough"),
+        )
     }
 
     /// Sends bytes, and returns the daemon's reply as [`TestEnv::call_daemon`] does.

@@ -5,7 +5,7 @@
 use crate::args::DriverArgs;
 use crate::driver_event::{AcpEvent, EventSender};
 use futures_util::{Sink, Stream, sink, stream};
-use protocol::control::ExitReport;
+use protocol::control_socket::ExitReport;
 use std::io;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

@@ -4,7 +4,7 @@
 
 mod open_permission_questions;
 mod program_exit;
-mod session_mode;
+mod session_mode_and_deferred_messages;
 mod turns;
 mod wait_for_session;
 
@@ -24,7 +24,7 @@ use agent_client_protocol::{Agent, Error};
 use open_permission_questions::{AnsweredQuestion, OpenQuestions, cancel_request, reject_request};
 use program_exit::ProgramExit;
 use protocol::acp_driver_protocol::{FromDriver, PermissionAnswer, ToDriver, TurnEndReason};
-use session_mode::ModeState;
+use session_mode_and_deferred_messages::ModeState;
 use std::io::Stdout;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;

@@ -1,7 +1,7 @@
 //! A team's usage and limits as people see them.
 
 use crate::short_duration::short_duration;
-use protocol::control::BudgetStatus;
+use protocol::control_socket::BudgetStatus;
 use protocol::token_and_cost_usage::{format_count, format_dollars};
 
 /// The elapsed part of the team's time limit, such as `2h of 8h`. `None` without a time limit.

@@ -2,7 +2,7 @@
 //! tried one after the other.
 
 use crate::connection::Connection;
-use crate::error::Error;
+use crate::daemon_call_error::Error;
 use protocol::daemon_lock_file::LockHolder;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -6,12 +6,12 @@
 //! A client sends nothing before it has checked that the process that serves the socket has the
 //! client's own uid. So secrets in a request never reach another user.
 
-use crate::error::Error;
+use crate::daemon_call_error::Error;
 use nix::errno::Errno;
 use nix::sys::socket::{UnixAddr, connect};
-use platform::sockets::unix_stream_socket;
-use protocol::control::framing::{self, LineAssembler};
-use protocol::control::{Call, Response};
+use platform::unix_sockets_and_peer_process::unix_stream_socket;
+use protocol::control_socket::framing::{self, LineAssembler};
+use protocol::control_socket::{Call, Response};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -1,7 +1,7 @@
 //! Builds the command line that starts teamd.
 
-use crate::team_context::TeamContext;
-use protocol::error::{ErrorKind, ErrorReport};
+use crate::root_socket_team_and_caller::TeamContext;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;

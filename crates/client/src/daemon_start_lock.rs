@@ -6,7 +6,7 @@
 //!
 //! The kernel releases the lock when its holder exits. The lock file itself is kept.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc::channel;

@@ -3,7 +3,7 @@
 //! If the file is replaced (log rotation), the old file is read to its end first. If the file is
 //! truncated, reading continues at its start.
 
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! Finds the lead session that the caller runs in.
 
 use crate::find_terminal_and_ancestors_of_caller::controlling_terminal;
-use protocol::control::LeadProcess;
-use protocol::directories::Directories;
+use protocol::control_socket::LeadProcess;
+use protocol::state_and_runtime_directories::Directories;
 use store::read_leads_file;
 
 /// The lead session in whose terminal the caller runs. `None` if the caller's terminal belongs to

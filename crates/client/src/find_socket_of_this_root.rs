@@ -5,10 +5,10 @@
 //! socket, the daemon's lock file names the actual path.
 
 use crate::connection::Connection;
-use crate::error::Error;
-use protocol::control::{Call, Reply, Request, Response};
+use crate::daemon_call_error::Error;
+use protocol::control_socket::{Call, Reply, Request, Response};
 use protocol::daemon_lock_file::LockHolder;
-use protocol::directories::Directories;
+use protocol::state_and_runtime_directories::Directories;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Finds the team that a command is about, from the members that the command names. If the options
 //! name no team, a member name that only one team has is enough.
 
-use crate::team_context::{TeamContext, only_team};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, strip_team};
+use crate::root_socket_team_and_caller::{TeamContext, only_team};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {

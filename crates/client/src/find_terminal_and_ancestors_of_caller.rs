@@ -8,7 +8,7 @@
 
 use platform::ProcessEntry;
 use platform::process_tree::self_and_ancestors;
-use protocol::control;
+use protocol::control_socket;
 use std::path::PathBuf;
 
 /// The controlling terminal of the calling process, and the process's ancestors in this terminal.
@@ -34,9 +34,9 @@ pub fn controlling_terminal() -> ControllingTerminal {
 }
 
 /// The ancestors of the calling process, its parent first. Empty if the system shows no process table.
-pub fn ancestor_ids() -> Vec<control::Process> {
+pub fn ancestor_ids() -> Vec<control_socket::Process> {
     let process_id =
-        |process: &ProcessEntry| control::Process { pid: process.pid, start_time: process.start };
+        |process: &ProcessEntry| control_socket::Process { pid: process.pid, start_time: process.start };
     self_and_ancestors().iter().skip(1).map(process_id).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Finds the tmux session that the daemon runs in. The daemon opens the members' panes there.
 
 use crate::select_tmux_server::tmux_output;
-use protocol::control::DaemonStatus;
+use protocol::control_socket::DaemonStatus;
 use protocol::shell_quote::shell_quote;
 use store::env_var;
 

@@ -1,7 +1,7 @@
 //! Formats an event of the event log as one line for people.
 
 use protocol::escape_control_chars::visible;
-use protocol::event::Event;
+use protocol::event_log_line::Event;
 use serde_json::Value;
 
 /// Formats an event as one line for people. `line` is the event's line in the log, and `event` its

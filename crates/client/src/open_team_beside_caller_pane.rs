@@ -1,9 +1,9 @@
 //! Opens the panes of a team beside the tmux pane of the caller.
 
-use crate::team_context::TeamContext;
-use protocol::control::{PersonPane, Request, SetPersonPaneRequest};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use crate::root_socket_team_and_caller::TeamContext;
+use protocol::control_socket::{PersonPane, Request, SetPersonPaneRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 use store::env_var;
 

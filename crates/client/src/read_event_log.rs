@@ -1,7 +1,7 @@
 //! Reads the daemon's event log.
 
-use protocol::event::Event;
-use protocol::name::AgentName;
+use protocol::event_log_line::Event;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::parse_iso8601;
 use std::path::Path;
 

@@ -1,13 +1,13 @@
 //! Takes the payload out of a reply of the daemon. A reply whose payload does not fit the request
 //! is an error.
 
-use crate::error::unexpected_reply;
-use protocol::control::{
+use crate::daemon_call_error::unexpected_reply;
+use protocol::control_socket::{
     CapturePaneReply, CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, LocatePaneReply, Reply,
     ResumeMembersReply, SetLayoutReply, SetModeReply, SpawnReply, StatusReply, VisibilityReply,
     WorktreeReply,
 };
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 
 /// The payload of one kind of reply.
 pub trait ReplyPayload: Sized {

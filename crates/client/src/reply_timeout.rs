@@ -1,6 +1,6 @@
 //! How long a client waits for the reply to a call.
 
-use protocol::control::Request;
+use protocol::control_socket::Request;
 use std::time::Duration;
 
 /// How long a client waits for the daemon's reply to `request`. The daemon has shorter deadlines

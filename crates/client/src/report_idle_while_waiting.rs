@@ -1,9 +1,9 @@
 //! Reports that an agent is idle while it waits for a message.
 
-use crate::team_context::TeamContext;
-use protocol::control::{Activity, Request};
-use protocol::delivery::Delivery;
-use protocol::name::TeamName;
+use crate::root_socket_team_and_caller::TeamContext;
+use protocol::control_socket::{Activity, Request};
+use protocol::delivery_kind::Delivery;
+use protocol::team_and_member_names::TeamName;
 
 /// Reports to the daemon that the calling agent is idle, from [`IdleReport::begin`] to
 /// [`IdleReport::end`]. Reports only agents that read their inbox themselves (delivery `pull`). The

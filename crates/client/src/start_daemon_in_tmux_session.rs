@@ -8,11 +8,11 @@
 //! another root.
 
 use crate::daemon_command_line::{daemon_args, daemon_path};
+use crate::root_socket_team_and_caller::TeamContext;
 use crate::select_tmux_server::TmuxTarget;
-use crate::team_context::TeamContext;
 use crate::tmux_missing_error::tmux_failed;
 use protocol::env_filter::DAEMON_VARIABLES;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use store::env_var;

@@ -4,12 +4,12 @@
 use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::daemon_start_lock;
 use crate::directory_watcher::{DirectoryWatcher, WatchEvent};
+use crate::root_socket_team_and_caller::TeamContext;
 use crate::select_tmux_server::TmuxTarget;
 use crate::start_daemon_in_tmux_session;
-use crate::team_context::TeamContext;
 use platform::close_inherited_descriptors::close_inherited_descriptors;
-use protocol::control::StatusReply;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::StatusReply;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,9 +1,9 @@
 //! Commands that teamctl suggests to the user. The user can type each command as printed: it is
 //! quoted for the shell and has all options that it needs.
 
-use protocol::name::TeamName;
 use protocol::shell_quote::shell_quote;
 use protocol::task::WaitCycle;
+use protocol::team_and_member_names::TeamName;
 
 /// Builds `teamctl` commands with the options that the user needs, placed after the subcommand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,16 +1,16 @@
 //! Views of teams and members, combined from the daemon's status and the team files. The JSON keys
 //! of a view are those that `teamctl --json` prints.
 
-use protocol::control::{
+use protocol::control_socket::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
     TurnPause, WorktreeStatus,
 };
-use protocol::delivery::{Delivery, DeliveryPoint};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::delivery_kind::{Delivery, DeliveryPoint};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::redact_variables::redact;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use protocol::token_and_cost_usage::Usage;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The error for a missing tmux: tmux cannot be run.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// The error if tmux cannot be run.
 pub fn tmux_failed(error: &std::io::Error) -> ErrorReport {

@@ -6,17 +6,17 @@
 //! call fail as on a full disk. A release build has no failpoints. A debug build uses the directory
 //! that `$TEAMD_FAILPOINTS` names. Each time a process reaches a failpoint, it adds a line to the
 //! file `hits` in that directory. The file `armed` can name one failpoint and its action (see
-//! `failpoint_directory.rs`).
+//! `hit_failpoint.rs`).
 
 #[cfg(debug_assertions)]
-mod failpoint_directory;
+mod hit_failpoint;
 
 /// Records that the process has reached the failpoint `name`. If a test has armed this failpoint,
 /// this function can end or stop the process.
 #[inline(always)]
 pub fn hit(name: &'static str) {
     #[cfg(debug_assertions)]
-    failpoint_directory::hit(name, failpoint_directory::FailpointKind::Plain);
+    hit_failpoint::hit(name, hit_failpoint::FailpointKind::Plain);
     #[cfg(not(debug_assertions))]
     let _ = name;
 }
@@ -31,7 +31,7 @@ pub fn hit(name: &'static str) {
 #[inline(always)]
 pub fn hit_before_call(name: &'static str) -> std::io::Result<()> {
     #[cfg(debug_assertions)]
-    return failpoint_directory::hit(name, failpoint_directory::FailpointKind::BeforeCall)
+    return hit_failpoint::hit(name, hit_failpoint::FailpointKind::BeforeCall)
         .map_or(Ok(()), |full| Err(full.into()));
     #[cfg(not(debug_assertions))]
     {

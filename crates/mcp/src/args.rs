@@ -1,8 +1,8 @@
 //! Arguments of `teamd-mcp`, as `teamctl mcp` writes them.
 
-use client::args_passed_to_top_and_mcp::{FlagKind, StartedProgramArgs};
-use protocol::error::ErrorReport;
-use protocol::name::{AgentName, TeamName};
+use client::parse_args_of_top_and_mcp::{FlagKind, StartedProgramArgs};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl ServerArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::error::ErrorKind;
+    use protocol::error_kind_and_report::ErrorKind;
 
     fn parse(line: &str) -> Result<ServerArgs, ErrorKind> {
         ServerArgs::parse(line.split(' ').map(OsString::from)).map_err(|error| error.kind)

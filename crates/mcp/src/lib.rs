@@ -7,13 +7,13 @@
 //! call cannot act for another agent.
 
 mod args;
-mod server;
+mod handle_mcp_requests;
 mod server_context;
 mod teamctl_command;
 mod tools;
 
 use args::ServerArgs;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use rmcp::ServiceExt;
 use rmcp::transport::stdio_pipes;
 use server_context::ServerContext;
@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> Result<(), ErrorReport> {
     let arguments = ServerArgs::parse(std::env::args_os().skip(1))?;
-    let server = server::McpServer::new(ServerContext::new(arguments, durability_from_env()?));
+    let server = handle_mcp_requests::McpServer::new(ServerContext::new(arguments, durability_from_env()?));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot start: {error}")))?;
@@ -47,7 +47,7 @@ fn run() -> Result<(), ErrorReport> {
 }
 
 /// Serves until the client closes standard input.
-async fn serve(server: server::McpServer) -> Result<(), ErrorReport> {
+async fn serve(server: handle_mcp_requests::McpServer) -> Result<(), ErrorReport> {
     let serve_error = |error: String| {
         ErrorReport::new(ErrorKind::InvalidData, format!("cannot serve on standard input: {error}"))
     };

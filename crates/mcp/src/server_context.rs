@@ -2,8 +2,8 @@
 //! tool call can change only the team: a lead may create or delete its team.
 
 use crate::args::ServerArgs;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Caller, Durability, Root, Team};
 

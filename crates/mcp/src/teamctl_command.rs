@@ -3,7 +3,7 @@
 //! is cancelled, the `teamctl` process is killed.
 
 use crate::server_context::ServerContext;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use serde_json::Value;
 use std::io;

@@ -48,25 +48,21 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    fn find_child(system: &dyn System) {
-        let mut child = Command::new("sleep").arg("1000").env("TEAMD_FIND", "x-1").spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let found = find_by_environment(system, "TEAMD_FIND=x-1", deadline);
-        let prefix = find_by_environment(system, "TEAMD_FIND=x", deadline);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(found.iter().any(|process| process.pid == child.id()), "{} {found:?}", child.id());
-        assert_eq!(prefix, []);
-    }
-
     #[test]
     fn child_is_found_also_while_it_calls_exec() {
         // With 100 children, some searches run during a child's `exec`.
-        (0..100).for_each(|_| find_child(&crate::linux::Linux));
-    }
-
-    #[test]
-    fn child_is_found_with_ps() {
-        find_child(&crate::posix::Posix);
+        let systems: [(&dyn System, u32); 2] = [(&crate::linux::Linux, 100), (&crate::posix::Posix, 1)];
+        for (system, children) in systems {
+            for _ in 0..children {
+                let mut child = Command::new("sleep").arg("1000").env("TEAMD_FIND", "x-1").spawn().unwrap();
+                let deadline = Instant::now() + Duration::from_secs(10);
+                let found = find_by_environment(system, "TEAMD_FIND=x-1", deadline);
+                let found_by_prefix = find_by_environment(system, "TEAMD_FIND=x", deadline);
+                child.kill().unwrap();
+                child.wait().unwrap();
+                assert!(found.iter().any(|process| process.pid == child.id()), "{system:?} {found:?}");
+                assert_eq!(found_by_prefix, []);
+            }
+        }
     }
 }

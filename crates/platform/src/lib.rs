@@ -25,21 +25,21 @@ mod process_entry;
 mod process_exit_handle;
 mod process_lookup;
 pub mod process_tree;
-mod resource_and_watch_limits;
 mod signal_by_pid;
-pub mod sockets;
+mod system_limits_with_usage;
 mod system_trait;
 mod terminal_read_counter;
+pub mod unix_sockets_and_peer_process;
 mod write_lease;
 
 pub use choose_system::system;
 pub use find_by_environment::find_by_environment;
 pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry, ProcessEnvironment};
 pub use process_exit_handle::ExitHandle;
-pub use resource_and_watch_limits::{ResourceLimit, WatchLimit};
-pub use sockets::SocketPeer;
+pub use system_limits_with_usage::{ResourceLimit, WatchLimit};
 pub use system_trait::System;
 pub use terminal_read_counter::TerminalReads;
+pub use unix_sockets_and_peer_process::SocketPeer;
 pub use write_lease::WriteLease;
 
 /// Whether `mkdir` can create a directory with the sticky bit. If not, the bit is set afterwards.

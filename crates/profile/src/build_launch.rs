@@ -14,12 +14,12 @@ pub use facts_for_template_variables::LaunchFacts;
 
 use crate::parse_agent_type_file::AgentType;
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
-use crate::template::{base_name, encode_value, fill};
+use crate::template_variables::{base_name, encode_value, fill};
 use facts_for_template_variables::fill_facts;
-use protocol::control::{LaunchArgv, ResumeArgv};
+use protocol::control_socket::{LaunchArgv, ResumeArgv};
 use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
-use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::UsageScope;

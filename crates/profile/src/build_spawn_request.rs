@@ -10,12 +10,12 @@ use crate::registry::ProfileRegistry;
 #[cfg(feature = "clap")]
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::agent_instructions::Interactivity;
-use protocol::control;
-use protocol::control::{Backend, EarlierMessages, RestartPolicy};
-use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket;
+use protocol::control_socket::{Backend, EarlierMessages, RestartPolicy};
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ fn after_help(examples: &str) -> String {
 /// Returns the warnings that the user gets about the profile of a spawn request. There are two: the
 /// profile was never tried with its program; and the agent gets no messages until a person types a
 /// first prompt in its pane.
-pub fn profile_warnings(request: &control::SpawnRequest) -> Vec<String> {
+pub fn profile_warnings(request: &control_socket::SpawnRequest) -> Vec<String> {
     let profile =
         request.env.get("TEAMD_PROFILE").and_then(|name| ProfileRegistry::for_user().profile(name).ok());
     let Some(profile) = profile else { return Vec::new() };
@@ -150,7 +150,7 @@ pub fn build_spawn_request(
     team: TeamName,
     config: Option<&TeamConfig>,
     mut options: SpawnOptions,
-) -> Result<control::SpawnRequest, ErrorReport> {
+) -> Result<control_socket::SpawnRequest, ErrorReport> {
     let name = AgentName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     let cwd = directory_env_and_prompt::resolve_directory(options.cwd.as_deref())?;
@@ -189,8 +189,8 @@ struct ResolvedSpawn {
 }
 
 impl ResolvedSpawn {
-    fn into_request(self, options: SpawnOptions, launch: Launch) -> control::SpawnRequest {
-        control::SpawnRequest {
+    fn into_request(self, options: SpawnOptions, launch: Launch) -> control_socket::SpawnRequest {
+        control_socket::SpawnRequest {
             team: self.team,
             name: self.name,
             unique: options.unique,

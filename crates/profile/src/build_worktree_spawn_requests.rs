@@ -3,15 +3,15 @@
 //! as the agent's working directory.
 
 use crate::build_spawn_request::{SpawnOptions, build_spawn_request};
-use protocol::control::{self, WorktreeReply, WorktreeRequest};
+use protocol::control_socket::{self, WorktreeReply, WorktreeRequest};
 use protocol::env_filter::is_callers_for_git;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::Root;
 
 /// The request that asks the daemon to create the worktree of a new member.
-pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions) -> WorktreeRequest {
+pub fn worktree_request(request: &control_socket::SpawnRequest, options: &SpawnOptions) -> WorktreeRequest {
     WorktreeRequest {
         team: request.team.clone(),
         name: request.name.clone(),
@@ -27,10 +27,10 @@ pub fn worktree_request(request: &control::SpawnRequest, options: &SpawnOptions)
 /// expected here, because building `request` has already found them.
 pub fn rebuild_for_worktree(
     root: &Root,
-    request: control::SpawnRequest,
+    request: control_socket::SpawnRequest,
     options: SpawnOptions,
     worktree: WorktreeReply,
-) -> Result<control::SpawnRequest, ErrorReport> {
+) -> Result<control_socket::SpawnRequest, ErrorReport> {
     let options = SpawnOptions {
         name: worktree.name.to_string(),
         unique: false,
@@ -42,7 +42,7 @@ pub fn rebuild_for_worktree(
     };
     let config = root.team(&request.team).and_then(|team| team.config()).ok();
     let again = build_spawn_request(root.path(), request.team.clone(), config.as_ref(), options)?;
-    Ok(control::SpawnRequest { worktree: Some(worktree.path), ..again })
+    Ok(control_socket::SpawnRequest { worktree: Some(worktree.path), ..again })
 }
 
 /// The environment variables of this process that the daemon passes to git: `PATH`, `HOME` and

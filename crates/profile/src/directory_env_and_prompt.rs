@@ -3,7 +3,7 @@
 
 use crate::build_launch::Launch;
 use protocol::env_filter::is_inherited;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{MESSAGE_LIMIT, env_var, env_vars};

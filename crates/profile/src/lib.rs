@@ -8,17 +8,17 @@
 mod build_launch;
 pub mod build_spawn_request;
 pub mod build_worktree_spawn_requests;
-mod describe_profile;
 #[cfg(test)]
 mod dialog_tests;
 pub mod directory_env_and_prompt;
 pub mod parse_agent_type_file;
 mod parse_profile;
 mod profile;
+mod profile_properties;
 pub mod program_lookup;
 mod registry;
 pub mod required_program_settings;
-mod template;
+mod template_variables;
 mod toml_table;
 mod user_config;
 

@@ -9,7 +9,7 @@ use crate::required_program_settings;
 use crate::toml_table::TomlTable;
 use parse_delivery_keys::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_variables;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;

@@ -1,7 +1,7 @@
 //! A parsed and checked profile. [`crate::parse_profile`] makes it from a TOML file.
 
 use crate::required_program_settings::SettingsEntry;
-use protocol::delivery::Delivery;
+use protocol::delivery_kind::Delivery;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
 use protocol::turn_program::SessionSource;
 use serde_json::{Map, Value};

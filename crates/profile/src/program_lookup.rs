@@ -1,6 +1,6 @@
 //! Finds programs in a `PATH`.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 
 /// The path of the file that execvp would run for `program`. `None` if there is no such file.

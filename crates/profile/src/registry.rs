@@ -4,8 +4,8 @@ use crate::parse_profile::parse_profile;
 use crate::profile::{Profile, ProfileKind};
 use crate::toml_table::{did_you_mean, read_if_present};
 use protocol::did_you_mean::nearest_names;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::AgentName;
 use std::path::PathBuf;
 use store::env_var;
 

@@ -4,9 +4,9 @@
 //! This module parses the entries and fills in the paths of teamd's programs. `teamctl setup`
 //! merges the entries into the settings files, and does so only if the user asks for it.
 
-use crate::template::{base_name, encode_value, fill, variables_in};
+use crate::template_variables::{base_name, encode_value, fill, variables_in};
 use crate::toml_table::TomlTable;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};

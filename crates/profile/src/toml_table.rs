@@ -2,9 +2,9 @@
 //!
 //! Every error names the file, the key and the values that are allowed for that key.
 
-use crate::template::{base_name, variables_in};
+use crate::template_variables::{base_name, variables_in};
 use protocol::did_you_mean::nearest_names;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;

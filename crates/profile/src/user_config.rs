@@ -2,9 +2,9 @@
 //! sets how long a turn may write no output before people are notified.
 
 use crate::registry::ProfileRegistry;
-use crate::template::{base_name, encode_value, fill, variables_in};
+use crate::template_variables::{base_name, encode_value, fill, variables_in};
 use crate::toml_table::{TomlTable, read_if_present};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::parse_duration;
 use toml::Value;
 

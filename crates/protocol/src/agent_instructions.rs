@@ -6,7 +6,7 @@
 //! wrote is put on one line, with control characters escaped.
 
 use crate::escape_control_chars::visible;
-use crate::name::{AgentName, TeamName};
+use crate::team_and_member_names::{AgentName, TeamName};
 use crate::team_config::{Member, TeamConfig};
 
 /// Facts about the agent that reads the instructions.

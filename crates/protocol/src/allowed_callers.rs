@@ -7,8 +7,8 @@
 //!
 //! The checks prevent mistakes, not attacks: all agents run as the same user.
 
-use crate::error::{ErrorKind, ErrorReport};
-use crate::name::AgentName;
+use crate::error_kind_and_report::{ErrorKind, ErrorReport};
+use crate::team_and_member_names::AgentName;
 
 /// The callers that may perform an operation. The check refuses no operation to the lead and to a
 /// person.

@@ -4,7 +4,7 @@
 //! The capabilities of a program come from the daemon's roster. A capability that the roster does
 //! not record is unknown, and an unknown capability never makes an answer invalid.
 
-use crate::delivery::Delivery;
+use crate::delivery_kind::Delivery;
 use crate::member_request::{Answer, MemberRequest};
 use crate::permission_mode::PermissionMode;
 use serde_json::{Map, Value};

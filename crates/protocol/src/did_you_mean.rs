@@ -1,6 +1,6 @@
 //! Suggests known names that are similar to a name that was not found.
 
-use crate::name::MAX_NAME_BYTES;
+use crate::team_and_member_names::MAX_NAME_BYTES;
 
 /// Returns up to three `candidates` that are similar to `wanted`, the most similar first.
 pub fn nearest_names<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<Item = S>) -> Vec<String> {

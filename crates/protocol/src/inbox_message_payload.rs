@@ -12,9 +12,9 @@ pub use permission::{
     PermissionUpdate,
 };
 
-use crate::id::{RequestId, TaskId};
 use crate::json::{Object, decode_string, replace_lone_surrogates};
-use crate::name::AgentName;
+use crate::member_task_and_request_ids::{RequestId, TaskId};
+use crate::team_and_member_names::AgentName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

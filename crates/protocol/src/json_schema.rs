@@ -6,14 +6,14 @@
 //! attributes on the fields describe the accepted values. Other programs may add fields to files
 //! and messages, so unknown fields are always valid.
 
-use crate::control::{Call, Response};
-use crate::event::Event;
-use crate::id::{RequestId, TaskId};
+use crate::control_socket::{Call, Response};
+use crate::event_log_line::Event;
+use crate::inbox_file::Message;
 use crate::inbox_message_payload::Payload;
-use crate::message::Message;
-use crate::name::{AgentName, TeamName};
+use crate::member_task_and_request_ids::{RequestId, TaskId};
 use crate::policy::Policy;
 use crate::task::Task;
+use crate::team_and_member_names::{AgentName, TeamName};
 use crate::team_config::TeamConfig;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;

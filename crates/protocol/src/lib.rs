@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use protocol::team_config::TeamConfig;
-//! use protocol::name::AgentName;
+//! use protocol::team_and_member_names::AgentName;
 //!
 //! let text = r#"{"name": "survey", "members": [{"name": "ann", "cwd": "/src", "later": true}]}"#;
 //! let team = TeamConfig::parse(text)?;
@@ -24,8 +24,8 @@
 //! under the lock and in one step.
 //!
 //! ```
-//! use protocol::message::{Message, parse_inbox, with_marked_read, with_message};
-//! use protocol::name::AgentName;
+//! use protocol::inbox_file::{Message, parse_inbox, with_marked_read, with_message};
+//! use protocol::team_and_member_names::AgentName;
 //!
 //! let inbox = r#"[{"from": "bob", "text": "hi", "timestamp": "2026-02-13T10:05:44.590Z", "msgV": 1}]"#;
 //! let ann = AgentName::parse("ann").unwrap();
@@ -78,20 +78,19 @@ pub mod acp_driver_protocol;
 pub mod agent_instructions;
 pub mod allowed_callers;
 pub mod check_program_supports_answer;
-pub mod control;
+pub mod control_socket;
 pub mod daemon_lock_file;
 pub mod deferred_variables;
 pub mod delegate_mode_rules;
-pub mod delivery;
+pub mod delivery_kind;
 pub mod did_you_mean;
-pub mod directories;
 pub mod env_filter;
-pub mod error;
+pub mod error_kind_and_report;
 pub mod escape_control_chars;
-pub mod event;
-pub mod find_program_prompt_on_screen;
+pub mod event_log_line;
+pub mod find_git_ssh_or_sudo_prompt_on_screen;
 pub mod find_sibling_program;
-pub mod id;
+pub mod inbox_file;
 pub mod inbox_message_payload;
 pub mod json;
 #[cfg(feature = "schema")]
@@ -99,8 +98,7 @@ pub mod json_schema;
 pub mod match_dialog_on_screen;
 pub mod member_color;
 pub mod member_request;
-pub mod message;
-pub mod name;
+pub mod member_task_and_request_ids;
 pub mod parse_duration;
 pub mod permission_mode;
 pub mod plan_mode_prompts;
@@ -112,7 +110,9 @@ mod shorten_event_texts;
 pub mod single_line;
 pub mod spawn_mark_in_agent_log;
 pub mod split_shell_command;
+pub mod state_and_runtime_directories;
 pub mod task;
+pub mod team_and_member_names;
 pub mod team_config;
 pub mod text_limit;
 pub mod timestamp;

@@ -1,10 +1,10 @@
 //! Requests of a member that need an answer (a plan or a permission), and the answers.
 
-use crate::id::RequestId;
 use crate::inbox_message_payload::{
     Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionResponse, PlanApprovalRequest,
     PlanApprovalResponse,
 };
+use crate::member_task_and_request_ids::RequestId;
 use crate::permission_mode::PermissionMode;
 use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};

@@ -6,18 +6,18 @@
 //! with the policy's rules; the first matching rule decides. A request that waits for an answer can
 //! have a timeout.
 
+mod classify_tool_input_keys;
 mod exchange_limits;
+mod find_actions_in_tool_input;
 mod rule;
-mod tool_action;
-mod tool_input_key;
 
+pub use classify_tool_input_keys::{CAPTION_KEY, is_text_key};
 pub use rule::{PolicyRule, RuleAction};
-pub use tool_input_key::{CAPTION_KEY, is_text_key};
 
 pub use exchange_limits::ExchangeLimits;
 
 use crate::member_request::{MemberRequest, MemberRequestKind};
-use crate::name::TeamName;
+use crate::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
 
 /// The policy of one team.

@@ -4,10 +4,10 @@
 //! Clients read the file if no daemon runs, or if a command works without the daemon.
 
 use crate::check_program_supports_answer::Capabilities;
-use crate::control::{PastMember, PlanStage, TeamStatus};
-use crate::delivery::Delivery;
-use crate::id::RequestId;
-use crate::name::{AgentName, TeamName};
+use crate::control_socket::{PastMember, PlanStage, TeamStatus};
+use crate::delivery_kind::Delivery;
+use crate::member_task_and_request_ids::RequestId;
+use crate::team_and_member_names::{AgentName, TeamName};
 use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,6 +1,6 @@
 //! Shortens the texts of an event.
 
-use crate::event::Event;
+use crate::event_log_line::Event;
 use crate::text_limit::{SHOWN_TEXT_BYTES, shorten};
 use serde_json::Value;
 
@@ -35,9 +35,9 @@ fn shorten_texts(value: &mut Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::EventKind;
-    use crate::id::TaskId;
-    use crate::name::TeamName;
+    use crate::event_log_line::EventKind;
+    use crate::member_task_and_request_ids::TaskId;
+    use crate::team_and_member_names::TeamName;
 
     #[test]
     fn long_texts_of_an_event_are_cut_and_short_ones_stay() {

@@ -4,7 +4,7 @@
 //! of events and the texts in a shim's reports are shortened instead. The limits of team and member
 //! names are in `name`. The limit of a plan is in `store::member_operations`.
 
-use crate::error::{ErrorKind, ErrorReport};
+use crate::error_kind_and_report::{ErrorKind, ErrorReport};
 use crate::turn_program::MAX_ARGUMENT_BYTES;
 use serde::Serialize;
 

@@ -5,13 +5,13 @@
 #[path = "schemas/validator.rs"]
 mod validator;
 
-use protocol::event::{Event, EventKind};
-use protocol::id::TaskId;
+use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::IdleReason;
 use protocol::member_request::MemberRequestKind;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use validator::validation_error;

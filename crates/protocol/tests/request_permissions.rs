@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use protocol::allowed_callers::AllowedCallers;
-use protocol::control::Request;
+use protocol::control_socket::Request;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,10 +2,10 @@
 //! README in the directory of the hostile samples says how they must be handled.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+use protocol::inbox_file::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 use protocol::inbox_message_payload::Payload;
-use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
-use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus, with_fields, with_metadata};
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::{
     Member, TeamConfig, with_member, with_member_fields, with_members, without_first_matches, without_member,
     without_members,

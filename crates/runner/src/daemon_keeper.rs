@@ -10,13 +10,13 @@ use crate::run_observer::RunObserver;
 use crate::was_daemon_taken_down::was_daemon_taken_down;
 use client::directory_watcher::WatchNotifier;
 use client::reply_payload::payload_of;
+use client::root_socket_team_and_caller::TeamContext;
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::start_daemon_unless_running::{self, DaemonStart};
-use client::team_context::TeamContext;
 use platform::ExitHandle;
 use profile::ProfileRegistry;
-use protocol::control::{Reply, Request, StatusReply};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::{Reply, Request, StatusReply};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

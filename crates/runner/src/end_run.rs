@@ -2,19 +2,19 @@
 
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
-use crate::run_context::RunContext;
+use crate::fixed_run_values::RunContext;
+use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{RunLock, RunNote};
 use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};
-use crate::run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::task_release_decision::{RetryRules, evaluate};
 use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_duration, task_results};
 use crate::team_snapshot;
-use client::team_context::TeamContext;
+use client::root_socket_team_and_caller::TeamContext;
 use profile::build_worktree_spawn_requests::git_variables;
-use protocol::control::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
-use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
-use protocol::id::TaskId;
+use protocol::control_socket::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
+use protocol::error_kind_and_report::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use store::Team;

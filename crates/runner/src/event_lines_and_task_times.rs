@@ -7,11 +7,11 @@
 
 use client::file_tail::FileTail;
 use client::format_event_line::event_line;
-use protocol::error::ErrorReport;
-use protocol::event::{Event, EventKind};
-use protocol::id::TaskId;
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::{Event, EventKind};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::TeamName;
 use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
 use std::collections::HashMap;

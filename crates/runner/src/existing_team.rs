@@ -4,11 +4,11 @@
 
 use crate::run_file::{RunFile, TaskSpec};
 use crate::task_release_decision::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
-use protocol::control::SpawnRequest;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::control_socket::SpawnRequest;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::{Member, TeamConfig};
 use serde_json::Value;
 use store::{Root, Team};

@@ -1,9 +1,9 @@
 //! Makes a task pending again, as the run has decided.
 
 use crate::task_release_decision::{ReleaseReason, TaskRelease};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Map, Value};
 use store::{Error, TaskUpdate, Team};
 

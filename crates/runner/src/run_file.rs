@@ -18,10 +18,10 @@ pub use validation_errors::ValidationError;
 
 use member::{MemberDefaults, RunMember};
 use profile::build_spawn_request;
-use protocol::control;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::Policy as TeamPolicy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -45,7 +45,7 @@ pub struct RunFile {
     /// How the team is run: the table `[policy]`.
     pub(crate) policy: RunPolicy,
     /// The spawn requests of the members.
-    pub members: Vec<control::SpawnRequest>,
+    pub members: Vec<control_socket::SpawnRequest>,
     /// The options of each member that works in a worktree. When the daemon has created the
     /// worktree, the member's spawn request is built again from these options for the directory of
     /// the worktree.
@@ -56,7 +56,7 @@ pub struct RunFile {
 
 impl RunFile {
     /// The spawn requests of the members that work in a worktree.
-    pub fn members_in_worktrees(&self) -> impl Iterator<Item = &control::SpawnRequest> {
+    pub fn members_in_worktrees(&self) -> impl Iterator<Item = &control_socket::SpawnRequest> {
         self.members.iter().filter(|member| self.worktree_members.contains_key(&member.name))
     }
 }
@@ -171,7 +171,7 @@ fn parse_run_file(
 
 /// The members of a run file. The fields are those of [`RunFile`] with the same names.
 struct RunMembers {
-    members: Vec<control::SpawnRequest>,
+    members: Vec<control_socket::SpawnRequest>,
     worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
 }
 

@@ -9,8 +9,8 @@
 //! A run that completes its work removes both lines. So a second line in an unlocked file shows
 //! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
 
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};

@@ -3,12 +3,12 @@
 //! the team makes no progress. It also ends when the budget is exhausted, at the deadline, or when
 //! a person stops the run.
 
+use crate::fixed_run_values::RunContext;
+use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::release_task::release_task;
-use crate::run_context::RunContext;
-use crate::run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::task_release_decision::{ReleaseReason, TaskFate};
 use crate::{end_run, team_setup, team_snapshot};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
 /// The length of the pause after a step, as a multiple of the time that the step took. With a long

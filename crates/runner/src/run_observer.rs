@@ -1,7 +1,7 @@
 //! The interface through which a run reports its progress.
 
 use crate::run_progress::RunProgress;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 
 /// Receives the reports of a run. The command-line program implements this trait.
 ///

@@ -2,10 +2,10 @@
 
 use crate::run_file::RunFile;
 use crate::task_release_decision::TaskFate;
-use protocol::control::{Activity, MemberFlag, MemberStatus};
+use protocol::control_socket::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
-use protocol::name::AgentName;
 use protocol::single_line::single_line;
+use protocol::team_and_member_names::AgentName;
 
 /// The state of a run.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! The result of a run, for the command line to print.
 
-use crate::run_state::{EndReason, RunEnd};
+use crate::mutable_run_state::{EndReason, RunEnd};
 use crate::suggested_run_command::RunCommand;
 use crate::task_results::{TaskResult, completed_count};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 
 /// The result of a run.
 #[derive(Debug)]

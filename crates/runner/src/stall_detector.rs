@@ -6,11 +6,11 @@
 //! tmux server was killed.
 
 use crate::team_snapshot::TeamSnapshot;
-use protocol::control::{Activity, ExchangePause, MemberFlag, MemberStatus, TurnPause};
-use protocol::delivery::Delivery;
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::control_socket::{Activity, ExchangePause, MemberFlag, MemberStatus, TurnPause};
+use protocol::delivery_kind::Delivery;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::AgentName;
 use std::time::{Duration, Instant};
 
 /// How long all members must be idle, without a change of an open task, before the team counts as

@@ -2,7 +2,7 @@
 //! stop, and after the second one its members are killed.
 
 use client::directory_watcher::WatchNotifier;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::Read;
 use std::os::unix::net::UnixStream;

@@ -6,9 +6,9 @@
 
 use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::{RunFile, TaskSpec};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;

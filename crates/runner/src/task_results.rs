@@ -3,7 +3,7 @@
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::run_file::RunFile;
 use crate::task_release_decision::{RunDecision, TaskFate, run_file_key};
-use protocol::id::TaskId;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;

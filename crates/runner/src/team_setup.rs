@@ -4,21 +4,21 @@
 //! Members are spawned before the tasks are created, because only a current member can be made the
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
+use crate::fixed_run_values::RunContext;
+use crate::mutable_run_state::RunState;
 use crate::release_task::release_task;
-use crate::run_context::RunContext;
 use crate::run_file::TaskSpec;
-use crate::run_state::RunState;
 use crate::task_release_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::team_snapshot::{self, TeamSnapshot};
-use client::team_context::TeamContext;
+use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
 use profile::build_worktree_spawn_requests::{rebuild_for_worktree, worktree_request};
-use protocol::control::{self, Request, SpawnReply, SpawnRequest};
-use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::control_socket::{self, Request, SpawnReply, SpawnRequest};
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::{BatchTask, NewTask, Root, Tasks, Team};
@@ -35,11 +35,11 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 /// Creates the team. If the daemon dies before it replies, the team may exist already, so this is
 /// checked before the request is repeated.
 pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
-    let request = Request::CreateTeam(control::CreateTeamRequest {
+    let request = Request::CreateTeam(control_socket::CreateTeamRequest {
         description: run.file.description.clone(),
         model: run.file.model.clone(),
         policy: run.file.policy.team.clone(),
-        ..control::CreateTeamRequest::new(run.file.name.clone(), run.file.cwd.clone())
+        ..control_socket::CreateTeamRequest::new(run.file.name.clone(), run.file.cwd.clone())
     });
     loop {
         match run.team_context.call_daemon(request.clone()) {
@@ -56,7 +56,7 @@ pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, Err
 /// Sets the file's policy for a team that existed before the run.
 pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
     let (team, policy) = (run.file.name.clone(), run.file.policy.team.clone());
-    let request = Request::SetPolicy(control::SetPolicyRequest { team, policy });
+    let request = Request::SetPolicy(control_socket::SetPolicyRequest { team, policy });
     loop {
         match run.team_context.call_daemon(request.clone()) {
             Err(error) if error.kind == ErrorKind::NoDaemon => run.daemon.start()?,
@@ -72,8 +72,9 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
     // then, because the call below resumes only suspended members.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
-    run.daemon
-        .call(&Request::ResumeMembers(control::ResumeMembersRequest { team: Some(run.file.name.clone()) }))?;
+    run.daemon.call(&Request::ResumeMembers(control_socket::ResumeMembersRequest {
+        team: Some(run.file.name.clone()),
+    }))?;
     let mut attempts = 1..MAX_SPAWN_ATTEMPTS;
     loop {
         match populate_once(run, state) {

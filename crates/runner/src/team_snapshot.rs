@@ -1,11 +1,11 @@
 //! Reads a team's tasks and members at one moment.
 
-use crate::run_context::RunContext;
+use crate::fixed_run_values::RunContext;
 use crate::task_release_decision::{MemberState, MemberStates};
-use protocol::control::{MemberStatus, TeamStatus};
-use protocol::error::ErrorReport;
-use protocol::name::AgentName;
+use protocol::control_socket::{MemberStatus, TeamStatus};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
+use protocol::team_and_member_names::AgentName;
 use std::collections::BTreeMap;
 use store::Team;
 

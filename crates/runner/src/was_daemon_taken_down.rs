@@ -2,8 +2,8 @@
 //! the daemon has crashed.
 
 use client::file_tail::FileTail;
-use protocol::error::ErrorReport;
-use protocol::event::{Event, EventKind, REQUESTED_STOP_REASON};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::{Event, EventKind, REQUESTED_STOP_REASON};
 use std::path::Path;
 
 /// Whether the last event of a daemon says that a person stopped it.

@@ -11,7 +11,7 @@ use nix::poll::PollFlags;
 use protocol::acp_driver_protocol::{
     FromDriver, PermissionAnswer, PermissionQuestion, ToDriver, TurnEndReason,
 };
-use protocol::control::{ExitReport, StartAgent};
+use protocol::control_socket::{ExitReport, StartAgent};
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::Usage;
 use protocol::turn_program::DrivenProgram;

@@ -4,7 +4,7 @@
 //! the rest of the shim.
 
 use client::connect_to_daemon::DaemonAddress;
-use protocol::control::shim_subcommands;
+use protocol::control_socket::shim_subcommands;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

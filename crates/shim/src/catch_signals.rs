@@ -5,7 +5,7 @@
 //! agent would inherit an ignored signal as ignored. A caught signal gets its default action in the
 //! agent.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -6,7 +6,7 @@ use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::turns::turn_executor_trait::{StartError, TurnCommand};
 use profile::program_lookup::program_exists;
-use protocol::control::StartAgent;
+use protocol::control_socket::StartAgent;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};

@@ -6,13 +6,13 @@ use crate::args::ShimArgs;
 use crate::catch_signals::ShimSignals;
 use crate::end_descendants;
 use crate::poll_timeout;
+use client::ask_daemon_for_next_task::NextTaskClient;
 use client::connect_to_daemon::DaemonAddress;
 use client::connection::Connection;
-use client::error::Error;
-use client::next_task_client::NextTaskClient;
+use client::daemon_call_error::Error;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use platform::ProcessEntry;
-use protocol::control::{Call, FromShim, Request, ShimHello, ToShim, TurnStatus};
+use protocol::control_socket::{Call, FromShim, Request, ShimHello, ToShim, TurnStatus};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 

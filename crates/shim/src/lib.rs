@@ -28,8 +28,8 @@ mod turn_process;
 mod turns;
 
 use args::ShimCommand;
-use client::team_context::{TeamContext, TeamOptions};
-use protocol::error::{ErrorKind, ErrorReport};
+use client::root_socket_team_and_caller::{TeamContext, TeamOptions};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@
 //! tmux pipes the output of a pane into `teamd-shim log PATH`. Without a pane the shim writes the
 //! log itself. If the disk is full, output is lost, because an agent must never wait for its log.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;

@@ -16,11 +16,11 @@ use crate::turns::turn_executor_trait::{
     ExecutorEvent, StartError, TurnCommand, TurnEndKind, TurnExecutor, TurnInput, TurnResult,
 };
 use crate::turns::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
-use client::next_task_client::NextTaskClient;
+use client::ask_daemon_for_next_task::NextTaskClient;
 use nix::poll::PollFlags;
 use protocol::acp_driver_protocol::PermissionAnswer;
-use protocol::control::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsageReading, UsageScope};
 use protocol::turn_program::TurnProgram;
 use std::io::Read;

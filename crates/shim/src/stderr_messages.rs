@@ -1,6 +1,6 @@
 //! Prints messages for people on standard error.
 
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::escape_control_chars::visible;
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! Creates teams for benchmarks, with inboxes and task lists of any length. `$TMPDIR` chooses the
 //! file system.
 
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
+use protocol::inbox_file::Message;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::Path;
 use store::{BatchTask, Durability, NewTask, Root, Team};

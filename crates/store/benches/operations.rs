@@ -9,8 +9,8 @@ mod bench_team;
 
 use bench_team::{diamond_tasks, message, open_team, team, team_with_messages};
 use divan::{Bencher, black_box};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::AgentName;
 use std::time::Duration;
 use store::{Caller, Durability, Inbox, Team};
 

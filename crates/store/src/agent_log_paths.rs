@@ -1,6 +1,6 @@
 //! The paths of the agents' output logs.
 
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::path::{Path, PathBuf};
 
 /// The directory with the output logs of a team's agents, below the daemon's state directory.

@@ -7,11 +7,11 @@
 //! crashes between these two steps, only the inbox has the answer.
 
 use crate::error::Error;
-use crate::file::FILE_LIMIT;
+use crate::file_io::FILE_LIMIT;
 use crate::state_dir_handle::StateDir;
-use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::AnsweredBy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

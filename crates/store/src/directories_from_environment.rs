@@ -2,8 +2,8 @@
 //! teamd's programs.
 
 use nix::unistd::geteuid;
-use protocol::directories::{Directories, DirectoryEnvironment};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_and_runtime_directories::{Directories, DirectoryEnvironment};
 use std::path::{Path, PathBuf};
 
 /// The path of the root: `explicit_root` if set, otherwise `$CLAUDE_CONFIG_DIR`, otherwise

@@ -1,7 +1,7 @@
 //! Durability levels: which finished writes survive a power loss. At every level, a killed process
 //! leaves no damaged file.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 

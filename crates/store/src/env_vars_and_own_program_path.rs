@@ -1,6 +1,6 @@
 //! Environment variables and the path of the running program.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 
 /// The value of an environment variable. `None` if it is unset, empty or not UTF-8.

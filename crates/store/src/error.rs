@@ -2,9 +2,9 @@
 
 use nix::errno::Errno;
 use protocol::check_program_supports_answer::UnsupportedAnswer;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::text_limit::TextTooLong;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ pub enum Error {
     ReadOnly(TeamName),
     /// The name in a config is not a valid team name.
     #[error(transparent)]
-    InvalidName(#[from] protocol::name::NameError),
+    InvalidName(#[from] protocol::team_and_member_names::NameError),
     /// Another member owns the task.
     #[error("cannot claim task {id}: {owner} has it")]
     TaskClaimed {

@@ -2,7 +2,7 @@
 //! reports only that something is exhausted.
 
 use platform::ResourceLimit;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// All limits that apply to this process and that the system shows. The limit with the fewest units
 /// left comes first.

@@ -3,13 +3,13 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, TempFile, read_raw, sync_dir};
+use crate::file_io::{FILE_LIMIT, TempFile, read_raw, sync_dir};
 use crate::team_handle::Team;
 use nix::errno::Errno;
-use protocol::id::{RequestId, UniqueMillis};
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, PlanApprovalRequest};
-use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::{RequestId, UniqueMillis};
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::iso8601;
 use std::path::PathBuf;
 use uuid::Uuid;

@@ -4,7 +4,7 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, read_raw};
+use crate::file_io::{FILE_LIMIT, read_raw};
 use std::path::Path;
 
 /// Reads the definition of the agent type `agent_type`. `None` if there is no definition, or if

@@ -2,7 +2,7 @@
 //! daemon writes these files.
 
 use crate::state_dir_handle::StateDir;
-use protocol::control::LeadsFile;
+use protocol::control_socket::LeadsFile;
 use protocol::roster_file_for_clients::RosterFile;
 use std::path::Path;
 

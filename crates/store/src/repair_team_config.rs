@@ -7,15 +7,15 @@
 
 use crate::backoff::Backoff;
 use crate::error::Error;
-use crate::file::{
+use crate::file_io::{
     FILE_LIMIT, FileSnapshot, HALF_WRITTEN_TIMEOUT, JsonShape, PreparedChange, UNLOCKED_ATTEMPTS, read,
     read_raw, sync_dir,
 };
-use crate::lock::Lock;
-use crate::root::Root;
+use crate::lock_directory::Lock;
+use crate::root_directory_handle::Root;
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::Team;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{FILE_LIMIT, read_foreign, write_file_with_mode};
+use crate::file_io::{FILE_LIMIT, read_foreign, write_file_with_mode};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};

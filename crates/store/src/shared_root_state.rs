@@ -4,14 +4,14 @@
 use crate::answer_log::AnswerLog;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::IoOptions;
+use crate::file_io::IoOptions;
 use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::read_roster_and_leads_files::read_roster_file;
 use crate::task_hold_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::check_program_supports_answer::Capabilities;
-use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

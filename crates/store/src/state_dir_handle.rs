@@ -5,7 +5,7 @@
 use crate::dir_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::file::{
+use crate::file_io::{
     FILE_LIMIT, append, append_if_fits, append_line, check_size, open_for_reading, overwrite, read_raw,
     rename, write_file,
 };

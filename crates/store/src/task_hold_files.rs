@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::state_dir_handle::StateDir;
-use protocol::id::TaskId;
-use protocol::name::TeamName;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::TeamName;
 use std::path::Path;
 
 /// Directory in the state directory with a file for each task that is run.

@@ -4,13 +4,13 @@
 //! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. So
 //! members can join or leave a large team without parsing all members at every change.
 
-use crate::config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::error::Error;
-use crate::file::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, read_raw};
+use crate::file_io::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, read_raw};
+use crate::team_config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::{ConfigWait, Team};
 use protocol::json;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::{
     ConfigError, Member, TeamConfig, with_member_fields, with_members, with_team_fields,
     without_first_matches,

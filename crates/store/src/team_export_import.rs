@@ -8,7 +8,7 @@
 use crate::clock::now;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{
+use crate::file_io::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
     write_file,
 };
@@ -17,11 +17,11 @@ use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, owner_of_inbox_file, task_of_file,
 };
 use crate::team_handle::Team;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::message::{self, InboxEntry};
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::{self, InboxEntry};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ impl TeamArchive {
         let owner =
             owner_of_inbox_file(file).ok_or_else(|| import_error(path, "not the name of an inbox"))?;
         let entries =
-            message::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
+            inbox_file::parse_inbox(&text).map_err(|reason| import_error(path, &reason.to_string()))?;
         if owner.is_lead() {
             check_request_dates(path, entries, now())?;
         }

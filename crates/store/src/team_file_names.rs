@@ -1,7 +1,7 @@
 //! Names of the files and directories of a team. All programs that use these files share them.
 
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::AgentName;
 
 /// Directory of the teams, in the root.
 pub(crate) const TEAMS_DIR: &str = "teams";

@@ -4,20 +4,20 @@
 
 use crate::agent_log_paths::agent_log_path;
 use crate::answer_log::AnswerLog;
-use crate::config_cache::ConfigCache;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::IoOptions;
+use crate::file_io::IoOptions;
 use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::shared_root_state::SharedRootState;
 use crate::state_dir_handle::StateDir;
-use crate::tasks::cache::TaskCache;
+use crate::task_list::cache::TaskCache;
+use crate::team_config_cache::ConfigCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};
 use protocol::check_program_supports_answer::Capabilities;
 use protocol::did_you_mean::nearest_names;
-use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::Policy;
+use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

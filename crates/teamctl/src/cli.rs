@@ -14,7 +14,7 @@ pub(crate) use cli_command::{CliCommand, IntegrationCommand};
 use crate::command_context::{CommandContext, GlobalArgs};
 use crate::commands;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Run teams of coding agents in tmux
@@ -196,7 +196,7 @@ mod tests {
         let names = names.filter(|name| *name != "help");
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
-        assert_eq!(names, crate::suggested_command_options::COMMAND_NAMES);
+        assert_eq!(names, crate::add_options_to_suggested_commands::COMMAND_NAMES);
     }
 
     #[test]

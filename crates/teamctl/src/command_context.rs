@@ -1,7 +1,7 @@
 //! The context of a command: the global options, and the team that they name.
 
 use clap::Args;
-use client::team_context::{TeamContext, TeamOptions};
+use client::root_socket_team_and_caller::{TeamContext, TeamOptions};
 use std::ops::Deref;
 use std::path::PathBuf;
 

@@ -5,13 +5,13 @@
 //! crate `teamd` either: commands that concern agents or panes send a request to the running
 //! daemon.
 
+mod add_options_to_suggested_commands;
 mod cli;
 mod command_context;
 mod commands;
 mod output;
-mod suggested_command_options;
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// Runs `teamctl` with the arguments of this process.

@@ -4,9 +4,9 @@
 //! Control characters in text of agents are printed in escaped form, such as `\u{1b}`. If the
 //! reader of the output closes the pipe early, that is no error.
 
+use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::CommandContext;
-use crate::suggested_command_options::rewrite_commands;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::{visible, visible_json};
 use serde::Serialize;
 use serde_json::{Value, json};

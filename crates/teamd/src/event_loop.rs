@@ -2,14 +2,14 @@
 //! the effects that the core returns.
 
 use crate::core::deadlines::next_deadline;
-use crate::core::dispatch::handle_event;
+use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;
 use crate::io::effect_runner::EffectRunner;
-use protocol::event::EventKind;
+use protocol::event_log_line::EventKind;
 use std::time::Instant;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedReceiver;

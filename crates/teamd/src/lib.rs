@@ -12,7 +12,7 @@ mod startup;
 
 use crate::args::Args;
 use clap::Parser;
-use protocol::error::ErrorKind;
+use protocol::error_kind_and_report::ErrorKind;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! Turns SIGTERM, SIGINT and SIGHUP into core events, and ignores SIGXFSZ.
 
 use crate::core::event::CoreEvent;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};

@@ -7,13 +7,16 @@ use crate::core::state::daemon::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::event_loop::run_event_loop;
 use crate::io::control_connections::Connections;
-use crate::io::control_socket_listener::ControlListener;
-use crate::io::daemon_terminal_output::DaemonTerminal;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
-use crate::io::files::{agent_environment_files, event_log, exit_reports, teams, thread as files_thread};
+use crate::io::files::{
+    agent_environment_files, create_and_delete_teams, event_log, read_exit_report_or_kill_orphans,
+    thread as files_thread,
+};
 use crate::io::headless_shim_processes::HeadlessShims;
+use crate::io::keep_control_socket_at_path::ControlListener;
 use crate::io::panes::thread::{self as panes_thread, TmuxLocation};
+use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::ProcessWatcher;
 use crate::io::resource_limits_of_daemon_and_children::SavedLimits;
 use crate::io::single_instance_locks::InstanceLock;
@@ -23,13 +26,13 @@ use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
 use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
 use crate::signals::watch_signals;
-use protocol::control::LeadsFile;
+use protocol::control_socket::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
-use protocol::name::TeamName;
 use protocol::policy::Policy;
 use protocol::shell_quote::shell_quote;
+use protocol::team_and_member_names::TeamName;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::DirBuilderExt;
@@ -260,7 +263,8 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
         roster.joined_counts.remove(&name);
         roster.layouts.remove(&name);
         roster.person_panes.remove(&name);
-        let removed = teams::remove_team_files(state, &name).and(root.delete_records(&name));
+        let removed =
+            create_and_delete_teams::remove_team_files(state, &name).and(root.delete_records(&name));
         removed.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 }
@@ -294,7 +298,10 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     agent_environment_files::remove_unreferenced(state, roster)
         .unwrap_or_else(|error| tracing::warn!("{error}"));
     let is_current_report = |file: &str| {
-        roster.records.iter().any(|record| exit_reports::exit_report_file(&record.spawn_id) == file)
+        roster
+            .records
+            .iter()
+            .any(|record| read_exit_report_or_kill_orphans::exit_report_file(&record.spawn_id) == file)
     };
     let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !is_current_report(file));
     stale_reports.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
@@ -373,7 +380,7 @@ fn tmux_location(args: &Args) -> TmuxLocation {
 mod tests {
     use super::*;
     use crate::core::roster::{AcceptedDeletion, PidOrigin};
-    use protocol::control::DeleteTeamRequest;
+    use protocol::control_socket::DeleteTeamRequest;
     use store::Durability;
 
     #[test]

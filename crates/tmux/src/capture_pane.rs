@@ -8,7 +8,7 @@ use tmux_interface::CapturePane;
 use crate::command_list::CommandList;
 use crate::deadline::Deadline;
 use crate::if_shell::{if_else, print_command};
-use crate::tmux_call::TmuxCall;
+use crate::run_commands_of_one_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
 /// How many panes one command list captures. Without a control connection, the list is passed as

@@ -13,8 +13,8 @@ use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
+use crate::notice_of_disconnect_or_foreign_use::NoticeSender;
 use crate::server_address_and_program::TmuxEndpoint;
-use crate::server_notice::NoticeSender;
 use crate::{
     Error, ServerAddress, ServerEpoch, TmuxVersion, run_tmux_process, wait_for_stale_control_clients,
 };

@@ -25,7 +25,7 @@ use tmux_interface::{NewSession, RunShell, SetOption, TmuxCommand};
 
 use crate::Error;
 use crate::command_list::CommandList;
-use crate::read_pipes::read_pipes;
+use crate::read_process_output_until_deadline::read_pipes;
 use crate::server_address_and_program::TmuxEndpoint;
 
 /// The name of a hidden session begins with this. The process id and a number follow.

@@ -30,8 +30,8 @@ use crate::control_client_process::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
+use crate::notice_of_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
 use crate::server_address_and_program::TmuxEndpoint;
-use crate::server_notice::{NoticeSender, ServerNotice};
 use crate::{Error, nonce};
 
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.

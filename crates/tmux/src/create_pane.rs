@@ -13,7 +13,7 @@ use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;
 use crate::control_client_process::set_session_option;
 use crate::if_shell::if_else;
-use crate::tmux_call::{OnDisconnect, TmuxCall};
+use crate::run_commands_of_one_call::{OnDisconnect, TmuxCall};
 use crate::{Error, InvalidArgument, PaneId, SessionId, TmuxServer, WindowId, validate_names_and_commands};
 
 /// A new pane.

@@ -15,7 +15,7 @@ use crate::if_shell::if_else;
 use crate::keep_window_zoomed::with_zoom_restored;
 use crate::list_panes::HIDDEN_SESSION;
 use crate::pane_place::{PanePlace, join_command};
-use crate::tmux_call::TmuxCall;
+use crate::run_commands_of_one_call::TmuxCall;
 use crate::{
     Error, InvalidArgument, PaneId, PaneRow, PaneTag, SessionId, TmuxServer, WindowId, kill_pane,
     validate_names_and_commands,

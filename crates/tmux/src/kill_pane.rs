@@ -17,7 +17,7 @@ use crate::command_reply::CommandReply;
 use crate::guarded_command::GuardedCommand;
 use crate::if_shell::{all_of, any_of, if_else, if_then, print_command};
 use crate::keep_window_zoomed::{hidden_by_zoom_condition, with_zoom_restored};
-use crate::tmux_call::{OnDisconnect, TmuxCall};
+use crate::run_commands_of_one_call::{OnDisconnect, TmuxCall};
 use crate::{Error, PaneId, PaneTag, TmuxServer, WindowId, nonce};
 
 /// How an attempt to kill a pane ended.

@@ -10,7 +10,7 @@ use tmux_interface::ListPanes;
 
 use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;
-use crate::tmux_call::TmuxCall;
+use crate::run_commands_of_one_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, SessionId, TmuxServer, WindowId};
 
 /// Name of the session of hidden panes.

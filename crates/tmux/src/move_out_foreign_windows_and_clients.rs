@@ -56,7 +56,7 @@ impl TmuxServer {
         if !commands.is_empty() {
             // tmux rejects the command for a window or client that is gone by now. The other commands
             // still run, and `run_all` does not return such an error.
-            call.run_all(&commands, crate::tmux_call::OnDisconnect::Retry)?;
+            call.run_all(&commands, crate::run_commands_of_one_call::OnDisconnect::Retry)?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::command_list::CommandList;
 use crate::create_pane::{CREATED_FORMAT, split_from_reply, with_program};
 use crate::if_shell::{if_else, if_then};
 use crate::pane_place::{PanePlace, add_place, join_command};
-use crate::tmux_call::TmuxCall;
+use crate::run_commands_of_one_call::TmuxCall;
 use crate::{CreatedPane, Error, InvalidArgument, PaneId, PaneTag, TmuxServer, WindowId};
 
 /// The window option that holds the layout from before the first pane.

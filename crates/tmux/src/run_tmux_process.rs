@@ -11,7 +11,7 @@ use crate::Error;
 use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;
 use crate::deadline::Deadline;
-use crate::read_pipes::read_pipes;
+use crate::read_process_output_until_deadline::read_pipes;
 use crate::server_address_and_program::TmuxEndpoint;
 
 /// Runs the command list `script` in a tmux process. The option `-N` keeps tmux from starting a

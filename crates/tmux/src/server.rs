@@ -15,8 +15,8 @@ use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
+use crate::notice_of_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
 use crate::server_address_and_program::TmuxEndpoint;
-use crate::server_notice::{NoticeSender, ServerNotice};
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, run_tmux_process};
 
 /// A handle on one run of a tmux server. A method blocks for three seconds at most, except the

@@ -24,7 +24,7 @@ use crate::create_pane::{configure_window_commands, split_commands, split_from_r
 use crate::guarded_command::GuardedCommand;
 use crate::if_shell::{all_of, any_of, if_then};
 use crate::pipe_pane::pipe_commands;
-use crate::tmux_call::{OnDisconnect, TmuxCall};
+use crate::run_commands_of_one_call::{OnDisconnect, TmuxCall};
 use crate::{BorderLabel, CreatedPane, Error, PaneId, PaneTag, TmuxServer, WindowId};
 
 /// The results of [`TmuxServer::tag_and_pipe`].

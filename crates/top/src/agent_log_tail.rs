@@ -1,8 +1,8 @@
 //! The logs of the members' output: their paths and last lines.
 
 use crate::args::ScreenArgs;
-use protocol::name::AgentName;
 use protocol::spawn_mark_in_agent_log::split_by_spawn;
+use protocol::team_and_member_names::AgentName;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Arguments of `teamd-top`, as `teamctl top` writes them.
 
-use client::args_passed_to_top_and_mcp::{FlagKind, StartedProgramArgs};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use client::parse_args_of_top_and_mcp::{FlagKind, StartedProgramArgs};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

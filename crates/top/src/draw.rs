@@ -13,7 +13,7 @@ use crate::ui_state::{
     ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,
 };
 use panel_title::title_line;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};

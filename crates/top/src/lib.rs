@@ -34,7 +34,7 @@ mod update_ui_state;
 
 use args::ScreenArgs;
 use background_action_threads::EffectThreads;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::visible;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

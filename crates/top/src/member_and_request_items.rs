@@ -5,7 +5,7 @@ use crate::screen_snapshot::{MemberItem, RequestItem};
 use client::member_request_view::{MemberRequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::MemberView;
-use protocol::control::{Activity, BudgetStatus, PastMember};
+use protocol::control_socket::{Activity, BudgetStatus, PastMember};
 use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;
 

@@ -3,7 +3,7 @@
 //! durations, they stay correct while the snapshot is on the screen. Texts are stored exactly as
 //! other programs wrote them; drawing replaces control characters.
 
-use protocol::id::TaskId;
+use protocol::member_task_and_request_ids::TaskId;
 use std::sync::Arc;
 
 /// Everything that the screen shows of a team.

@@ -1,7 +1,7 @@
 //! Turns signals of the operating system into events.
 
 use crate::ui_events_and_effects::UiEvent;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::Sender;

@@ -16,11 +16,11 @@ use client::directory_watcher::{WatchEvent, WatchNotifier};
 use client::member_request_view::open_requests;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{StatusSource, TeamView, read_suspended_teams};
-use protocol::control::{self, Call, Reply, Response, StatusReply};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::control_socket::{self, Call, Reply, Response, StatusReply};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::policy::Policy;
 use protocol::task::Task;
+use protocol::team_and_member_names::AgentName;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -134,8 +134,8 @@ impl SnapshotReader {
 
     fn request_status(&mut self, event: WatchEvent) -> (DaemonReachability, Option<StatusReply>) {
         let request = match event {
-            WatchEvent::TimedOut => control::Request::Status,
-            _ => control::Request::StatusWithScreens,
+            WatchEvent::TimedOut => control_socket::Request::Status,
+            _ => control_socket::Request::StatusWithScreens,
         };
         match query_status(&self.arguments, request) {
             Ok(status) => {
@@ -144,9 +144,10 @@ impl SnapshotReader {
                 }
                 (DaemonReachability::Running, Some(status))
             }
-            Err(client::error::Error::NotRunning { .. } | client::error::Error::Disconnected(_)) => {
-                (DaemonReachability::NotRunning, None)
-            }
+            Err(
+                client::daemon_call_error::Error::NotRunning { .. }
+                | client::daemon_call_error::Error::Disconnected(_),
+            ) => (DaemonReachability::NotRunning, None),
             Err(_) => (DaemonReachability::Unresponsive, None),
         }
     }
@@ -232,8 +233,8 @@ impl SnapshotReader {
 
 fn query_status(
     arguments: &ScreenArgs,
-    request: control::Request,
-) -> Result<StatusReply, client::error::Error> {
+    request: control_socket::Request,
+) -> Result<StatusReply, client::daemon_call_error::Error> {
     let socket = &arguments.socket;
     let address = DaemonAddress { socket: socket.clone(), state_dir: arguments.state_dir.clone() };
     let mut connection = address.open()?;
@@ -243,9 +244,9 @@ fn query_status(
     match connection.call(&call)? {
         Response::Done(reply) => match *reply {
             Reply::Status(status) => Ok(status),
-            _ => Err(client::error::Error::Unresponsive(socket.to_owned())),
+            _ => Err(client::daemon_call_error::Error::Unresponsive(socket.to_owned())),
         },
-        Response::Failed(_) => Err(client::error::Error::Unresponsive(socket.to_owned())),
+        Response::Failed(_) => Err(client::daemon_call_error::Error::Unresponsive(socket.to_owned())),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::args::ScreenArgs;
 use crate::snapshot_reader::SnapshotReader;
 use crate::ui_events_and_effects::{ActionResult, UiEvent};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! tasks that it waits for. Closed tasks are at the end.
 
 use crate::screen_snapshot::{TaskItem, TaskState};
-use protocol::id::TaskId;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};

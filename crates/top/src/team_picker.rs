@@ -3,8 +3,8 @@
 use crate::terminal_capabilities::TerminalCapabilities;
 use crate::terminal_screen::TerminalScreen;
 use crate::ui_events_and_effects::{Key, UiEvent};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 use std::sync::mpsc::Receiver;
 
 /// The keys of the first team, the second and so on. `q` quits.

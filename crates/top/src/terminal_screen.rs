@@ -4,7 +4,7 @@
 use crate::detail_page_layout;
 use crate::draw::draw;
 use crate::ui_state::UiState;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;

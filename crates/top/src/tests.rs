@@ -14,8 +14,8 @@ use crate::ui_events_and_effects::{Key, UiEffect, UiEvent};
 use crate::ui_state::UiState;
 use crate::update_ui_state::update;
 use client::suggested_commands::SuggestedCommands;
-use protocol::name::TeamName;
 use protocol::task::Task;
+use protocol::team_and_member_names::TeamName;
 use std::sync::Arc;
 
 const FULL_CAPABILITIES: TerminalCapabilities =

@@ -4,7 +4,7 @@ use crate::screen_snapshot::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
 use crate::ui_events_and_effects::ActionResult;
 use client::suggested_commands::SuggestedCommands;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use std::sync::Arc;
 
 /// The state of the screen, owned by the event loop.

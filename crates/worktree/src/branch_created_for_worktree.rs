@@ -4,9 +4,9 @@
 //! with unsaved work, a branch that is not merged gets a new name. So its old name is free for the
 //! next worktree.
 
+use crate::count_commits_lost_with_worktree::{count_only_in_branch_log, count_unmerged};
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
-use crate::local_commits::{count_only_in_branch_log, count_unmerged};
 use crate::look_up_branches::{branch_ref, worktree_on_branch};
 use crate::worktree_record::WorktreeRecord;
 

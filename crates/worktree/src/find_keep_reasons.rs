@@ -1,12 +1,12 @@
 //! Finds the reasons to keep a worktree: everything that would be lost if it were removed, and
 //! everything that prevents its removal.
 
+use crate::count_commits_lost_with_worktree::{self, HeadState};
 use crate::disable_filters_and_hooks_of_repository::filters_not_run;
 use crate::error::Error;
 use crate::find_remote_with_untracked_branches::find_narrow_remote;
 use crate::git_command::GitEnvironment;
 use crate::keep_reason::KeepReason;
-use crate::local_commits::{self, HeadState};
 use crate::mount_points::mount_points_below;
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::uncommitted_files::FileStatus;
@@ -67,11 +67,11 @@ impl Worktree<'_> {
         reasons.extend(filters.into_iter().map(KeepReason::FilterNotRun));
         reasons.extend(repositories.into_iter().map(KeepReason::Repository));
         let head_state = HeadState::read(&git)?;
-        let detached = local_commits::count_detached(record, &git, &head_state)?;
-        let reflog_only = local_commits::reflog_only_commits(record, &git, &head_state)?;
+        let detached = count_commits_lost_with_worktree::count_detached(record, &git, &head_state)?;
+        let reflog_only = count_commits_lost_with_worktree::reflog_only_commits(record, &git, &head_state)?;
         let counts = [
             (
-                local_commits::count_unpushed(record, &git, &head_state)?,
+                count_commits_lost_with_worktree::count_unpushed(record, &git, &head_state)?,
                 KeepReason::Unpushed as fn(u64) -> KeepReason,
             ),
             (detached, KeepReason::Detached),

@@ -19,7 +19,7 @@
 
 mod add_worktree;
 mod branch_created_for_worktree;
-mod cache_dirs;
+mod count_commits_lost_with_worktree;
 mod disable_filters_and_hooks_of_repository;
 mod error;
 mod find_keep_reasons;
@@ -27,8 +27,8 @@ mod find_remote_with_untracked_branches;
 mod find_submodules;
 mod git_command;
 mod git_settings_that_run_programs;
+mod ignored_cache_directories;
 mod keep_reason;
-mod local_commits;
 mod look_up_branches;
 mod mount_points;
 mod processes_using_directory;

@@ -1,8 +1,8 @@
 //! Writes the README of a saved worktree. It contains the shell commands that restore the worktree,
 //! in its repository or in a clone.
 
+use crate::count_commits_lost_with_worktree::HeadState;
 use crate::keep_reason::escape_controls;
-use crate::local_commits::HeadState;
 use crate::refs_for_saved_commits::SAVED_REFS;
 use crate::trash_branch_names::trash_branch;
 use crate::worktree_record::WorktreeRecord;

@@ -7,10 +7,10 @@
 //! changes meanwhile, saving fails and the worktree is not removed. The tests
 //! `worktree_that_cannot_be_saved_is_kept` and `writes_after_saving_prevent_removal` check this.
 
+use crate::count_commits_lost_with_worktree;
 use crate::error::{Error, io_error};
 use crate::find_submodules;
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
-use crate::local_commits;
 use crate::look_up_branches::branch_tip;
 use crate::mount_points::check_no_mount_point;
 use crate::refs_for_saved_commits::{SAVED_REFS, SavedRefs};
@@ -100,7 +100,10 @@ impl Worktree<'_> {
             refs.add(&format!("branch-{n}"), branch_tip(&git, branch)?);
         }
         refs.add_numbered("stash", stashes_of_worktree::stashes_of_worktree(record, &git, head_state)?);
-        refs.add_numbered("reflog", local_commits::reflog_only_commits(record, &git, head_state)?);
+        refs.add_numbered(
+            "reflog",
+            count_commits_lost_with_worktree::reflog_only_commits(record, &git, head_state)?,
+        );
         refs.create(&git)?;
         let part = self.save_part(Path::new(""), fingerprint, directory, Some(&record.base_commit))?;
         let is_modules = |name: &Path| name == Path::new("modules");
@@ -191,7 +194,7 @@ impl Worktree<'_> {
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     let mut refs = SavedRefs::default();
     refs.add("head", head);
-    refs.add_numbered("reflog", local_commits::reflog_only_in_repository(git)?);
+    refs.add_numbered("reflog", count_commits_lost_with_worktree::reflog_only_in_repository(git)?);
     refs.create(git)
 }
 

@@ -1,10 +1,10 @@
 //! Files of a working tree whose content is in no commit. `git status` reports most of these files;
 //! the others are files that git was told not to check.
 
-use crate::cache_dirs::CacheDirs;
 use crate::error::Error;
 use crate::find_submodules;
 use crate::git_command::{Git, path_from_bytes, split_nul};
+use crate::ignored_cache_directories::CacheDirs;
 use std::path::{Path, PathBuf};
 
 /// Files whose content is in no commit. Paths are relative to the top of the working tree.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::{Member, TeamConfig, with_member, with_member_fields, without_member};
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES, encode};
-use protocol::control::{Call, FromShim, Response, ToShim};
+use protocol::control_socket::framing::{LineAssembler, MAX_LINE_BYTES, encode};
+use protocol::control_socket::{Call, FromShim, Response, ToShim};
 
 fuzz_target!(|text: &str| {
     let mut assembler = LineAssembler::default();

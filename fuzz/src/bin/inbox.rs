@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::message::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
+use protocol::inbox_file::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 
 fn raw_texts(entries: &[InboxEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.raw.as_str()).collect()

@@ -23,7 +23,7 @@ fn attack_socket(log: &mut AttackLog, env: &TestEnv, eve: &MemberEnv) {
         let calls = (0..60).map(|number| {
             let mut call = json!({"version": 2, "request": "status"});
             call[key] = json!(format!("{number}{text}"));
-            protocol::control::framing::encode(&call).unwrap()
+            protocol::control_socket::framing::encode(&call).unwrap()
         });
         let replies: Vec<Value> = calls.map(|call| env.send_to_daemon(&call)).collect();
         let accepted = replies.iter().filter(|reply| !reply["done"].is_null()).count();

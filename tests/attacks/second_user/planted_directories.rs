@@ -4,7 +4,7 @@ use crate::attack_log::{AttackLog, NOT_PERMITTED, check_refused};
 use crate::planted::{Planted, check_unused};
 use crate::user_thread::{can_be_second_user, set_mode};
 use harness::{TaggedProcesses, TestEnv};
-use protocol::directories::{Directories, DirectoryEnvironment};
+use protocol::state_and_runtime_directories::{Directories, DirectoryEnvironment};
 use std::path::PathBuf;
 use std::time::Duration;
 

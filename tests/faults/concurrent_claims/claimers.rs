@@ -4,8 +4,8 @@
 
 use super::ClaimRound;
 use harness::{McpClient, random_delay};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::AgentName;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

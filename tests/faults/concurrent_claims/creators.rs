@@ -3,7 +3,7 @@
 
 use super::{ClaimRound, TASKS_PER_CREATOR};
 use harness::{McpClient, random_delay};
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Value, json};
 use store::NewTask;
 

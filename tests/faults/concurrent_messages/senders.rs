@@ -4,7 +4,7 @@
 use super::{MessageRound, READERS};
 use harness::history::{HistoryEventKind, TestMessageId};
 use harness::{McpClient, random_delay, sleep};
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde_json::json;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;

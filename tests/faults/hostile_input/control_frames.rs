@@ -4,8 +4,8 @@
 use super::mutate::mutate;
 use super::{HostileRun, single_file_below};
 use harness::TestEnv;
-use protocol::control::framing::encode;
-use protocol::control::{
+use protocol::control_socket::framing::encode;
+use protocol::control_socket::{
     Call, ExitReport, FromShim, PROTOCOL_VERSION, Request, ShimHello, StartAgent, ToShim,
 };
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};

@@ -1,7 +1,7 @@
 //! Commands with an invalid name or id as an argument. Each command must fail without any effect.
 
 use super::HostileRun;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 
 /// Placeholder for the invalid argument.
 const X: &str = "X";

@@ -4,7 +4,7 @@
 use super::command_permissions::{env_with_two_members, token_of};
 use super::control_frames::call_daemon_with_token;
 use harness::{McpClient, TestEnv, record_result};
-use protocol::control::Request;
+use protocol::control_socket::Request;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
 //! The tools `TeamCreate` and `TeamDelete`, for a lead. After `TeamCreate` the server's other tools
 //! work on the new team.
 
-use super::schema::{NoInput, Property, optional_property, required_property};
+use super::input_and_output_schemas::{NoInput, Property, optional_property, required_property};
 use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;

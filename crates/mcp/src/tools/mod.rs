@@ -3,18 +3,18 @@
 //! because clients do not show protocol errors to the model.
 
 mod create_and_delete_team;
-mod inbox;
-mod requests;
-mod schema;
+mod create_read_and_update_tasks;
+mod input_and_output_schemas;
+mod read_inbox_and_mark_read;
 mod send_message;
-mod spawn;
-mod task;
+mod show_and_answer_requests;
+mod spawn_teammate;
 mod tool_definition;
-mod wait;
+mod wait_for_message_member_or_task;
 
 use crate::server_context::ServerContext;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use rmcp::model::{JsonObject, Tool};
 use serde_json::Value;
 use std::pin::Pin;
@@ -42,24 +42,25 @@ pub(crate) fn all_tools() -> Vec<ToolEntry> {
         tool_entry::<send_message::SendMessageTool>(),
         tool_entry::<create_and_delete_team::TeamCreateTool>(),
         tool_entry::<create_and_delete_team::TeamDeleteTool>(),
-        tool_entry::<spawn::SpawnTeammateTool>(),
-        tool_entry::<task::TaskCreateTool>(),
-        tool_entry::<task::TaskGetTool>(),
-        tool_entry::<task::TaskListTool>(),
-        tool_entry::<task::TaskUpdateTool>(),
-        tool_entry::<inbox::ReadInboxTool>(),
-        tool_entry::<inbox::MarkReadTool>(),
-        tool_entry::<wait::WaitTool>(),
-        tool_entry::<requests::RequestsTool>(),
-        tool_entry::<requests::ApproveTool>(),
-        tool_entry::<requests::DenyTool>(),
+        tool_entry::<spawn_teammate::SpawnTeammateTool>(),
+        tool_entry::<create_read_and_update_tasks::TaskCreateTool>(),
+        tool_entry::<create_read_and_update_tasks::TaskGetTool>(),
+        tool_entry::<create_read_and_update_tasks::TaskListTool>(),
+        tool_entry::<create_read_and_update_tasks::TaskUpdateTool>(),
+        tool_entry::<read_inbox_and_mark_read::ReadInboxTool>(),
+        tool_entry::<read_inbox_and_mark_read::MarkReadTool>(),
+        tool_entry::<wait_for_message_member_or_task::WaitTool>(),
+        tool_entry::<show_and_answer_requests::RequestsTool>(),
+        tool_entry::<show_and_answer_requests::ApproveTool>(),
+        tool_entry::<show_and_answer_requests::DenyTool>(),
     ]
 }
 
 fn tool_entry<T: ToolDefinition + 'static>() -> ToolEntry {
-    let mut tool = Tool::new(T::NAME, T::DESCRIPTION, Arc::new(schema::input_schema::<T::Input>()));
+    let mut tool =
+        Tool::new(T::NAME, T::DESCRIPTION, Arc::new(input_and_output_schemas::input_schema::<T::Input>()));
     tool.title = Some(T::TITLE.to_owned());
-    tool.output_schema = Some(Arc::new(schema::output_schema(T::OUTPUT)));
+    tool.output_schema = Some(Arc::new(input_and_output_schemas::output_schema(T::OUTPUT)));
     tool.annotations = Some(annotations(T::TITLE, T::EFFECT));
     ToolEntry {
         tool,
@@ -72,7 +73,7 @@ async fn call_tool<T: ToolDefinition>(
     context: &Arc<ServerContext>,
     arguments: JsonObject,
 ) -> Result<Value, ErrorReport> {
-    T::call(context, schema::parse_arguments(T::NAME, arguments)?).await
+    T::call(context, input_and_output_schemas::parse_arguments(T::NAME, arguments)?).await
 }
 
 #[cfg(test)]
@@ -137,10 +138,9 @@ mod tests {
         }
         let object = |value: Value| value.as_object().cloned().expect("the value is an object");
         let arguments = object(json!({"taskId": "1", "add_blocked_by": ["2"]}));
-        let result = schema::parse_arguments::<<task::TaskUpdateTool as ToolDefinition>::Input>(
-            "TaskUpdate",
-            arguments,
-        );
+        let result = input_and_output_schemas::parse_arguments::<
+            <create_read_and_update_tasks::TaskUpdateTool as ToolDefinition>::Input,
+        >("TaskUpdate", arguments);
         let error = result.expect_err("the unknown field is rejected");
         assert!(error.message.contains("unknown field `add_blocked_by`"), "{error:?}");
         assert!(error.message.contains("`addBlockedBy`"), "{error:?}");

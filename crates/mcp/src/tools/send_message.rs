@@ -3,15 +3,15 @@
 //! object. Both shapes are accepted by one flat struct, because clients accept no schema of a
 //! tagged enum. The arguments are parsed into a [`SendAction`] before any file is changed.
 
-use super::requests::answer_request;
-use super::schema::{Property, optional_property, required_property};
+use super::input_and_output_schemas::{Property, optional_property, required_property};
+use super::show_and_answer_requests::answer_request;
 use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
 use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::RequestId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_request::{Answer as RequestAnswer, Approval};
+use protocol::member_task_and_request_ids::RequestId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

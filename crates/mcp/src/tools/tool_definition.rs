@@ -1,9 +1,9 @@
 //! What each tool implements, and what it changes.
 
-use super::schema::Property;
+use super::input_and_output_schemas::Property;
 use crate::server_context::ServerContext;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

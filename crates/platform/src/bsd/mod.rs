@@ -2,7 +2,7 @@
 //!
 //! Nobody has run this module yet: it is compiled for both systems, and linked for macOS.
 
-mod process_table;
+mod process_table_and_details;
 mod watch_process_exit;
 
 use crate::system_trait::System;
@@ -17,32 +17,32 @@ pub(crate) struct Bsd;
 
 impl System for Bsd {
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
-        Ok(process_table::read(pid))
+        Ok(process_table_and_details::read(pid))
     }
 
     fn processes(&self) -> io::Result<Vec<ProcessEntry>> {
-        Ok(process_table::read_all())
+        Ok(process_table_and_details::read_all())
     }
 
     fn program_name(&self, pid: u32) -> Option<String> {
-        process_table::program_name(pid)
+        process_table_and_details::program_name(pid)
     }
 
     /// Empty also for the programs of Apple, whose environments macOS hides.
     fn environment(&self, pid: u32) -> Result<Vec<u8>, EnvironmentError> {
-        Ok(process_table::environment(pid))
+        Ok(process_table_and_details::environment(pid))
     }
 
     fn command_line(&self, pid: u32) -> Vec<u8> {
-        process_table::command_line(pid)
+        process_table_and_details::command_line(pid)
     }
 
     fn executable(&self, pid: u32) -> Option<PathBuf> {
-        process_table::executable(pid)
+        process_table_and_details::executable(pid)
     }
 
     fn directories_in_use(&self, pid: u32) -> Vec<PathBuf> {
-        process_table::directories_in_use(pid)
+        process_table_and_details::directories_in_use(pid)
     }
 
     fn pid_origin(&self) -> PidOrigin {

@@ -1,6 +1,6 @@
 //! Waits for the exit of a process with kqueue.
 
-use super::process_table;
+use super::process_table_and_details;
 use crate::process_exit_handle::{ExitHandle, to_pid};
 use crate::signal_by_pid::kill_if_same;
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent, kqueue};
@@ -20,8 +20,11 @@ pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
         Err(Errno::SRCH) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
-    let Some(entry) = process_table::read(pid).filter(|entry| !entry.zombie) else { return Ok(None) };
-    let send_signal = move |_: &OwnedFd, signal| kill_if_same(&entry, process_table::read(pid), signal);
+    let Some(entry) = process_table_and_details::read(pid).filter(|entry| !entry.zombie) else {
+        return Ok(None);
+    };
+    let send_signal =
+        move |_: &OwnedFd, signal| kill_if_same(&entry, process_table_and_details::read(pid), signal);
     Ok(Some(ExitHandle { fd, send_signal: Box::new(send_signal) }))
 }
 

@@ -1,12 +1,12 @@
 //! The facilities of Linux. All files of /proc are read here.
 
 mod flock_holders;
-mod mount_table;
+mod limits_of_processes_ptys_and_watches;
+mod mount_points;
 mod multigrain_timestamps;
 mod process_environment;
 mod process_program_and_open_files;
 mod process_table;
-mod process_terminal_and_watch_limits;
 mod terminal_paths_and_reads;
 mod write_leases;
 
@@ -141,7 +141,7 @@ impl System for Linux {
     }
 
     fn mount_points(&self) -> io::Result<Vec<PathBuf>> {
-        mount_table::mount_points()
+        mount_points::mount_points()
     }
 
     fn watch_terminal_reads(&self, device: &Path) -> Option<TerminalReads> {
@@ -153,10 +153,10 @@ impl System for Linux {
     }
 
     fn resource_limits(&self) -> Vec<ResourceLimit> {
-        process_terminal_and_watch_limits::all(Path::new("/"))
+        limits_of_processes_ptys_and_watches::all(Path::new("/"))
     }
 
     fn watch_limits(&self) -> Vec<WatchLimit> {
-        process_terminal_and_watch_limits::watch_limits()
+        limits_of_processes_ptys_and_watches::watch_limits()
     }
 }

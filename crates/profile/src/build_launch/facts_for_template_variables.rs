@@ -2,10 +2,10 @@
 //! whose values come from these facts.
 
 use crate::parse_agent_type_file::AgentType;
-use crate::template::{base_name, encode_value, fill};
+use crate::template_variables::{base_name, encode_value, fill};
 use protocol::deferred_variables::escape_variables;
-use protocol::name::{AgentName, TeamName};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
+use protocol::team_and_member_names::{AgentName, TeamName};
 
 /// What is known about a member before its program starts.
 #[derive(Debug)]

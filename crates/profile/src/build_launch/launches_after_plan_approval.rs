@@ -6,8 +6,8 @@
 
 use super::facts_for_template_variables::LaunchFacts;
 use crate::profile::{DeliverySpec, Profile, ProfileKind, ProgramSpec};
-use protocol::control::LaunchArgv;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::LaunchArgv;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
 use protocol::plan_mode_prompts::{PLAN_PROMPT, SUBMIT_PLAN_PROMPT};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::parse_profile::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
-use protocol::name::{AgentName, TeamName};
 use protocol::plan_mode_prompts::PLAN_PROMPT;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::turn_program::SessionSource;
 
 struct SampleMember {

@@ -4,7 +4,7 @@
 use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, UsageFile};
 use crate::toml_table::TomlTable;
 use protocol::deferred_variables;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
 use protocol::turn_program::SessionSource;
 use serde_json::{Map, Value as Json, json};

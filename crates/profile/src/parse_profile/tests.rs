@@ -2,7 +2,7 @@
 //! the allowed values.
 
 use super::*;
-use protocol::error::ErrorKind;
+use protocol::error_kind_and_report::ErrorKind;
 
 /// The message and the help of the error for an invalid profile.
 fn parse_error(text: &str) -> String {

@@ -3,7 +3,7 @@
 //! A tool's input can be any JSON value and is passed on unchanged. A permission update that the
 //! program suggests is also passed on unchanged, if its kind is unknown.
 
-use crate::id::RequestId;
+use crate::member_task_and_request_ids::RequestId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

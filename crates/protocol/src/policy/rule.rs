@@ -4,7 +4,9 @@
 //! denies or asks matches if any action could match. Paths are compared as text after `.` and `..`
 //! are resolved. Symbolic links are not followed, because the paths may not exist yet.
 
-use super::tool_action::{ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words};
+use super::find_actions_in_tool_input::{
+    ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words,
+};
 use crate::inbox_message_payload::PermissionRequest;
 use crate::split_shell_command::parse_plain_command;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 //! suggests a task use the same rule.
 
 use super::task_file::{Task, TaskStatus};
-use crate::id::TaskId;
-use crate::name::AgentName;
+use crate::member_task_and_request_ids::TaskId;
+use crate::team_and_member_names::AgentName;
 use std::borrow::Borrow;
 
 /// The task that `owner` starts next: the first task that `owner` owns and that may start now, or

@@ -4,9 +4,9 @@
 //! to a blocker stays in the file after the blocker is completed. If a task's status is unknown to
 //! teamd, the task is shown, it blocks its dependents, and its status is kept in the file.
 
-use crate::id::TaskId;
 use crate::json::{FieldError, JsonError, Object, apply_edits, to_value};
-use crate::name::AgentName;
+use crate::member_task_and_request_ids::TaskId;
+use crate::team_and_member_names::AgentName;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Borrow;

@@ -2,7 +2,7 @@
 //! another program can write one into the files.
 
 use super::task_file::{Task, TaskStatus};
-use crate::id::TaskId;
+use crate::member_task_and_request_ids::TaskId;
 use serde::Serialize;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;

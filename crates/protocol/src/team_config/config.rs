@@ -5,7 +5,7 @@
 
 use super::member::Member;
 use crate::json::{Array, FieldError, JsonError, Object};
-use crate::name::AgentName;
+use crate::team_and_member_names::AgentName;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -3,7 +3,7 @@
 use super::config::{ConfigError, members_array};
 use super::member::Member;
 use crate::json::{Array, Object, apply_edits};
-use crate::name::AgentName;
+use crate::team_and_member_names::AgentName;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;

@@ -3,11 +3,11 @@
 //! The lead's entry has fewer fields than a teammate's. Optional fields may be missing in an entry,
 //! because other programs omit them.
 
-use crate::id::AgentId;
 use crate::json::{FieldError, Object};
 use crate::member_color::Color;
-use crate::name::{AgentName, TeamName};
+use crate::member_task_and_request_ids::AgentId;
 use crate::permission_mode::PermissionMode;
+use crate::team_and_member_names::{AgentName, TeamName};
 use serde::{Serialize, Serializer};
 
 /// One member. The order of its fields is their order in the file.

@@ -96,7 +96,11 @@ fn schema_rejects_values_that_only_the_parser_accepts() {
     // The schema rejects an inbox with one invalid entry. The parser only skips that entry.
     let text = data("hostile-inboxes/wrong-types.json");
     assert_eq!(
-        protocol::message::parse_inbox(&text).unwrap().iter().filter(|entry| entry.message.is_ok()).count(),
+        protocol::inbox_file::parse_inbox(&text)
+            .unwrap()
+            .iter()
+            .filter(|entry| entry.message.is_ok())
+            .count(),
         1
     );
     assert!(validation_error(&schema("inbox"), &value(&text).unwrap()).is_some());

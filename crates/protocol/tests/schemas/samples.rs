@@ -1,10 +1,10 @@
 //! The samples of tests/data as JSON values, and variants of each with one part changed.
 
-use protocol::control::{Call, Response};
-use protocol::event::Event;
+use protocol::control_socket::{Call, Response};
+use protocol::event_log_line::Event;
+use protocol::inbox_file;
 use protocol::inbox_message_payload::Payload;
 use protocol::json::replace_lone_surrogates;
-use protocol::message;
 use protocol::policy::Policy;
 use protocol::task::Task;
 use protocol::team_config::TeamConfig;
@@ -43,7 +43,7 @@ pub(crate) fn value(text: &str) -> Option<Value> {
 /// The payloads in the messages of all inbox samples.
 pub(crate) fn payloads() -> Vec<Value> {
     let inboxes = SAMPLE_FILES.iter().filter(|(kind, _)| *kind == "inbox");
-    let entries = inboxes.flat_map(|(_, name)| message::parse_inbox(&data(name)).unwrap());
+    let entries = inboxes.flat_map(|(_, name)| inbox_file::parse_inbox(&data(name)).unwrap());
     let texts = entries.map(|entry| entry.message.unwrap().text);
     texts.filter_map(|text| value(&text)).filter(Value::is_object).collect()
 }
@@ -60,7 +60,9 @@ pub(crate) fn is_parsed(kind: &str, sample: &Value) -> bool {
     let text = sample.to_string();
     match kind {
         "config" => TeamConfig::parse(&text).is_ok(),
-        "inbox" => message::parse_inbox(&text).is_ok_and(|all| all.iter().all(|entry| entry.message.is_ok())),
+        "inbox" => {
+            inbox_file::parse_inbox(&text).is_ok_and(|all| all.iter().all(|entry| entry.message.is_ok()))
+        }
         "call" => serde_json::from_str::<Call>(&text).is_ok(),
         "event" => serde_json::from_str::<Event>(&text).is_ok(),
         "policy" => serde_json::from_str::<Policy>(&text).is_ok(),

@@ -6,7 +6,7 @@
 
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use std::collections::{HashMap, HashSet};
 
 /// The key of a task and the keys of its blockers.

@@ -5,10 +5,10 @@ use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
 use profile::build_spawn_request::{self, SpawnOptions};
-use protocol::control::{Backend, SpawnRequest};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{Backend, SpawnRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::path::{Path, PathBuf};
 use store::MESSAGE_LIMIT;
 

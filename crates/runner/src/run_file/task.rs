@@ -3,9 +3,9 @@
 use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
-use protocol::control::SpawnRequest;
-use protocol::name::AgentName;
+use protocol::control_socket::SpawnRequest;
 use protocol::task::RUN_OWNER_KEY;
+use protocol::team_and_member_names::AgentName;
 use protocol::turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;

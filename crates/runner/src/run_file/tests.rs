@@ -1,7 +1,7 @@
 //! Tests of the validation errors of run files, and of the result for valid run files.
 
 use super::*;
-use protocol::control::{Backend, RestartPolicy};
+use protocol::control_socket::{Backend, RestartPolicy};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, ExchangeLimits, PolicyRule, RuleAction, TimeoutAction};
@@ -148,7 +148,7 @@ blocked_by = ["count", "count"]
         (report.blocked_by.as_slice(), report.active_form.as_deref()),
         ([0].as_slice(), Some("writing"))
     );
-    assert_eq!(report.owner, Some(protocol::name::AgentName::new_unchecked("bob")));
+    assert_eq!(report.owner, Some(protocol::team_and_member_names::AgentName::new_unchecked("bob")));
     assert_eq!(report.metadata["run_owner"], "Bob");
 }
 

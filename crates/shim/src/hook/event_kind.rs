@@ -1,6 +1,6 @@
 //! The events that `teamd-shim hook EVENT` handles.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::str::FromStr;
 
 /// An event of an agent program. The names are teamd's own. The settings that a profile adds to a

@@ -3,10 +3,10 @@
 //! leads.json names the first process in the terminal of each lead session.
 
 use client::find_lead_session_of_caller::find_lead_session;
-use client::team_context::TeamContext;
-use protocol::control::LeadProcess;
-use protocol::error::ErrorReport;
-use protocol::name::{AgentName, TeamName};
+use client::root_socket_team_and_caller::TeamContext;
+use protocol::control_socket::LeadProcess;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use store::env_var;
 
 /// The agent or lead session that a hook belongs to.

@@ -9,7 +9,7 @@ use client::connection::Connection;
 use client::find_terminal_and_ancestors_of_caller::ControllingTerminal;
 use nix::poll::{PollFd, PollFlags, poll};
 use platform::ExitHandle;
-use protocol::control::{Call, LongPollEnd, Reply, Response};
+use protocol::control_socket::{Call, LongPollEnd, Reply, Response};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 

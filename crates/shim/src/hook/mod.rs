@@ -9,24 +9,24 @@ mod event_input;
 mod event_kind;
 mod hook_owner;
 mod hook_settings_of_profile;
-mod invocation;
 mod long_poll;
 mod read_usage_file;
 mod refuse_tools_in_delegate_mode;
+mod report_event_to_daemon;
 mod response;
 mod turn_end;
 mod typing_detector;
 
 use crate::args::HookArgs;
 use crate::stderr_messages;
-use client::team_context::TeamContext;
+use client::root_socket_team_and_caller::TeamContext;
 use event_input::HookInput;
 use event_kind::HookEventKind;
 use hook_owner::hook_owner;
 use hook_settings_of_profile::ProfileHookSettings;
-use invocation::HookInvocation;
-use protocol::control::HookEvent;
-use protocol::error::ErrorReport;
+use protocol::control_socket::HookEvent;
+use protocol::error_kind_and_report::ErrorReport;
+use report_event_to_daemon::HookInvocation;
 use std::process::ExitCode;
 
 /// Handles one event. The exit code is always 0, so that the hook never makes its program fail.

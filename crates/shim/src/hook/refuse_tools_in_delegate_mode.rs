@@ -3,10 +3,10 @@
 //! any other member the hook does nothing.
 
 use super::hook_owner::HookOwner;
-use super::invocation::HookInvocation;
+use super::report_event_to_daemon::HookInvocation;
 use super::response::{deny_tool_response, write_response};
 use protocol::delegate_mode_rules::{REFUSAL_REASON, can_use_tool};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 
 pub(super) fn check_tool(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let HookOwner::Lead(lead) = &invocation.owner else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Writes the answers of hooks, in the format that the program expects.
 
 use super::event_input::HookInput;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 

@@ -7,16 +7,16 @@
 //! responses in a row. Then the message is delivered again at the end of a later turn.
 
 use super::hook_owner::HookOwner;
-use super::invocation::{HookInvocation, open_agent_team_files};
 use super::long_poll::{LongPoll, WaitEnd};
+use super::report_event_to_daemon::{HookInvocation, open_agent_team_files};
 use super::response::{continue_response, write_response};
 use crate::stderr_messages;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::prompt_for_hooks::NextPrompt;
 use client::find_terminal_and_ancestors_of_caller::controlling_terminal;
-use protocol::control::{Call, HookEvent, HookReply, LongPollRequest, Request};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::message::InboxEntry;
+use protocol::control_socket::{Call, HookEvent, HookReply, LongPollRequest, Request};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::InboxEntry;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use std::time::Instant;
 use store::now;

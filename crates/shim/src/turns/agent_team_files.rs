@@ -3,19 +3,19 @@
 
 use super::choose_inbox_action::{answers_to_request, permission_answers, shutdown_requests};
 use super::find_messages_sent_to_peers::{PeerInboxCursors, SentMessages};
-use client::next_task_client::NextTaskClient;
-use protocol::control::PlanStage;
-use protocol::control::{NextTaskHint, NextTaskRequest};
-use protocol::error::ErrorReport;
-use protocol::id::{RequestId, TaskId};
+use client::ask_daemon_for_next_task::NextTaskClient;
+use protocol::control_socket::PlanStage;
+use protocol::control_socket::{NextTaskHint, NextTaskRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{
     IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
     ShutdownRequest,
 };
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::ExchangeLimits;
 use protocol::task::Task;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

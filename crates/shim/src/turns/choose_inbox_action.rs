@@ -3,10 +3,10 @@
 //! The order is: messages of a person, shutdown requests, messages of the lead, other messages.
 //! Within each of these groups, the oldest message comes first.
 
-use protocol::id::RequestId;
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::parse_iso8601;
 use protocol::turn_program::TurnProgram;
 use std::collections::BTreeSet;

@@ -11,9 +11,9 @@
 //! The limit holds for members whose turns teamd starts. A program that reads its inbox itself, or
 //! that gets its messages from hooks, has no turn loop and no limit.
 
-use protocol::control::ExchangePause;
-use protocol::name::AgentName;
+use protocol::control_socket::ExchangePause;
 use protocol::policy::ExchangeLimits;
+use protocol::team_and_member_names::AgentName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The times of one turn on a message, in milliseconds since the epoch.

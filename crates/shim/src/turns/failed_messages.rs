@@ -2,7 +2,7 @@
 //! the tasks. If a message fails again and again while other turns succeed, the message itself may
 //! be the cause. Then it is given up: it is marked read and not delivered again.
 
-use protocol::message::InboxEntry;
+use protocol::inbox_file::InboxEntry;
 
 /// A message is given up after this many failed turns that were each followed by a successful turn on
 /// something else.

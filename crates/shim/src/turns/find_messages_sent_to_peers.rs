@@ -4,9 +4,9 @@
 //! An agent sends a message by running `teamctl send` or another program, so the shim does not see
 //! it. Instead, the shim searches the inboxes that have changed since the start of the turn.
 
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
-use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, UNIX_EPOCH};

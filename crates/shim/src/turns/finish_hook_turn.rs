@@ -2,10 +2,10 @@
 //! lead.
 
 use super::agent_team_files::AgentTeamFiles;
-use super::turn_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
+use super::settle_task_after_turn::{TaskSettlement, TurnOutcome, idle_notification, settle};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_message_payload::IdleReason;
+use protocol::member_task_and_request_ids::TaskId;
 
 /// How much of the agent's last reply a notification contains at most, in characters.
 const SUMMARY_CHARS: usize = 200;

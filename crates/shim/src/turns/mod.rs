@@ -2,6 +2,7 @@
 
 pub(crate) mod agent_team_files;
 mod choose_inbox_action;
+mod combine_updates_for_lead;
 mod count_exchange_turns;
 pub(crate) mod extract_reply_text;
 mod failed_messages;
@@ -18,11 +19,10 @@ mod prompt_text;
 mod retry_team_file_operations;
 mod run_turn;
 pub(crate) mod scan_output_for_session_and_usage;
-mod shorten_messages_to_lead;
+mod settle_task_after_turn;
 pub(crate) mod turn_command_builder;
 pub(crate) mod turn_executor_trait;
 pub(crate) mod turn_loop;
-mod turn_outcome;
 pub(crate) mod usage_counter;
 
 #[cfg(test)]

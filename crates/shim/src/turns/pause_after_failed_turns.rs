@@ -9,8 +9,8 @@
 //! later failure, the turn's task stays in progress and is tried again after the pause. If the
 //! agent then waits for a message, the task is marked failed too.
 
-use protocol::control::FailedTurnsPause;
-use protocol::id::TaskId;
+use protocol::control_socket::FailedTurnsPause;
+use protocol::member_task_and_request_ids::TaskId;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

@@ -3,10 +3,10 @@
 
 use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
 use protocol::check_program_supports_answer::is_changed_input;
-use protocol::id::{RequestId, UniqueMillis};
 use protocol::inbox_message_payload::{
     Payload, PermissionGrant, PermissionOutcome, PermissionRequest, PermissionRule, PermissionUpdate,
 };
+use protocol::member_task_and_request_ids::{RequestId, UniqueMillis};
 use protocol::policy::is_text_key;
 use serde_json::Value;
 use store::MESSAGE_LIMIT;

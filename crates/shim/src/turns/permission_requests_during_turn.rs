@@ -7,7 +7,7 @@ use super::retry_team_file_operations::RETRY_DELAY;
 use super::turn_executor_trait::TurnExecutor;
 use super::turn_loop::TurnLoop;
 use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
-use protocol::id::RequestId;
+use protocol::member_task_and_request_ids::RequestId;
 use std::time::Instant;
 
 /// The reason of a denial if a permission request is too large for a message.

@@ -8,7 +8,7 @@
 use super::extract_reply_text::extract_reply;
 use super::turn_executor_trait::TurnExecutor;
 use super::turn_loop::{StepError, TurnLoop};
-use protocol::control::PlanStage;
+use protocol::control_socket::PlanStage;
 use protocol::inbox_message_payload::PlanApprovalResponse;
 use protocol::permission_mode::PermissionMode;
 

@@ -6,10 +6,10 @@
 
 use super::agent_team_files::AgentTeamFiles;
 use super::extract_reply_text::MAX_REPLY_BYTES;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::{Payload, PlanApprovalResponse};
-use protocol::message::InboxEntry;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 
 /// The failure text of a turn in plan mode that has produced no plan.
 const NO_PLAN_ERROR: &str =

@@ -3,13 +3,13 @@
 
 use super::agent_team_files::AgentTeamFiles;
 use super::choose_inbox_action::{self, InboxAction};
+use super::combine_updates_for_lead::{LeadUpdate, lead_updates};
 use super::plan_mode_by_respawn::plan_approval_in;
 use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_text};
-use super::shorten_messages_to_lead::{LeadUpdate, lead_updates};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::PlanApprovalResponse;
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 

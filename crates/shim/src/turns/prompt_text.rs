@@ -3,9 +3,9 @@
 //! `text_cannot_close_the_element_or_open_another` checks it. Messages of a person are not put into
 //! an element.
 
-use protocol::id::RequestId;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{IdleNotification, IdleReason, Payload, ShutdownRequest};
-use protocol::message::Message;
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::{Approver, Policy};
 use protocol::single_line::single_line;
 use protocol::task::Task;
@@ -224,7 +224,7 @@ fn escape_markup(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::AgentName;
+    use protocol::team_and_member_names::AgentName;
 
     fn message(from: &str, summary: Option<&str>, text: &str) -> Message {
         let message = Message::new(&AgentName::new_unchecked(from), text.to_owned(), 0);

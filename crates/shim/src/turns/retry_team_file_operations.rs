@@ -3,10 +3,10 @@
 use super::agent_team_files::AgentTeamFiles;
 use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
-use protocol::control::Activity;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::Activity;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::{IdleNotification, ShutdownRequest};
-use protocol::message::InboxEntry;
 use std::time::{Duration, Instant};
 
 /// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot

@@ -17,12 +17,12 @@ use super::turn_executor_trait::{
 };
 use super::turn_loop::{InitialState, TurnLoop, TurnLoopEnd};
 use crate::turns::turn_executor_trait::TurnCommand;
-use protocol::control::TurnStatus;
-use protocol::id::TaskId;
+use protocol::control_socket::TurnStatus;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{IdleNotification, Payload};
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;

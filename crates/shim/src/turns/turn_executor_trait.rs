@@ -4,7 +4,7 @@
 
 use super::scan_output_for_session_and_usage::OutputFields;
 use protocol::acp_driver_protocol::{PermissionAnswer, PermissionQuestion};
-use protocol::control::TurnStatus;
+use protocol::control_socket::TurnStatus;
 use protocol::token_and_cost_usage::UsageReading;
 use std::process::ExitStatus;
 use std::time::Instant;

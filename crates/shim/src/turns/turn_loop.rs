@@ -15,13 +15,13 @@ use super::permission_conversion::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
-use protocol::control::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{IdleReason, Payload, PlanApprovalResponse};
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
+use protocol::team_and_member_names::AgentName;
 use std::time::{Duration, Instant};
 use store::now;
 

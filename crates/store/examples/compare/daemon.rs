@@ -1,10 +1,10 @@
 //! Runs a daemon for the comparison. The daemon suggests the task to claim next, as it does for
 //! `teamctl task claim`.
 
-use protocol::control::framing::encode;
-use protocol::control::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
-use protocol::directories::{Directories, DirectoryEnvironment};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::framing::encode;
+use protocol::control_socket::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
+use protocol::state_and_runtime_directories::{Directories, DirectoryEnvironment};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

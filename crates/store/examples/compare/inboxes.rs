@@ -4,7 +4,7 @@
 use crate::bench_team::{create_team, message, open_team, team_with_messages};
 use crate::node_baseline::{NodeProcess, command, time_pairs};
 use crate::{median, row, time};
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

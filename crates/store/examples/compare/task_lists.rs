@@ -5,9 +5,9 @@ use crate::bench_team::team;
 use crate::daemon::NextTaskDaemon;
 use crate::node_baseline::{NodeProcess, time_pairs};
 use crate::{median, row};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::AgentName;
 use std::time::Duration;
 use store::{BatchTask, NewTask, Tasks};
 

@@ -2,7 +2,7 @@
 
 use crate::team_file_names::INBOXES_DIR;
 use crate::team_handle::Team;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use std::path::PathBuf;
 
 /// One agent's inbox.

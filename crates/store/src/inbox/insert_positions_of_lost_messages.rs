@@ -1,7 +1,7 @@
 //! Finds the positions at which lost messages are inserted into an inbox.
 
 use super::message_id::entry_uuid;
-use protocol::message::{InboxEntry, Message};
+use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the lost messages that are missing from the inbox, each with the index at which to
@@ -83,7 +83,7 @@ fn next_positions(
 mod tests {
     use super::super::message_id::message_id;
     use super::*;
-    use protocol::name::AgentName;
+    use protocol::team_and_member_names::AgentName;
     use std::time::{Duration, Instant};
 
     #[test]

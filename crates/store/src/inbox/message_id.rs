@@ -1,7 +1,7 @@
 //! Ids of messages: a hash of sender, timestamp and text. Marking a message read does not change
 //! its id.
 
-use protocol::message::{InboxEntry, Message};
+use protocol::inbox_file::{InboxEntry, Message};
 use uuid::Uuid;
 
 /// The id of an entry. For an entry that is not a valid message, a hash of its text.

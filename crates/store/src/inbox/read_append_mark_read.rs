@@ -5,10 +5,12 @@ use super::insert_positions_of_lost_messages::missing_messages;
 use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositions};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, sync_dir};
-use crate::lock::{Lock, LockState, lock_state};
+use crate::file_io::{HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, sync_dir};
+use crate::lock_directory::{Lock, LockState, lock_state};
+use protocol::inbox_file::{
+    InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages,
+};
 use protocol::json;
-use protocol::message::{InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages};
 use protocol::text_limit::TextLimit;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};

@@ -7,11 +7,11 @@ use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::file::{
+use crate::file_io::{
     ArrayReadError, ArrayReader, FileVersion, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape,
     UNLOCKED_ATTEMPTS, half_written_backoff, read_and_parse,
 };
-use protocol::message::InboxEntry;
+use protocol::inbox_file::InboxEntry;
 use uuid::Uuid;
 
 /// Number of bytes before a cursor that are hashed, to check later that they are unchanged.

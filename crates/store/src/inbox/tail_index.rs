@@ -12,10 +12,10 @@
 
 use super::inbox_handle::Inbox;
 use crate::error::Error;
-use crate::file::{KnownFile, LongFile, SwapOutcome};
-use crate::lock::Lock;
+use crate::file_io::{KnownFile, LongFile, SwapOutcome};
+use crate::lock_directory::Lock;
+use protocol::inbox_file::InboxEntry;
 use protocol::json::{Array, Object};
-use protocol::message::InboxEntry;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use uuid::Uuid;

@@ -4,7 +4,7 @@
 
 use super::calling_member::Caller;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};

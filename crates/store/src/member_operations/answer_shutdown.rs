@@ -8,11 +8,11 @@
 use super::calling_member::Caller;
 use crate::error::Error;
 use crate::inbox::MESSAGE_LIMIT;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::RequestId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::{Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
-use protocol::message::InboxEntry;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
 //! The member that calls an operation: a teammate or the lead of one team.
 
 use crate::team_handle::Team;
-use protocol::error::ErrorReport;
-use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::inbox_file::Message;
 use protocol::policy::Policy;
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::TeamConfig;
 
 /// The member or lead that performs operations on a team.

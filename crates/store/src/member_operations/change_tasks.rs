@@ -3,13 +3,13 @@
 //! completes a task. All other rules are in [`crate::Tasks`].
 
 use super::calling_member::Caller;
-use crate::tasks::{NewTask, TaskHolder, TaskUpdate};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
+use crate::task_list::{NewTask, TaskHolder, TaskUpdate};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::{Payload, TaskCompleted};
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::policy::TaskCommandPolicy;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! Submits a teammate's plan to the lead for approval.
 
 use super::calling_member::Caller;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::RequestId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::RequestId;
 use serde_json::{Value, json};
 
 /// Maximum length of a plan in bytes. The request contains the whole plan.

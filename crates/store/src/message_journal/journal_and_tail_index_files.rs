@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::state_dir_handle::StateDir;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

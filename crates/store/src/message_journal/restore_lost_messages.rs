@@ -12,7 +12,7 @@ use super::team_journal::{JournalEntryAge, inboxes_generation, read_entries};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team_handle::Team;
-use protocol::message::{InboxEntry, Message};
+use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

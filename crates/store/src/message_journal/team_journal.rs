@@ -5,7 +5,7 @@ use super::journal_and_tail_index_files::{MAX_JOURNAL_BYTES, file_name, previous
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
 use crate::team_handle::Team;
-use protocol::message::{InboxEntry, Message};
+use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::BTreeMap;
 
 /// Whether journal entries are new or copied from the previous journal file.

@@ -2,9 +2,9 @@
 //! does not change it. Only a damaged config of teamd's own team is repaired.
 
 use crate::test_root::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
-use protocol::error::ErrorKind;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorKind;
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::AgentName;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use store::{Error, NewTask};
@@ -244,7 +244,7 @@ fn a_session_team_is_never_repaired() {
     let dir = env.path().join("root/teams/session-0123abcd");
     std::fs::create_dir(&dir).unwrap();
     overwrite_in_place(&dir.join("config.json"), "");
-    let name = protocol::name::TeamName::parse("session-0123abcd").unwrap();
+    let name = protocol::team_and_member_names::TeamName::parse("session-0123abcd").unwrap();
     let team = env.root.open_team_without_config(&name).unwrap().unwrap();
     assert!(matches!(team.repair_config(|| "{}".into()), Err(Error::ReadOnly(_))));
     assert_eq!(std::fs::read(dir.join("config.json")).unwrap(), b"");

@@ -2,9 +2,9 @@
 //! from the start.
 
 use crate::test_root::{TestRoot, agent, list_dir};
-use protocol::error::ErrorKind;
-use protocol::id::TaskId;
+use protocol::error_kind_and_report::ErrorKind;
 use protocol::inbox_message_payload::Payload;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{BatchTask, Error, NewTask, Tasks};
@@ -170,7 +170,7 @@ fn each_owner_is_notified_of_all_its_tasks_in_order() {
     }
 }
 
-fn assigned_task_number(entry: &protocol::message::InboxEntry) -> u32 {
+fn assigned_task_number(entry: &protocol::inbox_file::InboxEntry) -> u32 {
     match Payload::parse(&entry.message.as_ref().unwrap().text) {
         Some(Payload::TaskAssignment(assignment)) => assignment.task_id.number(),
         other => panic!("{other:?}"),

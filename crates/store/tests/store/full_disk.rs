@@ -2,7 +2,7 @@
 //! other users, the test is skipped.
 
 use crate::test_root::{agent, config, list_dir, message, report_skipped};
-use protocol::error::ErrorKind;
+use protocol::error_kind_and_report::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use store::{Durability, NewTask, Root};

@@ -2,7 +2,7 @@
 //! time.
 
 use crate::test_root::{TestRoot, agent, hostile_inbox, list_dir, message, overwrite_in_place};
-use protocol::message::Message;
+use protocol::inbox_file::Message;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};

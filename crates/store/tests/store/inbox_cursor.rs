@@ -1,7 +1,7 @@
 //! Reading the new entries of an inbox with a cursor.
 
 use crate::test_root::{TestRoot, agent, message, overwrite_in_place, sleep_ms};
-use protocol::message::{InboxEntry, Message};
+use protocol::inbox_file::{InboxEntry, Message};
 use store::{Inbox, InboxCursor};
 
 fn texts(entries: &[InboxEntry]) -> Vec<String> {
@@ -269,7 +269,7 @@ fn chunks_and_whole_reads_accept_the_same_files() {
                 let chunk = inbox.read_chunk_since(None).map(|(entries, _)| entries).ok();
                 assert_eq!(
                     chunk,
-                    protocol::message::parse_inbox(text).ok(),
+                    protocol::inbox_file::parse_inbox(text).ok(),
                     "{}",
                     &text[..text.len().min(30)]
                 );

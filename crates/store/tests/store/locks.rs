@@ -5,8 +5,8 @@ use crate::test_root::{TestRoot, agent, config, list_dir, message, overwrite_in_
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
-use protocol::error::ErrorKind;
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::ErrorKind;
+use protocol::team_and_member_names::TeamName;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! complete rewrite, and the changes of other programs are kept.
 
 use crate::test_root::{TestRoot, agent, list_dir, message, overwrite_in_place};
-use protocol::message::{Message, with_marked_read, with_message, with_messages};
+use protocol::inbox_file::{Message, with_marked_read, with_message, with_messages};
 use std::fs::{File, OpenOptions, read_to_string};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -2,12 +2,12 @@
 //! daemon.
 
 use crate::test_root::TestRoot;
-use protocol::error::ErrorKind;
-use protocol::id::RequestId;
+use protocol::error_kind_and_report::ErrorKind;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
-use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::AgentName;
 use serde_json::json;
 use store::{Caller, NewTask, ShutdownDecision, TaskUpdate};
 
@@ -15,7 +15,7 @@ fn caller(env: &TestRoot, name: &str) -> Caller {
     Caller::new(env.reopen_team(), AgentName::new_unchecked(name))
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error::ErrorReport>) -> ErrorKind {
+fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error_kind_and_report::ErrorReport>) -> ErrorKind {
     result.unwrap_err().kind
 }
 

@@ -1,12 +1,12 @@
 //! Requests of members: which of them are open, and that each request gets one answer.
 
 use crate::test_root::{TestRoot, agent, member};
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, Approval, parse_answer};
-use protocol::message::Message;
-use protocol::name::AgentName;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
+use protocol::team_and_member_names::AgentName;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use serde_json::{Value, json};
 use store::{Error, OpenRequest};
@@ -237,7 +237,10 @@ fn only_the_answer_is_written_in_a_session_team() {
             "input": {}}).to_string()}]);
     crate::test_root::overwrite_in_place(&dir.join("config.json"), config.to_string());
     crate::test_root::overwrite_in_place(&dir.join("inboxes/team-lead.json"), inbox.to_string());
-    let team = env.root.team(&protocol::name::TeamName::parse("session-0123abcd").unwrap()).unwrap();
+    let team = env
+        .root
+        .team(&protocol::team_and_member_names::TeamName::parse("session-0123abcd").unwrap())
+        .unwrap();
     let requests = team.requests().open_requests().unwrap();
     team.requests().answer(&requests[0], &approval(), AnsweredBy::Lead, 9).unwrap();
     assert!(team.requests().open_requests().unwrap().is_empty());

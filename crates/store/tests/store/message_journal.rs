@@ -2,7 +2,7 @@
 //! position, unless the owner has read them.
 
 use crate::test_root::{TestRoot, agent, message, overwrite_in_place};
-use protocol::message::Message;
+use protocol::inbox_file::Message;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{Error, Inbox, InboxChange, InboxReconciler, ReaderKind};
@@ -300,7 +300,8 @@ fn messages_to_session_teams_are_not_recorded() {
     let dir = env.path().join("root/teams/session-1");
     std::fs::create_dir_all(&dir).unwrap();
     overwrite_in_place(&dir.join("config.json"), crate::test_root::config("session-1").to_text());
-    let team = env.root.team(&protocol::name::TeamName::parse("session-1").unwrap()).unwrap();
+    let team =
+        env.root.team(&protocol::team_and_member_names::TeamName::parse("session-1").unwrap()).unwrap();
     team.inbox(&agent("bob")).append(&message("a")).unwrap();
     assert!(!env.path().join("journal").exists());
 }

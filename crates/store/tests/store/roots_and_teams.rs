@@ -3,9 +3,9 @@
 use crate::test_root::{
     TestRoot, agent, config, list_dir, member, message, open_root, overwrite_in_place, set_mtime,
 };
-use protocol::error::ErrorKind;
-use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::ErrorKind;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Reading, replacing, appending and removing files in teamd's own directories.
 
-use protocol::error::ErrorKind;
+use protocol::error_kind_and_report::ErrorKind;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use store::StateDir;

@@ -1,7 +1,7 @@
 //! The task cache: changed files are always read again, and unchanged files are not.
 
 use crate::test_root::{TestRoot, agent, overwrite_in_place, sleep_ms};
-use protocol::id::TaskId;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::fs::{File, OpenOptions};
 use std::io::Write;

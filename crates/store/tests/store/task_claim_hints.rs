@@ -1,8 +1,8 @@
 //! Claims with hints: the store checks each hint against the task files.
 
 use crate::test_root::{TestRoot, agent, overwrite_in_place};
-use protocol::control::NextTaskHint;
-use protocol::id::TaskId;
+use protocol::control_socket::NextTaskHint;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Which process runs a task, and what callers may not do to such a task.
 
 use crate::test_root::TestRoot;
-use protocol::error::ErrorKind;
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorKind;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{RUN_OWNER_KEY, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Map, Value};
 use store::{Caller, NewTask, TaskUpdate};
 

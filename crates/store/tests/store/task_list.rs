@@ -1,11 +1,11 @@
 //! The task list: ids, claims, dependencies, and the changes of status that are allowed.
 
 use crate::test_root::{TestRoot, agent, overwrite_in_place};
-use protocol::error::ErrorKind;
-use protocol::id::TaskId;
+use protocol::error_kind_and_report::ErrorKind;
 use protocol::inbox_message_payload::Payload;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Map, Value, json};
 use store::{Error, NewTask, TaskUpdate, Tasks};
 

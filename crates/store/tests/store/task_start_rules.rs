@@ -2,8 +2,8 @@
 //! are in progress, unblocked and not failed.
 
 use crate::test_root::{TestRoot, agent, overwrite_in_place};
-use protocol::error::ErrorKind;
-use protocol::id::TaskId;
+use protocol::error_kind_and_report::ErrorKind;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, dependents};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;

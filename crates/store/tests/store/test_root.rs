@@ -2,9 +2,9 @@
 //! its files.
 #![allow(dead_code, reason = "each test binary uses only some of the functions")]
 
+use protocol::inbox_file::Message;
 use protocol::member_color::Color;
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig, TeammateEntry};
 use std::fs::File;
 use std::io::Write;

@@ -2,8 +2,8 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::ErrorReport;
-use protocol::id::RequestId;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::RequestId;
 use std::process::ExitCode;
 use store::{ShutdownDecision, now};
 

@@ -2,7 +2,7 @@
 
 use super::requests::answer::answer_request;
 use crate::command_context::CommandContext;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_request::{Answer, Approval};
 use protocol::permission_mode::PermissionMode;
 use serde_json::Value;

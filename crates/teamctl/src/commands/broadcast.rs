@@ -6,7 +6,7 @@
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
 use store::{FailedRecipient, message_id, now};

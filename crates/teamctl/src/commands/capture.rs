@@ -2,8 +2,8 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::control::{CapturePaneReply, CapturePaneRequest, Request};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{CapturePaneReply, CapturePaneRequest, Request};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Print the screen of a member's pane

@@ -1,11 +1,11 @@
 //! `teamctl completions`: prints the completion script of a shell.
 
+use crate::add_options_to_suggested_commands::COMMAND_NAMES;
 use crate::output::write_stdout;
-use crate::suggested_command_options::COMMAND_NAMES;
 use clap::Command;
 use clap::builder::PossibleValuesParser;
 use clap_complete::Shell;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Print the completion script of a shell

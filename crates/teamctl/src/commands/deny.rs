@@ -2,7 +2,7 @@
 
 use super::requests::answer::answer_request;
 use crate::command_context::CommandContext;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_request::Answer;
 use std::process::ExitCode;
 

@@ -1,14 +1,14 @@
 //! `teamctl down`: shuts down all agents and stops the daemon. With `--suspend`, `teamctl up
 //! --resume` can start the members again.
 
-use super::shared_status_lines::suspended_line;
+use super::daemon_suspension_and_budget_lines::suspended_line;
 use super::shutdown::{cleanup_text, exit_code, exit_line, print_exits};
+use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::suggested_command_options;
 use platform::ExitHandle;
-use protocol::control::{AgentExit, ExitsReply, Reply, Request};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{AgentExit, ExitsReply, Reply, Request};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
     }
     output::print_line("teamd has ended.");
     let suspended = reply.exits.iter().filter(|agent| agent.is_suspended).count();
-    suspended_line(suspended, &suggested_command_options::suggested_commands(context))
+    suspended_line(suspended, &add_options_to_suggested_commands::suggested_commands(context))
         .iter()
         .for_each(|line| output::print_line(line));
     Ok(exit_code(&reply.exits))
@@ -76,7 +76,7 @@ fn shown_name(agent: &AgentExit, exits: &[AgentExit]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::{AgentName, TeamName};
+    use protocol::team_and_member_names::{AgentName, TeamName};
 
     #[test]
     fn only_a_suspended_agent_is_reported_as_suspended() {

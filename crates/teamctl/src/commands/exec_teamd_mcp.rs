@@ -8,11 +8,11 @@ mod parent_agent;
 
 use crate::command_context::CommandContext;
 use client::find_lead_session_of_caller::find_lead_session;
-use client::team_context::member_name;
+use client::root_socket_team_and_caller::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

@@ -6,7 +6,7 @@
 
 use crate::command_context::CommandContext;
 use client::tmux_missing_error::tmux_failed;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;

@@ -3,7 +3,7 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::Policy;
 use serde_json::json;
 use std::fs::File;

@@ -3,7 +3,7 @@
 use crate::cli::help_layout;
 use clap::Command;
 use protocol::did_you_mean::nearest_names;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::process::ExitCode;
 
 /// List the commands, or explain one of them

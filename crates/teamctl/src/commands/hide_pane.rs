@@ -3,8 +3,8 @@
 use super::send::team_of_address;
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::control::{MemberAddress, Request, VisibilityReply};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{MemberAddress, Request, VisibilityReply};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Hide a member's pane; its agent keeps running

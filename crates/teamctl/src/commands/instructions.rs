@@ -7,8 +7,8 @@
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::agent_instructions::{InstructionContext, Interactivity};
-use protocol::error::ErrorReport;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::AgentName;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::control::{InterruptReply, MemberAddress, Request};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{InterruptReply, MemberAddress, Request};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// End a member's current turn; the member keeps running
@@ -38,7 +38,7 @@ fn result_text(reply: &InterruptReply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::AgentName;
+    use protocol::team_and_member_names::AgentName;
 
     #[test]
     fn result_says_whether_there_was_a_turn() {

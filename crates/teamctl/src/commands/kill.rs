@@ -2,8 +2,8 @@
 
 use super::shutdown::{check_no_lead, print_exits};
 use crate::command_context::CommandContext;
-use protocol::control::{ExitsReply, MemberSelection, Request};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{ExitsReply, MemberSelection, Request};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Kill members and all processes that they started

@@ -3,8 +3,8 @@
 use crate::command_context::CommandContext;
 use crate::output;
 use clap::builder::PossibleValuesParser;
-use protocol::control::{self, Request, SetLayoutReply, SetLayoutRequest};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{self, Request, SetLayoutReply, SetLayoutRequest};
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Set the layout of a team's windows
@@ -24,11 +24,11 @@ pub(crate) struct LayoutArgs {
 }
 
 fn layout_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(control::Layout::ALL.map(|(_, name)| name))
+    PossibleValuesParser::new(control_socket::Layout::ALL.map(|(_, name)| name))
 }
 
 pub(crate) fn run(context: &CommandContext, args: &LayoutArgs) -> Result<ExitCode, ErrorReport> {
-    let entry = control::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
+    let entry = control_socket::Layout::ALL.into_iter().find(|(_, name)| *name == args.layout);
     let layout = entry.map(|(layout, _)| layout).unwrap_or_default();
     let team = context.team_name(&context.root()?)?;
     let request = Request::SetLayout(SetLayoutRequest { team, layout });

@@ -4,7 +4,7 @@
 use crate::output::write_stdout;
 use clap::Command;
 use clap_mangen::Man as Generator;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::fs::{File, create_dir_all};
 use std::io::Write;
 use std::path::PathBuf;

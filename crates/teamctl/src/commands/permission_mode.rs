@@ -2,8 +2,8 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::control::{Request, SetModeReply, SetModeRequest};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{Request, SetModeReply, SetModeRequest};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::ErrorKind;
+use protocol::error_kind_and_report::ErrorKind;
 use runner::ValidationError;
 use serde_json::json;
 use std::path::Path;

@@ -1,14 +1,14 @@
 //! `teamctl profiles`: lists the profiles, shows one profile, or checks that profiles fit the
 //! installed agent programs.
 
-mod check_installed_programs;
+mod check_profiles_against_programs;
 mod find_installed_program;
 
 use crate::command_context::CommandContext;
 use crate::output;
 use find_installed_program::installed_path;
 use profile::{Profile, ProfileRegistry, ProfileSource};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &CommandContext, args: ProfilesArgs) -> Result<ExitCo
     match args.command.unwrap_or(ProfilesCommand::List) {
         ProfilesCommand::List => list(context),
         ProfilesCommand::Show { name } => show(context, &name),
-        ProfilesCommand::Check { name } => check_installed_programs::run(context, name.as_deref()),
+        ProfilesCommand::Check { name } => check_profiles_against_programs::run(context, name.as_deref()),
     }
 }
 

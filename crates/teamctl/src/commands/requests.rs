@@ -2,14 +2,14 @@
 
 pub(super) mod answer;
 
+use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output::{self, sanitize};
-use crate::suggested_command_options;
 use client::member_request_view::{self, MemberRequestView};
 use client::suggested_commands::SuggestedCommands;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::single_line::single_line;
+use protocol::team_and_member_names::TeamName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use store::{Root, now};
@@ -39,11 +39,12 @@ pub(crate) fn run(context: &CommandContext, _: &RequestsArgs) -> Result<ExitCode
         }
     }
     let (sender, commands) = match teams.as_slice() {
-        [team] => {
-            (SenderFormat::Name, suggested_command_options::suggested_commands_for_team(context, team)?)
-        }
+        [team] => (
+            SenderFormat::Name,
+            add_options_to_suggested_commands::suggested_commands_for_team(context, team)?,
+        ),
         // The commands need no team, because an id identifies its team.
-        _ => (SenderFormat::NameAtTeam, suggested_command_options::suggested_commands(context)),
+        _ => (SenderFormat::NameAtTeam, add_options_to_suggested_commands::suggested_commands(context)),
     };
     print_requests(context, &requests, sender, &commands);
     Ok(exit_code)

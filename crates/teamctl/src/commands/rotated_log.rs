@@ -2,7 +2,7 @@
 //! `LOG.1`, and a new `LOG` is started.
 
 use client::file_tail::FileTail;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::path::{Path, PathBuf};
 
 /// A log and its previous file, which is read first.

@@ -5,7 +5,7 @@
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use profile::ProfileRegistry;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;

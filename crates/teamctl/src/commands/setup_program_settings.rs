@@ -2,19 +2,19 @@
 //! program needs to take part in a team. With `--write` the command makes a backup and writes the
 //! changes.
 
+pub(super) mod current_and_merged_settings;
 mod merge_json;
 mod merge_toml;
 mod settings_comparison;
-pub(super) mod settings_file;
 
 use crate::command_context::CommandContext;
 use crate::output;
+use current_and_merged_settings::SettingsFile;
 use profile::ProfileRegistry;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use serde::Serialize;
 use serde_json::json;
-use settings_file::SettingsFile;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use super::hide_pane;
 use crate::command_context::CommandContext;
-use protocol::control::Request;
-use protocol::error::ErrorReport;
+use protocol::control_socket::Request;
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Show a hidden member's pane again

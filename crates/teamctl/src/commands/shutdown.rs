@@ -3,10 +3,10 @@
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::control::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::AgentName;
+use protocol::control_socket::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;

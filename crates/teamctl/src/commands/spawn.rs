@@ -1,17 +1,17 @@
 //! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
 
 use super::text_or_stdin;
+use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::suggested_command_options;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::build_worktree_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
-use protocol::control::{EarlierMessages, Request, SpawnReply, SpawnRequest};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::{EarlierMessages, Request, SpawnReply, SpawnRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::Payload;
-use protocol::message::InboxEntry;
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
@@ -29,7 +29,7 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
     }
     let earlier_count = earlier_message_count(context, &request);
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
-    let commands = suggested_command_options::suggested_commands_for_team(context, &reply.team_name)?;
+    let commands = add_options_to_suggested_commands::suggested_commands_for_team(context, &reply.team_name)?;
     let text =
         [Some(result_text(&reply, &commands)), earlier_messages_text(reply.name.as_str(), earlier_count)];
     output::print_result(context, &reply, &text.into_iter().flatten().collect::<Vec<_>>().join("\n"));
@@ -91,7 +91,7 @@ fn unused_model_warning(request: &SpawnRequest, model: Option<&str>) -> Option<S
 
 fn print_warnings(context: &CommandContext, warnings: &[String]) {
     for warning in warnings.iter().filter(|_| !context.args.quiet) {
-        output::print_warning(&suggested_command_options::rewrite_commands(context, warning));
+        output::print_warning(&add_options_to_suggested_commands::rewrite_commands(context, warning));
     }
 }
 

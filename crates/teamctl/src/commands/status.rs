@@ -5,15 +5,17 @@
 mod table;
 mod tmux_segment;
 
+use crate::add_options_to_suggested_commands::{
+    rewrite_commands, suggested_commands, suggested_commands_for_team,
+};
 use crate::command_context::CommandContext;
-use crate::commands::shared_status_lines::interrupted_run_line;
+use crate::commands::daemon_suspension_and_budget_lines::interrupted_run_line;
 use crate::output::{self, print_json, print_line, print_table, print_warning};
-use crate::suggested_command_options::{rewrite_commands, suggested_commands, suggested_commands_for_team};
 use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
-use protocol::control::{Request, StatusReply};
+use protocol::control_socket::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{TeamName, strip_team};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{TeamName, strip_team};
 use runner::{InterruptedRun, interrupted_run};
 use serde::Serialize;
 use serde_json::json;

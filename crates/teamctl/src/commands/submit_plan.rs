@@ -3,7 +3,7 @@
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::now;

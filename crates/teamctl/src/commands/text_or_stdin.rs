@@ -1,6 +1,6 @@
 //! Reads a text that the user passes as an argument, or on standard input if the argument is `-`.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::io::Read;
 use store::MESSAGE_LIMIT;
 

@@ -3,17 +3,19 @@
 
 mod resume_members;
 
+use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
-use crate::commands::shared_status_lines::{budget_line, daemon_line, panes_line, suspended_line};
+use crate::commands::daemon_suspension_and_budget_lines::{
+    budget_line, daemon_line, panes_line, suspended_line,
+};
 use crate::output;
-use crate::suggested_command_options;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::start_daemon_unless_running::{DaemonStart, start_unless_running};
 use profile::ProfileRegistry;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::control::StatusReply;
-use protocol::error::ErrorReport;
+use protocol::control_socket::StatusReply;
+use protocol::error_kind_and_report::ErrorReport;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -65,12 +67,14 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
                 (wait_until_settled(context)?, "is ready")
             }
             DaemonStart::Failed { code, message } => {
-                output::print_daemon_failure(&suggested_command_options::rewrite_commands(context, &message));
+                output::print_daemon_failure(&add_options_to_suggested_commands::rewrite_commands(
+                    context, &message,
+                ));
                 return Ok(ExitCode::from(code));
             }
         };
     if let Some(warning) = args.tmux_name.as_deref().and_then(|name| unused_name_warning(name, &status)) {
-        output::print_warning(&suggested_command_options::rewrite_commands(context, &warning));
+        output::print_warning(&add_options_to_suggested_commands::rewrite_commands(context, &warning));
     }
     if args.resume {
         return resume_members::resume_members(context, &status, state);
@@ -125,7 +129,7 @@ fn suspended_lines(context: &CommandContext, status: &StatusReply) -> Vec<String
     let members =
         teams.flat_map(|team| team.past_members.iter().map(move |past_member| (&team.name, past_member)));
     let suspended: Vec<_> = members.filter(|(_, past_member)| past_member.is_suspended).collect();
-    let commands = suggested_command_options::suggested_commands(context);
+    let commands = add_options_to_suggested_commands::suggested_commands(context);
     let listed = suspended.iter().take(MAX_NAMED_MEMBERS);
     let listed = listed
         .map(|(team, past_member)| format!("  {}@{team}: {}", past_member.name, past_member.description));

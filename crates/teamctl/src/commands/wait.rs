@@ -9,7 +9,7 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::report_idle_while_waiting::IdleReport;
 use condition::{WaitCondition, WaitFor};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use serde_json::json;
 use std::process::ExitCode;

@@ -2,9 +2,9 @@
 //! texts and the caller's permission, detects repeated calls, and passes each new call to its
 //! handler.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::kill;
@@ -17,13 +17,15 @@ use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
 use crate::core::tasks::next_task;
-use crate::core::teams::{adopt, create, delete, set_policy};
-use crate::core::turns::activity;
+use crate::core::teams::{create, delete, set_policy, supervise_foreign_team};
+use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
-use crate::core::{create_worktree, hook_calls, lead_session, read_only_calls};
-use protocol::control::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use crate::core::{
+    create_worktree, hook_reports_and_long_polls, lead_session, reply_status_and_screen_contents,
+};
+use protocol::control_socket::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     let result = check_version(&call)
@@ -82,13 +84,13 @@ pub(crate) fn handle_team_found(
     let is_known = context.state.teams.contains_key(&team);
     let mut find_error = None;
     match member_count {
-        Ok(Some(count)) => adopt::adopt_team(context, team, count),
+        Ok(Some(count)) => supervise_foreign_team::adopt_team(context, team, count),
         _ if is_known => {}
         Err(error)
             if error.kind == ErrorKind::InvalidData
                 && waiting.as_ref().is_some_and(WaitingCall::is_forced_deletion) =>
         {
-            adopt::adopt_team(context, team, 0);
+            supervise_foreign_team::adopt_team(context, team, 0);
         }
         result => {
             find_error = result.err();
@@ -105,7 +107,9 @@ pub(crate) fn handle_team_found(
 
 fn handle_request(context: &mut Context, client: ConnId, call: Call) {
     match call.request {
-        Request::Status => read_only_calls::reply_status(context, client, &DialogCheck::NotChecked),
+        Request::Status => {
+            reply_status_and_screen_contents::reply_status(context, client, &DialogCheck::NotChecked);
+        }
         Request::StatusWithScreens => search_screens_for_dialogs::query_status_with_screens(context, client),
         Request::CreateTeam(request) => create::create(context, client, request),
         Request::CreateWorktree(request) => create_worktree::create_worktree(context, client, request),
@@ -116,8 +120,8 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::SetMode(request) => permission_mode::set_permission_mode(context, client, request),
         Request::SetPolicy(request) => set_policy::set_policy(context, client, request),
         Request::Interrupt(address) => interrupt_turn::interrupt(context, client, &address),
-        Request::LocatePane(address) => read_only_calls::locate(context, client, &address),
-        Request::CapturePane(request) => read_only_calls::capture(context, client, &request),
+        Request::LocatePane(address) => reply_status_and_screen_contents::locate(context, client, &address),
+        Request::CapturePane(request) => reply_status_and_screen_contents::capture(context, client, &request),
         Request::HidePane(address) => {
             hide_and_show::set_visibility(context, client, &address, PaneVisibility::Hidden);
         }
@@ -128,13 +132,18 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::SetPersonPane(request) => set_person_pane::set_person_pane(context, client, request),
         Request::NextTask(request) => next_task::query_next_task(context, client, request),
         Request::ReportActivity(activity) => {
-            activity::report_own_activity(context, client, call.token.as_deref(), activity);
+            apply_reported_turns_and_activity::report_own_activity(
+                context,
+                client,
+                call.token.as_deref(),
+                activity,
+            );
         }
         Request::ReportHook(report) => {
-            hook_calls::handle_hook_report(context, client, call.token.as_deref(), report);
+            hook_reports_and_long_polls::handle_hook_report(context, client, call.token.as_deref(), report);
         }
         Request::LongPoll(request) => {
-            hook_calls::start_long_poll(context, client, call.token.as_deref(), &request);
+            hook_reports_and_long_polls::start_long_poll(context, client, call.token.as_deref(), &request);
         }
         Request::SetLead(request) => lead_session::set_lead(context, client, request),
         Request::StopDaemon => shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Terminate),

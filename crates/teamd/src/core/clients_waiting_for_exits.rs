@@ -1,14 +1,14 @@
 //! Clients that wait for the exits of members, and their replies.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_context::{Context, FollowUp};
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::roster::respawn_record::PendingRespawn;
+use crate::core::roster::data_for_next_spawn::PendingRespawn;
 use crate::core::state::daemon::State;
 use crate::core::state::member_names::is_of_member;
 use crate::core::state::waiting_clients::AfterExits;
-use protocol::control::{AgentExit, ExitsReply, Reply};
+use protocol::control_socket::{AgentExit, ExitsReply, Reply};
 
 /// What became of an agent for which a client waits.
 #[derive(Debug, Clone, PartialEq, Eq)]

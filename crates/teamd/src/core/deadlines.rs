@@ -1,18 +1,19 @@
 //! Deadlines: when the next one is, and what is done about deadlines that have passed.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
 use crate::core::members::{
-    forced_termination, plan_approval_respawn, shutdown_requests, start_pending_respawns, start_steps,
+    forced_termination, plan_approval_respawn, shutdown_requests, start_pending_respawns,
+    start_steps_after_pane_opened,
 };
 use crate::core::panes::search_screens_for_dialogs;
 use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::teams::budget;
-use crate::core::{member_requests, rescan};
-use protocol::error::{ErrorKind, ErrorReport};
+use crate::core::{member_requests, rescan_files};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
 pub(crate) fn next_deadline(state: &State) -> u64 {
@@ -25,7 +26,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .chain(member_requests::next_answer_deadline(state))
         .chain(search_screens_for_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
-        .chain(start_steps::batch_deadline(state))
+        .chain(start_steps_after_pane_opened::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 
@@ -38,7 +39,7 @@ fn agent_deadline(agent: &Agent) -> Option<u64> {
 
 pub(crate) fn handle_deadline(context: &mut Context) {
     if context.state.rescan_at <= context.now.mono {
-        rescan::rescan_all(context);
+        rescan_files::rescan_all(context);
     }
     let due: Vec<SpawnId> = context
         .state
@@ -61,7 +62,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let expired = context.state.agents.get(id).and_then(|agent| agent.record.lifecycle.expired_stage(mono));
     let Some(expired) = expired else { return };
     match expired {
-        ExpiredStage::Start => start_steps::abort_start(context, id, start_timeout_error()),
+        ExpiredStage::Start => start_steps_after_pane_opened::abort_start(context, id, start_timeout_error()),
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
             forced_termination::terminate(context, id);
         }

@@ -1,14 +1,14 @@
 //! Effects: what the core wants done. `crate::io::effect_runner` runs them in order.
 
-use crate::core::id::{ConnId, SpawnId, WatchId};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::agent_record::AgentRecord;
-use protocol::control::{Process, Response, ToShim};
-use protocol::event::{Event, EventKind};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{Process, Response, ToShim};
+use protocol::event_log_line::{Event, EventKind};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::path::PathBuf;
 
 /// The effects of one event, in the order in which they run. They are a type of their own, not a

@@ -1,15 +1,15 @@
 //! Core events: everything to which the daemon reacts. `crate::core::dispatch` handles them.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::effect::Wake;
-use crate::core::id::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::pane_jobs::PaneResult;
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeResult;
-use protocol::control::{Call, FromShim, Process, ShimHello};
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
-use protocol::name::TeamName;
+use protocol::control_socket::{Call, FromShim, Process, ShimHello};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::TeamName;
 
 /// An input of the core.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! The context of one event: the daemon's state, the time, the effects that were added so far, and
 //! the work that follows the event.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effects;
 use crate::core::event_time::Now;
-use crate::core::id::ConnId;
 use crate::core::spawn_lifecycle::NameWaiter;
 use crate::core::state::daemon::State;
-use protocol::control::DeleteTeamRequest;
-use protocol::name::TeamName;
+use protocol::control_socket::DeleteTeamRequest;
+use protocol::team_and_member_names::TeamName;
 use std::collections::VecDeque;
 
 /// The context of one event. Only `handle_event` and `recover` create one.

@@ -1,10 +1,10 @@
 //! The long polls of hooks: held while an agent is idle, released when there is work for it.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::state::long_poll::LongPollState;
-use protocol::control::{LongPollEnd, Reply, Response};
+use protocol::control_socket::{LongPollEnd, Reply, Response};
 
 /// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the
 /// same program ends. If work came before this long poll, answers it at once and returns false. The

@@ -7,14 +7,14 @@ use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
-use crate::core::turns::activity;
+use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::{lead_session, member_requests};
-use protocol::control::Activity;
-use protocol::delivery::Delivery;
-use protocol::error::ErrorReport;
-use protocol::event::{Event, EventKind};
+use protocol::control_socket::Activity;
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::Payload;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 
 /// Handles a change of an inbox. Any number of changes during a scan cause one more scan.
 pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {
@@ -93,7 +93,12 @@ fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, scan_re
     member_requests::apply_messages(context, team, owner, &scan_result);
     for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
-            activity::apply_native_activity(context, team, &message.from, Activity::Idle);
+            apply_reported_turns_and_activity::apply_native_activity(
+                context,
+                team,
+                &message.from,
+                Activity::Idle,
+            );
         }
         let event_kind = EventKind::MessageStored {
             index: message.index,

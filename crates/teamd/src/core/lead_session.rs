@@ -3,22 +3,24 @@
 //! session leads the team until that process ends, or until the session releases the team. The
 //! daemon never closes the terminal, ends its processes or types into it.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
-use crate::core::hook_origin::{HookSession, ignored_reply, lead_hook_session, unknown_caller_error};
-use crate::core::id::{ConnId, WatchId};
+use crate::core::ignore_hooks_of_nested_sessions::{
+    HookSession, ignored_reply, lead_hook_session, unknown_caller_error,
+};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::HookState;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::lead_session::LeadSession;
-use protocol::control::{
+use protocol::control_socket::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::event::EventKind;
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::EventKind;
+use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn set_lead(context: &mut Context, client: ConnId, request: SetLeadRequest) {
     let result = match request {

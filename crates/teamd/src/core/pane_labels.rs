@@ -5,7 +5,7 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
-use protocol::control::Activity;
+use protocol::control_socket::Activity;
 use tmux::BorderLabel;
 
 /// The label of the agent's pane.

@@ -2,20 +2,22 @@
 //! its shim reconnects. Agents that exited while no daemon ran are found by the exits of
 //! their shims. Cleanups that the last daemon did not finish start again.
 
-use crate::core::dispatch::run_follow_ups;
+use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
+use crate::core::dispatch_core_events::run_follow_ups;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::members::{cleanup_after_exit, exit, pending_respawns, shutdown_requests};
-use crate::core::rescan;
+use crate::core::members::{
+    cleanup_after_exit, pending_respawns, record_exit_and_decide_respawn, shutdown_requests,
+};
+use crate::core::rescan_files;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::daemon::State;
 use crate::core::state::lead_session::LeadSession;
 use crate::core::teams::{budget, delete};
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// Recovers from the roster. Returns the effects of the start.
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
@@ -55,7 +57,7 @@ fn recover_all(context: &mut Context) {
         session: session.clone(),
     };
     context.effects.extend(sessions.map(write_job).map(Effect::File));
-    rescan::rescan_all(context);
+    rescan_files::rescan_all(context);
     // The roster must be saved before all other effects run. The saved file must already have every
     // shutdown request, and every team that was added or removed.
     context.state.has_roster_changed = false;
@@ -70,7 +72,7 @@ fn recover_agent(context: &mut Context, id: &SpawnId) {
         return cleanup_after_exit::start_cleanup(context, id, exit);
     }
     if let Some(report) = lifecycle.process().exit_report.clone() {
-        return exit::handle_exit_report(context, id, report);
+        return record_exit_and_decide_respawn::handle_exit_report(context, id, report);
     }
     match lifecycle.process().shim {
         Some(process) => {

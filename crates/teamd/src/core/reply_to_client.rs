@@ -1,10 +1,10 @@
 //! Replies to clients: to the client of a call, and to the clients that have repeated the call.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
-use protocol::control::{Reply, Response};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{Reply, Response};
+use protocol::error_kind_and_report::ErrorReport;
 
 /// Replies to a client, and to the clients that have repeated its call.
 pub(crate) fn send_reply(context: &mut Context, client: ConnId, result: Result<Reply, ErrorReport>) {

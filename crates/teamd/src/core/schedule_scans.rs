@@ -6,7 +6,7 @@ use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers};
 use crate::core::panes::hidden_panes_in_config::restore_hidden_panes;
 use crate::core::state::team::TeamState;
 use crate::core::watch_team_directories::watch_session_team;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// Schedules a scan of the team's requests. If requests change during a scan, however often, one
 /// more scan follows.

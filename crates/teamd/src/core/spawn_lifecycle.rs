@@ -1,10 +1,10 @@
 //! The lifecycle of one spawn (one start of a member): from the accepted spawn request until the
 //! member's name is free for another spawn.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::exit_record::ExitRecord;
-use crate::core::id::ConnId;
-use protocol::control::{ExitReport, Process, SpawnRequest, WorktreeRequest};
-use protocol::id::RequestId;
+use protocol::control_socket::{ExitReport, Process, SpawnRequest, WorktreeRequest};
+use protocol::member_task_and_request_ids::RequestId;
 use serde::{Deserialize, Serialize};
 
 /// The state of one spawn. Each variant carries the data that exists only in that state.

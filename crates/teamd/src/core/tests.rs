@@ -19,27 +19,27 @@ mod suspend_and_resume;
 mod turns_and_task_offers;
 mod worktrees;
 
-use crate::core::dispatch::handle_event;
+use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
+use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
-use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::roster::Roster;
 use crate::core::spawn_lifecycle::{Lifecycle, ShutdownApproval};
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
 use crate::core::state::daemon_settings::DaemonSettings;
-use protocol::control::{
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::control_socket::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, FromShim,
     MemberSelection, PROTOCOL_VERSION, Process, Reply, Request, Response, ShimHello, ShutdownMembersRequest,
     SpawnRequest, ToShim,
 };
-use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -92,7 +92,7 @@ fn spawn_request(name: &str) -> Request {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
-        earlier_messages: protocol::control::EarlierMessages::Keep,
+        earlier_messages: protocol::control_socket::EarlierMessages::Keep,
         worktree: None,
     }))
 }
@@ -228,7 +228,7 @@ fn error_kind(effects: &[Effect], client: u64) -> Option<ErrorKind> {
 fn member_deregistered(
     spawn: &SpawnId,
     approval: ShutdownApproval,
-    error: Option<protocol::error::ErrorReport>,
+    error: Option<protocol::error_kind_and_report::ErrorReport>,
 ) -> CoreEvent {
     CoreEvent::FileJobDone(FileResult::MemberDeregistered { spawn: spawn.clone(), approval, error })
 }

@@ -3,7 +3,7 @@
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::jobs::watcher_command::WatchPurpose;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// Asks the watcher to watch the directories of all teams. The files are scanned only after the
 /// watches are in place, so that no change is missed. While an earlier request is under way, sends

@@ -1,11 +1,11 @@
 //! Reads from one connection of the control socket, and turns each JSON object into an event.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event::CoreEvent;
-use crate::core::id::ConnId;
 use crate::io::unfinished_request_memory_limit::{UnfinishedBytes, UnfinishedRequests};
 use platform::ProcessEntry;
-use protocol::control::framing::{LineAssembler, MAX_LINE_BYTES};
-use protocol::control::{Call, FromShim, Process, Request};
+use protocol::control_socket::framing::{LineAssembler, MAX_LINE_BYTES};
+use protocol::control_socket::{Call, FromShim, Process, Request};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, recvmsg};
 use std::collections::HashMap;
 use std::io::IoSliceMut;
@@ -106,13 +106,13 @@ impl ConnectionReader {
             .async_io(Interest::READABLE, || {
                 let mut buffer_space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
                 let mut ancillary = RecvAncillaryBuffer::new(&mut buffer_space);
-                let flags = platform::sockets::RECEIVE_CLOSE_ON_EXEC;
+                let flags = platform::unix_sockets_and_peer_process::RECEIVE_CLOSE_ON_EXEC;
                 let received = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                         let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
                         for descriptor in descriptors {
-                            platform::sockets::set_close_on_exec(&descriptor)?;
+                            platform::unix_sockets_and_peer_process::set_close_on_exec(&descriptor)?;
                             sockets.insert(self.conn, descriptor);
                         }
                     }

@@ -5,19 +5,19 @@
 //! closes a connection in the cases below. Other connections are not affected:
 //!
 //! - the client has another uid than the daemon;
-//! - a line is longer than 64 KiB, or an object is larger than `protocol::control::framing` allows;
+//! - a line is longer than 64 KiB, or an object is larger than `protocol::control_socket::framing` allows;
 //! - an object does not arrive completely within seconds;
 //! - the incomplete objects of all clients together are too large;
 //! - the client does not read its replies;
 //! - there are too many clients, and no call has arrived on this connection.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event::CoreEvent;
-use crate::core::id::ConnId;
 use crate::io::control_connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
 use crate::io::unfinished_request_memory_limit::UnfinishedRequests;
-use protocol::control::Response;
-use protocol::control::framing::encode;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::Response;
+use protocol::control_socket::framing::encode;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
 /// Maximum number of reply bytes that wait for a client to read: four objects of maximum size.
-const MAX_UNREAD_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
+const MAX_UNREAD_BYTES: usize = 4 * protocol::control_socket::framing::MAX_OBJECT_BYTES;
 /// How long an exiting daemon waits for each client that has not read its last replies yet.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 

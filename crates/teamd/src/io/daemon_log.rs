@@ -6,7 +6,7 @@
 //! because the terminal may be closed.
 
 use crate::args::{Args, LogFormat};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::timestamp::iso8601;
 use std::fs::File;
 use std::io::Write;

@@ -4,23 +4,23 @@
 //! after the other effects of this event. The effect runner owns the daemon's connections, sockets
 //! and other file descriptors; the core's state has none.
 
+use crate::core::connection_spawn_and_watch_ids::WatchId;
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::id::WatchId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::control_connections::Connections;
-use crate::io::control_socket_listener::ControlListener;
-use crate::io::daemon_terminal_output::DaemonTerminal;
 use crate::io::files::file_job_queues::JobSender;
 use crate::io::headless_shim_processes::HeadlessShims;
+use crate::io::keep_control_socket_at_path::ControlListener;
+use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
 use crate::io::run_notification_command::run_notifier;
 use crate::io::run_worktree_jobs;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
-use protocol::control::Process;
+use protocol::control_socket::Process;
 use protocol::timestamp::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -109,7 +109,7 @@ impl EffectRunner {
                     events.send(CoreEvent::NotificationFailed { reason }).ok();
                 });
             }
-            Effect::Log(event) => self.log(protocol::event::Event { time: iso8601(wall), ..event }),
+            Effect::Log(event) => self.log(protocol::event_log_line::Event { time: iso8601(wall), ..event }),
             Effect::CheckSocket => self.listener.ensure_bound(),
             Effect::Exit => return ControlFlow::Break(()),
         }
@@ -150,7 +150,7 @@ impl EffectRunner {
     /// Writes an event to the log file, the event log and the daemon's terminal. Long texts of the
     /// event are shortened first, because they come from agents and other programs, and would push
     /// older events out of the event log.
-    fn log(&mut self, event: protocol::event::Event) {
+    fn log(&mut self, event: protocol::event_log_line::Event) {
         let event = event.with_short_texts();
         let line = event.to_text();
         tracing::info!("{line}");

@@ -4,12 +4,12 @@
 //! to a log file and calls `setsid`, so the shim outlives the daemon. [`super::process_watcher`]
 //! reports when a shim exits; this module only reaps the zombie processes.
 
-use crate::core::id::SpawnId;
-use crate::io::check_shim_start::check_shim_start;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::io::check_before_shim_start::check_shim_start;
 use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
 use crate::io::process_start_error::{descriptors_error, start_error};
 use crate::io::resource_limits_of_daemon_and_children::SavedLimits;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

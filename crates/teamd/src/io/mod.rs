@@ -2,19 +2,19 @@
 //! changes, process exits, socket calls and finished jobs to the core as events.
 
 pub(crate) mod bind_control_socket;
-pub(crate) mod check_shim_start;
+pub(crate) mod check_before_shim_start;
 pub(crate) mod container_init_process;
 mod control_connection_reader;
 pub(crate) mod control_connections;
-pub(crate) mod control_socket_listener;
 pub(crate) mod daemon_log;
-pub(crate) mod daemon_terminal_output;
 pub(crate) mod effect_runner;
 pub(crate) mod files;
 pub(crate) mod headless_shim_processes;
-pub(crate) mod kill_orphans;
+pub(crate) mod keep_control_socket_at_path;
+pub(crate) mod kill_orphans_of_dead_shim;
 pub(crate) mod mark_spawn_in_output_log;
 pub(crate) mod panes;
+pub(crate) mod print_events_on_daemon_terminal;
 pub(crate) mod process_start_error;
 pub(crate) mod process_watcher;
 pub(crate) mod resource_limits_of_daemon_and_children;

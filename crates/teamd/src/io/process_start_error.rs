@@ -1,7 +1,7 @@
 //! The error reports for processes and threads that could not be started. A report names the limit
 //! that was reached, if there is one.
 
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};
 
 /// The report for `error`, which the kernel returned for the start of `subject`.

@@ -4,10 +4,10 @@
 //! A process is identified by its pid and start time. One thread waits for the handles of all
 //! processes with poll(2).
 
+use crate::core::connection_spawn_and_watch_ids::WatchId;
 use crate::core::event::CoreEvent;
-use crate::core::id::WatchId;
 use platform::{ExitHandle, ProcessEntry};
-use protocol::control::Process;
+use protocol::control_socket::Process;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use std::collections::HashMap;
@@ -137,7 +137,7 @@ fn wait_for_exits(mut woken: &UnixStream, watched: &WatchedProcesses) -> Vec<Wat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::id::SpawnId;
+    use crate::core::connection_spawn_and_watch_ids::SpawnId;
 
     #[test]
     fn a_reused_pid_counts_as_exited() {

@@ -4,7 +4,7 @@
 //! The kernel releases both locks when the daemon exits, even if the daemon is killed.
 
 use protocol::daemon_lock_file::LockHolder;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use rustix::event::{Timespec, poll};
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek};

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 /// Maximum number of bytes of all unfinished requests together. This is enough for four requests of
 /// the maximum size, or for a hundred spawns with long prompts. Only complete lines of a request
 /// count, not the line that is being received.
-const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control::framing::MAX_OBJECT_BYTES;
+const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control_socket::framing::MAX_OBJECT_BYTES;
 
 /// How many bytes may still be reserved for unfinished requests. All connections share this limit.
 #[derive(Debug, Clone)]

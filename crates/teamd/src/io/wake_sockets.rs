@@ -4,8 +4,8 @@
 //! a message arrives, the thread of the file watcher wakes the owner of the inbox itself, because
 //! this is faster than through the event loop. The event loop sends all other wakes.
 
-use crate::core::id::SpawnId;
-use protocol::name::{AgentName, TeamName};
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,12 +1,12 @@
 //! Clients of the daemon: their calls, and what they do with the replies.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event::CoreEvent;
-use crate::core::id::ConnId;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{
+use protocol::control_socket::{
     Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,
 };
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// Which client sent a call.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! The simulated disk, and the file jobs that read and write it.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event::CoreEvent;
 use crate::core::exit_record::{ExitRecord, ReportTo};
-use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
     RosterMembers, ShutdownAnswer,
@@ -13,13 +13,13 @@ use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::simulator::scans_and_watcher_events::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
-use protocol::control::{Activity, CreateTeamReply, DeleteTeamRequest, ExitReport};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::{RequestId, TaskId};
+use protocol::control_socket::{Activity, CreateTeamReply, DeleteTeamRequest, ExitReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::{ModeSetRequest, Payload};
 use protocol::member_request::Answer;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::{AnsweredBy, Policy};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
 

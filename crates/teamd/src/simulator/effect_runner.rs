@@ -1,8 +1,8 @@
 //! Runs the effects of the core in the simulation.
 
+use crate::core::connection_spawn_and_watch_ids::WatchId;
 use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
-use crate::core::id::WatchId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
 use crate::core::jobs::watcher_command::WatcherCommand;

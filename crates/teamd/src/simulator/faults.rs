@@ -7,8 +7,8 @@ use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
 use crate::simulator::tmux::PaneOwner;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 
 pub(super) fn inject_random_fault(simulation: &mut Simulation) {
     // A hung tmux server and a full disk recover after a few faults.

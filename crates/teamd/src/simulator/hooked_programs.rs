@@ -1,19 +1,19 @@
 //! Simulates the programs of agents and lead sessions whose hooks call the daemon. The hooks report
 //! turns, and wait in long polls for messages and tasks.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event::CoreEvent;
-use crate::core::id::ConnId;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::AgentIdentity;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{
+use protocol::control_socket::{
     HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process, Reply, Request, Response,
 };
-use protocol::delivery::Delivery;
-use protocol::id::TaskId;
+use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::{IdleReason, Payload};
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeSet;
 
 /// What a program or its hook does at the moment.

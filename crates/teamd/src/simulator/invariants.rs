@@ -1,7 +1,7 @@
 //! The invariants that the simulator checks: when an agent starts, when a simulation has become
 //! idle, and at the end of a simulation.
 
-use crate::core::id::ConnId;
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::simulator::hooked_programs::ProgramState;
 use crate::simulator::shim::{ShimStage, SimulatedShim};

@@ -4,11 +4,11 @@ use crate::simulator::random_calls::random_team;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::AgentIdentity;
 use crate::simulator::simulation::Simulation;
-use protocol::id::RequestId;
 use protocol::inbox_message_payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
 use protocol::member_request::{Answer, Approval, MemberRequestKind};
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::{AnsweredBy, Approver};
+use protocol::team_and_member_names::{AgentName, TeamName};
 
 /// A request of a member, for the check of its answer.
 #[derive(Debug)]

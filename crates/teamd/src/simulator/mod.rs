@@ -8,27 +8,27 @@
 //! runs only the seed 7 and prints the log of its simulation.
 
 mod clients;
-mod coverage;
 mod disk;
 mod effect_runner;
+mod events_and_effects_covered;
 mod faults;
 mod hooked_programs;
 mod invariants;
 mod member_requests;
-mod processes;
 mod random_actions;
 mod random_calls;
 mod random_file_changes;
 mod scans_and_watcher_events;
 mod shim;
+mod shim_and_agent_processes;
 mod simulation;
 mod team_files;
 mod tmux;
 mod turn_agents;
 mod worktrees;
 
-use crate::core::id;
-use crate::simulator::coverage::Coverage;
+use crate::core::connection_spawn_and_watch_ids::set_uuid_counter;
+use crate::simulator::events_and_effects_covered::Coverage;
 use crate::simulator::simulation::{LogLevel, Simulation};
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ fn run_seeds<'a>(seeds: impl Iterator<Item = &'a u64>) -> (BTreeSet<&'static str
 
 /// Runs a simulation and catches the panic of a failed check.
 fn run_simulation(mut simulation: Simulation) -> (Simulation, Result<(), String>) {
-    id::set_uuid_counter(simulation.seed << 20);
+    set_uuid_counter(simulation.seed << 20);
     let result = catch_unwind(AssertUnwindSafe(|| random_actions::run_scenario(&mut simulation)));
     let to_message = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
@@ -131,8 +131,10 @@ fn invariants_hold_for_every_seed() {
     );
     write_figures(seeds.len());
     if seeds.len() >= FULL_COVERAGE_SEEDS {
-        let missing: Vec<_> =
-            coverage::all_names().into_iter().filter(|name| !covered.contains(name)).collect();
+        let missing: Vec<_> = events_and_effects_covered::all_names()
+            .into_iter()
+            .filter(|name| !covered.contains(name))
+            .collect();
         assert!(missing.is_empty(), "no seed covers {missing:?}");
     }
 }

@@ -11,11 +11,11 @@ use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::SimulatedShim;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
-use protocol::control::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
-use protocol::delivery::Delivery;
-use protocol::id::RequestId;
+use protocol::control_socket::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
+use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::IdleReason;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;

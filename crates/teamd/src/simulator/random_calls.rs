@@ -2,16 +2,16 @@
 
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{
+use protocol::control_socket::{
     Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
     MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest, SetLayoutRequest,
     SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest,
     WorktreeReply, WorktreeRequest,
 };
-use protocol::delivery::Delivery;
-use protocol::name::{AgentName, TeamName};
+use protocol::delivery_kind::Delivery;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{Approver, Policy, TimeoutAction};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
@@ -229,7 +229,7 @@ fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
-        earlier_messages: protocol::control::EarlierMessages::Keep,
+        earlier_messages: protocol::control_socket::EarlierMessages::Keep,
         worktree: None,
     })
 }

@@ -4,8 +4,8 @@
 use crate::simulator::random_calls::random_team;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::simulation::Simulation;
-use protocol::name::{AgentName, TeamName};
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::{AgentName, TeamName};
 
 impl Simulation {
     /// Writes a random message or task, or changes a task.

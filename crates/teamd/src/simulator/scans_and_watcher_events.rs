@@ -6,9 +6,9 @@ use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, TaskSelection
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedMessage;
-use protocol::id::TaskId;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

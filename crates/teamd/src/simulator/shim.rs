@@ -1,12 +1,12 @@
 //! The state of a simulated shim. A shim connects to the daemon, starts its agent when the daemon
 //! allows this, and reports the agent's exit.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
 use crate::simulator::turn_agents::SimulatedTurnAgent;
-use protocol::control::{ExitReport, StartAgent, ToShim};
-use protocol::delivery::Delivery;
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{ExitReport, StartAgent, ToShim};
+use protocol::delivery_kind::Delivery;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::VecDeque;
 
 /// How long a shim waits for the daemon's permission to start its agent, in milliseconds.

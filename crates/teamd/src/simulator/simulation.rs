@@ -1,32 +1,32 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon. The
 //! methods are the actions that can happen; [`super::random_actions`] chooses the next action.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::deadlines::next_deadline;
-use crate::core::dispatch::handle_event;
+use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
-use crate::core::id::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::recovery::recover;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
 use crate::core::state::daemon_settings::DaemonSettings;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::simulator::clients::CallOrigin;
-use crate::simulator::coverage::Coverage;
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::effect_runner::take_file_job;
+use crate::simulator::events_and_effects_covered::Coverage;
 use crate::simulator::hooked_programs::HookedProgram;
 use crate::simulator::member_requests::AskedRequest;
 use crate::simulator::scans_and_watcher_events::{ScanMemory, WatcherEvent};
 use crate::simulator::shim::{START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::tmux::{PaneJobOutcome, SimulatedTmux};
-use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::Policy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One day in milliseconds.

@@ -1,14 +1,14 @@
 //! The simulated files of a team: members, inboxes, requests with their answers, and tasks.
 
-use crate::core::id::SpawnId;
-use protocol::id::{RequestId, TaskId};
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, answered_request};
-use protocol::message::{InboxEntry, Message};
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{AnsweredRequest, OpenRequest, RequestScanResult};

@@ -1,13 +1,13 @@
 //! The simulated tmux server. The server can exit. On the new server, the pane ids of the old
 //! server may name panes of other programs.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event::CoreEvent;
-use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::{
     DialogPane, OpenedPane, PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility,
 };
-use protocol::control::CapturePaneReply;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::CapturePaneReply;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
 use tmux::{PaneId, PaneTag};
 

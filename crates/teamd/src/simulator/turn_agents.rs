@@ -7,16 +7,16 @@ use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
-use protocol::control::PlanStage;
-use protocol::control::{
+use protocol::control_socket::PlanStage;
+use protocol::control_socket::{
     Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
 };
-use protocol::id::{RequestId, TaskId};
 use protocol::inbox_message_payload::{
     IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse,
 };
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::AgentName;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

@@ -6,9 +6,9 @@ use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePa
 use crate::core::roster::MemberWorktree;
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
-use protocol::control::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};

@@ -204,7 +204,7 @@ impl<'a> RowFormatter<'a> {
     }
 }
 
-fn join_ids(ids: &[protocol::id::TaskId]) -> String {
+fn join_ids(ids: &[protocol::member_task_and_request_ids::TaskId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the pauses of exchanges, in which two members answer each other's messages.
 
 use super::*;
-use protocol::control::{ExchangePause, TurnPause};
+use protocol::control_socket::{ExchangePause, TurnPause};
 use protocol::policy::{ExchangeLimits, Policy};
 use store::StateDir;
 

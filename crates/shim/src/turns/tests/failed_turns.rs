@@ -1,7 +1,7 @@
 //! Tests of the pauses after failed turns, and of what happens to messages and tasks meanwhile.
 
 use super::*;
-use protocol::control::{Activity, FailedTurnsPause, TurnPause};
+use protocol::control_socket::{Activity, FailedTurnsPause, TurnPause};
 
 /// The pauses after failed turns that were reported while the agent was idle.
 fn pauses(executor: &FakeExecutor) -> Vec<Option<FailedTurnsPause>> {

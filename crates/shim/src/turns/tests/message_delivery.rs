@@ -1,7 +1,7 @@
 //! Tests of the delivery of messages, and of the time at which they are marked read.
 
 use super::*;
-use protocol::control::Activity;
+use protocol::control_socket::Activity;
 
 #[test]
 fn prompt_and_each_message_get_their_own_turn() {

@@ -1,10 +1,10 @@
 //! Tests of plan mode.
 
 use super::*;
-use protocol::control::PlanStage;
-use protocol::id::RequestId;
+use protocol::control_socket::PlanStage;
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::PlanApprovalRequest;
-use protocol::message::InboxEntry;
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::permission_mode::PermissionMode;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 

@@ -1,8 +1,8 @@
 //! Tests of shutdown requests.
 
 use super::*;
-use protocol::id::RequestId;
 use protocol::inbox_message_payload::ShutdownRequest;
+use protocol::member_task_and_request_ids::RequestId;
 
 /// The text of a shutdown request from the lead.
 fn shutdown_request(id: &str) -> String {

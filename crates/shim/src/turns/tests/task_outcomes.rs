@@ -1,7 +1,7 @@
 //! Tests of tasks and their outcomes.
 
 use super::*;
-use protocol::control::Activity;
+use protocol::control_socket::Activity;
 use protocol::inbox_message_payload::IdleReason;
 
 /// A turn in which the agent releases the task.

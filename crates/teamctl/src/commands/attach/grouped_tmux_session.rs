@@ -11,7 +11,7 @@
 //! closed, tmux runs the hook for another session.
 
 use client::select_tmux_server::tmux_output;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::Path;
 
 /// The smallest pane that is shown beside others, in columns and rows.

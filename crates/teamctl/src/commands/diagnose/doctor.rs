@@ -4,29 +4,29 @@
 mod corrupt_file_copies;
 mod daemon;
 mod directory_access;
-mod fix_mode;
+mod missing_and_unknown_worktrees;
 mod notification_command;
 mod orphan_panes;
 mod orphan_processes;
+mod public_and_unreadable_state_files;
 mod report;
-mod stale_files;
-mod state_files;
-mod tasks;
-mod team_files;
+mod report_only_or_fix;
+mod stale_locks_and_temporary_files;
 mod tmux_version_and_system_limits;
+mod unreadable_config_and_inboxes;
+mod unreadable_tasks_and_half_links;
 mod unsupervised_members;
-mod worktrees;
 
+use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::suggested_command_options::rewrite_commands;
 use directory_access::RootAccess;
-use fix_mode::FixMode;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::control::StatusReply;
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::control_socket::StatusReply;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 use report::DoctorReport;
+use report_only_or_fix::FixMode;
 use serde_json::json;
 use std::process::ExitCode;
 use store::Root;
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     // before the root is opened.
     directory_access::check(context, mode, &mut report)?;
     corrupt_file_copies::check(&context.directories()?.state_dir, &mut report);
-    state_files::check(&context.directories()?.state_dir, mode, &mut report);
+    public_and_unreadable_state_files::check(&context.directories()?.state_dir, mode, &mut report);
     tmux_version_and_system_limits::check(&mut report);
     notification_command::check(&context.directories()?.state_dir, &mut report);
     let status = daemon::check(context, &mut report);
@@ -102,8 +102,8 @@ fn check_root(
 ) -> Result<(), ErrorReport> {
     check_teams(root, mode, report);
     unsupervised_members::check(root, status, report);
-    stale_files::check(root, mode, report);
-    worktrees::check(root, status, mode, report);
+    stale_locks_and_temporary_files::check(root, mode, report);
+    missing_and_unknown_worktrees::check(root, status, mode, report);
     if status.is_some() {
         orphan_processes::check(root.path(), &context.directories()?.state_dir, mode, report);
     }
@@ -124,8 +124,8 @@ fn check_teams(root: &Root, mode: FixMode, report: &mut DoctorReport) {
     for name in names {
         match root.team(&name) {
             Ok(team) => {
-                team_files::check(&team, report);
-                tasks::check(&team, mode, report);
+                unreadable_config_and_inboxes::check(&team, report);
+                unreadable_tasks_and_half_links::check(&team, mode, report);
             }
             Err(error) => report.fail_with_error("teams", error),
         }

@@ -1,6 +1,6 @@
 //! Lists the inboxes of a team, including those of past members.
 
-use protocol::name::AgentName;
+use protocol::team_and_member_names::AgentName;
 use store::Team;
 
 /// The owners of the team's inboxes, named like the files. Empty if the directory cannot be read.

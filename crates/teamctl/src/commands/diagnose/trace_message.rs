@@ -12,7 +12,7 @@ use client::read_event_log::EventLog;
 use client::short_duration::short_duration;
 use message_copy::{CopyLocation, MessageCopy};
 use message_history::{MessageHistory, MessageReply, ReadState};
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::timestamp::iso8601;
 use serde_json::{Value, json};
 use std::process::ExitCode;

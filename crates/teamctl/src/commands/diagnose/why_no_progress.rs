@@ -4,34 +4,34 @@
 //! evidence alone, so that tests of the causes need no running team. `why` changes nothing. If the
 //! daemon or tmux does not answer, `why` stops waiting after a few seconds.
 
-mod agent_process_causes;
+mod agent_starting_ending_or_stopped_causes;
 mod cause;
-mod diagnosis;
+mod cause_with_evidence_and_commands;
 mod disk_daemon_tmux_and_config_causes;
 mod find_causes;
 mod format_evidence_lines;
 mod gather_member_evidence;
-mod inbox_causes;
 mod member_event_history;
 mod member_evidence;
-mod member_task_queries;
 mod no_running_agent_causes;
 mod probe_servers_processes_and_disks;
 mod request_and_dialog_causes;
 mod suggested_next_commands;
 mod system_snapshot;
+mod task_waits_and_unfinished_tasks;
 mod team_diagnosis;
 mod team_evidence;
 mod turn_message_and_task_causes;
+mod unreadable_or_locked_inbox_causes;
 
-pub(super) use diagnosis::Diagnosis;
+pub(super) use cause_with_evidence_and_commands::Diagnosis;
 pub(super) use system_snapshot::SystemSnapshot;
 
+use crate::add_options_to_suggested_commands::{suggested_commands, suggested_commands_for_team};
 use crate::command_context::CommandContext;
+use crate::commands::daemon_suspension_and_budget_lines::interrupted_run_line;
 use crate::commands::send::team_of_address;
-use crate::commands::shared_status_lines::interrupted_run_line;
 use crate::output;
-use crate::suggested_command_options::{suggested_commands, suggested_commands_for_team};
 use client::read_event_log::EventLog;
 use find_causes::find_causes;
 use gather_member_evidence::{NO_OUTPUT_DEFAULT, gather_evidence};
@@ -39,9 +39,9 @@ use member_event_history::EVENT_LINE_PATTERNS;
 use member_evidence::MemberEvidence;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::did_you_mean::did_you_mean;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, strip_team};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
+use protocol::team_and_member_names::{AgentName, strip_team};
 use runner::{InterruptedRun, interrupted_run};
 use serde_json::{Value, json};
 use std::process::ExitCode;

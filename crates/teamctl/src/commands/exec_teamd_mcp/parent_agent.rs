@@ -5,7 +5,7 @@
 //! name the agent either, because all sessions of the program share them.
 
 use platform::process_tree::self_and_ancestors;
-use protocol::control::shim_subcommands;
+use protocol::control_socket::shim_subcommands;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::env_var;

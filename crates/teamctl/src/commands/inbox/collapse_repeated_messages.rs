@@ -1,8 +1,8 @@
 //! Collapses repeated messages of each sender: if a member sends the same message several times in
 //! a row, the message is shown once. Messages from other members in between do not matter.
 
+use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::IdleNotification;
-use protocol::message::InboxEntry;
 use std::collections::HashMap;
 
 /// Consecutive entries of one sender with the same content.

@@ -3,7 +3,7 @@
 //! sender, time and text count as equal. If the file has more equal entries than in any earlier
 //! read, the additional ones are new.
 
-use protocol::message::InboxEntry;
+use protocol::inbox_file::InboxEntry;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -41,7 +41,7 @@ fn entry_hash(entry: &InboxEntry) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::parse_inbox;
+    use protocol::inbox_file::parse_inbox;
 
     fn count_new(seen: &mut SeenEntries, text: &str) -> usize {
         let (entries, mut counts) = (parse_inbox(text).unwrap(), EntryCounts::new());

@@ -2,7 +2,7 @@
 
 use crate::output::{paint, sanitize};
 use client::describe_message_for_people::message_text;
-use protocol::message::InboxEntry;
+use protocol::inbox_file::InboxEntry;
 use protocol::single_line::single_line;
 
 /// Formats an entry as a heading with sender, time and summary, and below it the indented text. The

@@ -4,7 +4,7 @@
 use crate::command_context::CommandContext;
 use crate::output::{self, sanitize};
 use client::find_lead_session_of_caller::find_lead_session;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_request::Answer;
 use std::process::ExitCode;
 use store::{Error, OpenRequest, Team, now};

@@ -1,11 +1,11 @@
 //! Shows the progress of a run: not at all, as a line per event, or as a table that is redrawn.
 
 use super::progress_table::{Palette, TerminalSize, render};
+use crate::add_options_to_suggested_commands::{self, rewrite_commands};
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::suggested_command_options::{self, rewrite_commands};
 use client::suggested_commands::SuggestedCommands;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use runner::{RunObserver, RunProgress};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ impl RunDisplay<'_> {
         let mode = match context.args.json || context.args.quiet {
             true => DisplayMode::Silent,
             false if stdout().is_terminal() => {
-                let suggested_commands = suggested_command_options::suggested_commands(context);
+                let suggested_commands = add_options_to_suggested_commands::suggested_commands(context);
                 DisplayMode::Table(LiveTable::new(Box::new(stdout()), suggested_commands))
             }
             false => DisplayMode::Lines,

@@ -1,9 +1,9 @@
 //! Prints the result of a run: a table for people, or an object for scripts.
 
+use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::suggested_command_options::rewrite_commands;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use runner::{RunReport, TaskOutcome, TaskResult, completed_count, short_duration};
 use serde_json::json;
 

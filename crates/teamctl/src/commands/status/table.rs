@@ -1,13 +1,15 @@
 //! Formats teams and members for people. Each team gets a table, whose usual rows fit into 80
 //! columns. Notes below the table say what needs attention.
 
-use crate::commands::shared_status_lines::suspended_line;
+use crate::commands::daemon_suspension_and_budget_lines::suspended_line;
 use crate::output::{paint, sanitize};
 use client::budget_text::{budget_text, time_budget_text};
 use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
-use protocol::control::{Activity, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus};
+use protocol::control_socket::{
+    Activity, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus,
+};
 use protocol::single_line::single_line;
 use protocol::task::WaitCycle;
 use store::now;
@@ -292,7 +294,7 @@ fn clip_cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::{AgentName, TeamName};
+    use protocol::team_and_member_names::{AgentName, TeamName};
     use protocol::token_and_cost_usage::Usage;
     use serde_json::json;
 
@@ -312,8 +314,8 @@ mod tests {
             usage: Usage::default(),
             unread: None,
             mode: Some("plan".into()),
-            delivery: Some(protocol::delivery::Delivery::Turn),
-            delivery_point: Some(protocol::delivery::DeliveryPoint::TurnEnd),
+            delivery: Some(protocol::delivery_kind::Delivery::Turn),
+            delivery_point: Some(protocol::delivery_kind::DeliveryPoint::TurnEnd),
             pane: None,
             is_hidden: false,
             pid: Some(77),
@@ -339,7 +341,7 @@ mod tests {
             respawns_exhausted_reason: None,
             usage: Usage::default(),
         };
-        let id = |id: &str| protocol::id::TaskId::parse(id).unwrap();
+        let id = |id: &str| protocol::member_task_and_request_ids::TaskId::parse(id).unwrap();
         TeamView {
             name: TeamName::parse("t").unwrap(),
             members: vec![ann()],

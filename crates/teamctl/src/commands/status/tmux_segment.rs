@@ -1,8 +1,8 @@
 //! `--format tmux`: formats the daemon's status as a short segment for tmux's status line. The only
 //! text from users in the segment is team names, which contain no character that tmux would expand.
 
-use protocol::control::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
-use protocol::name::TeamName;
+use protocol::control_socket::{Activity, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus};
+use protocol::team_and_member_names::TeamName;
 
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";

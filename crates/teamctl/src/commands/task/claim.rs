@@ -2,9 +2,9 @@
 
 use super::format::print_task;
 use crate::command_context::CommandContext;
-use protocol::control::NextTaskRequest;
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
+use protocol::control_socket::NextTaskRequest;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
 use store::Team;
 
 /// Claim a task: own it and set it in progress

@@ -1,13 +1,13 @@
 //! `task create`: adds a pending task.
 
 use super::format::print_task;
-use super::parse_metadata::parse_metadata;
+use super::parse_json_metadata::parse_metadata;
 use crate::command_context::CommandContext;
-use client::team_context::member_name;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use client::root_socket_team_and_caller::member_name;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::shell_quote::shell_quote;
+use protocol::team_and_member_names::AgentName;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
 

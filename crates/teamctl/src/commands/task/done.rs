@@ -2,8 +2,8 @@
 
 use super::format::print_task;
 use crate::command_context::CommandContext;
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
 use store::{Team, now};
 
 /// Mark a task as completed

@@ -2,10 +2,10 @@
 
 use crate::command_context::CommandContext;
 use crate::output::{self, paint, sanitize};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::single_line::single_line;
 use protocol::task::{Task, find_task};
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::Member;
 use serde_json::json;
 use std::borrow::Borrow;

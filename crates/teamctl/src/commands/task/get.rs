@@ -3,9 +3,9 @@
 use super::format::{OwnerBranch, task_page};
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::AgentName;
 use serde_json::json;
 use store::Team;
 use worktree::GitEnvironment;

@@ -3,7 +3,7 @@
 use super::format::task_row;
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -5,17 +5,17 @@ mod claim;
 mod create;
 mod delete;
 mod done;
-mod force_option;
+mod force_option_ends_turn;
 mod format;
 mod get;
 mod list;
-mod parse_metadata;
+mod parse_json_metadata;
 mod release;
 mod update;
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
 
 /// Show and change the task list

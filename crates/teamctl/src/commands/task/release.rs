@@ -1,10 +1,10 @@
 //! `task release`: makes a task pending again.
 
-use super::force_option::ForceArg;
+use super::force_option_ends_turn::ForceArg;
 use super::format::print_task;
 use crate::command_context::CommandContext;
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
 use store::{Team, now};
 
 /// Make a task pending again

@@ -1,12 +1,12 @@
 //! `task update`: changes any fields of a task in one step.
 
-use super::force_option::ForceArg;
+use super::force_option_ends_turn::ForceArg;
 use super::format::print_task;
-use super::parse_metadata::parse_metadata;
+use super::parse_json_metadata::parse_metadata;
 use crate::command_context::CommandContext;
-use client::team_context::member_name;
-use protocol::error::ErrorReport;
-use protocol::id::TaskId;
+use client::root_socket_team_and_caller::member_name;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
 use serde_json::{Map, Value};
 use store::{TaskUpdate, Team, now};

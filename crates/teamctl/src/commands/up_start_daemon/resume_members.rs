@@ -2,15 +2,15 @@
 //! start ended.
 
 use crate::command_context::CommandContext;
-use crate::commands::shared_status_lines::{budget_line, daemon_line, panes_line};
+use crate::commands::daemon_suspension_and_budget_lines::{budget_line, daemon_line, panes_line};
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
-use client::team_context::team_by_name;
-use protocol::control::{
+use client::root_socket_team_and_caller::team_by_name;
+use protocol::control_socket::{
     MemberStatus, PastMember, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply, TeamStatus,
 };
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

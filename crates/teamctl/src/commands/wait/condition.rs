@@ -1,12 +1,12 @@
 //! The conditions that `wait` can wait for, and how each is checked in the files.
 
 use crate::command_context::CommandContext;
+use client::root_socket_team_and_caller::member_name;
 use client::suggested_commands::SuggestedCommands;
-use client::team_context::member_name;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::id::TaskId;
-use protocol::name::{AgentName, strip_team};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, WaitCycle, wait_cycles};
+use protocol::team_and_member_names::{AgentName, strip_team};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team, UNREADABLE_STATUS};
@@ -255,7 +255,7 @@ fn unmet_tasks(tasks: &[Task]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::Message;
+    use protocol::inbox_file::Message;
     use store::{Durability, NewTask, Root};
 
     const CONFIG: &str = r#"{"name":"t","members":[{"name":"team-lead"},{"name":"ann","isActive":true},

@@ -1,22 +1,22 @@
 //! The jobs of the files thread and their results.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::SharedRecord;
 use crate::core::spawn_lifecycle::ShutdownApproval;
-use protocol::control::{
+use protocol::control_socket::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, NextTaskRequest,
     RemovedWorktrees, Reply, Request, SetPolicyRequest, VisibilityReply,
 };
-use protocol::error::ErrorReport;
-use protocol::id::{RequestId, TaskId};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::Answer;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::task::Task;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;

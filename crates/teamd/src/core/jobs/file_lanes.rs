@@ -7,7 +7,7 @@
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::agent_record::AgentRecord;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// The queue in which a job waits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

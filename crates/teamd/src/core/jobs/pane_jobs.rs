@@ -1,10 +1,10 @@
 //! The jobs of the panes thread and their results.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::roster::agent_record::AgentPane;
-use protocol::control::{CapturePaneReply, Layout, PersonPane};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::control_socket::{CapturePaneReply, Layout, PersonPane};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tmux::{BorderLabel, PaneId, PaneTag, ServerEpoch, WindowId};

@@ -1,6 +1,6 @@
 //! The commands for the file watcher.
 
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 
 /// A command for the file watcher. Commands run in order.
 #[derive(Debug, Clone)]

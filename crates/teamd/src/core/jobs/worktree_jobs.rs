@@ -1,10 +1,10 @@
 //! The jobs for git and their results.
 
-use crate::core::id::ConnId;
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::roster::MemberWorktree;
-use protocol::control::{DeleteTeamRequest, RemovedWorktrees};
-use protocol::error::ErrorReport;
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions, WorktreeProposal};

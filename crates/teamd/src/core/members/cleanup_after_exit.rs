@@ -2,11 +2,11 @@
 //! the member's name is free for another spawn.
 
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::{Context, FollowUp};
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::hook_long_poll::release_long_poll;
-use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::members::pending_respawns;
@@ -14,9 +14,9 @@ use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::roster::agent_record::{AgentPane, AgentRecord};
 use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan};
 use crate::core::spawn_lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
-use protocol::control::LongPollEnd;
-use protocol::error::ErrorReport;
-use protocol::event::EventKind;
+use protocol::control_socket::LongPollEnd;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::EventKind;
 use tmux::{PaneId, WindowId};
 
 /// Starts the cleanup of an agent that does not run. `exit` is `None` for an agent that never ran.

@@ -1,12 +1,12 @@
 //! Terminates agents by force: the shim sends TERM and then KILL. If the shim does not exit, the
 //! daemon kills the shim.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
 use crate::core::spawn_lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
-use protocol::control::ToShim;
+use protocol::control_socket::ToShim;
 
 /// How long a shim may take to exit after it has sent KILL, in milliseconds.
 pub(crate) const KILL_GRACE: u64 = 3_000;

@@ -1,18 +1,18 @@
 //! Kills members for a client, which gets its reply after their exits.
 
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
-use crate::core::members::start_steps::abort_start;
-use crate::core::members::suspend_on_exit::cancel_suspend;
+use crate::core::members::mark_agents_to_suspend::cancel_suspend;
+use crate::core::members::start_steps_after_pane_opened::abort_start;
 use crate::core::members::{forced_termination, pending_respawns};
 use crate::core::reply_to_client::send_reply;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StartStage};
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
-use protocol::control::MemberSelection;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::MemberSelection;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 pub(crate) fn kill(context: &mut Context, client: ConnId, selection: &MemberSelection) {
     match resolve_targets(context.state, selection) {

@@ -6,21 +6,21 @@
 //! Suspended members are also kept as pending respawns. They keep their tasks, worktrees and
 //! environments until `teamctl up --resume` respawns them.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
-use crate::core::id::SpawnId;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentRecord;
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::member_names::is_of_member;
-use protocol::control::RestartPolicy;
-use protocol::control::{AgentExit, PastMember};
-use protocol::event::{Event, EventKind};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::RestartPolicy;
+use protocol::control_socket::{AgentExit, PastMember};
+use protocol::event_log_line::{Event, EventKind};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::num::NonZeroU16;
 
 /// The first backoff, in milliseconds. It doubles with each failure that still counts.

@@ -2,21 +2,21 @@
 //! member gets a message with its new mode, and switches when its program or shim reads that
 //! message. The mode of a program that takes a mode only at its start cannot be changed.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::{FileJob, ModeChange, ModeRoute};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{find_member, supervised_team};
-use protocol::control::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};
-use protocol::delivery::Delivery;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::event::{Event, EventKind};
+use protocol::control_socket::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};
+use protocol::delivery_kind::Delivery;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::{Event, EventKind};
 use protocol::member_request::MemberRequestKind;
-use protocol::name::{AgentName, TeamName, strip_team};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
+use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
 use std::collections::HashMap;
 
 pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, request: SetModeRequest) {

@@ -6,22 +6,22 @@
 //! daemon finds the old spawn, a pending respawn or the new spawn in the roster, and continues from
 //! there.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::hook_long_poll::release_long_poll;
-use crate::core::id::SpawnId;
 use crate::core::members::forced_termination::{send_terminate, termination};
 use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery};
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::spawn_lifecycle::{
     Lifecycle, PlanApprovalRespawn, ShutdownRequests, StopCause, StopStage, Stopping,
 };
 use crate::core::state::agent::Agent;
-use protocol::control::{LongPollEnd, SpawnRequest};
-use protocol::delivery::Delivery;
-use protocol::event::EventKind;
+use protocol::control_socket::{LongPollEnd, SpawnRequest};
+use protocol::delivery_kind::Delivery;
+use protocol::event_log_line::EventKind;
 use protocol::permission_mode::PermissionMode;
 
 /// The description of an exit that is followed by the respawn in the approved mode.

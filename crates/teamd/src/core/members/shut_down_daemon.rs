@@ -1,11 +1,11 @@
 //! The shutdown of the daemon with all its agents: asks the agents to shut down, terminates those
 //! that do not approve, and then ends the daemon.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::members::mark_agents_to_suspend::suspend_on_exit;
 use crate::core::members::pending_respawns;
 use crate::core::members::shutdown_requests::{ShutdownTerms, request_and_wait};
-use crate::core::members::suspend_on_exit::suspend_on_exit;
 use crate::core::state::daemon::DaemonShutdown;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use std::collections::BTreeSet;

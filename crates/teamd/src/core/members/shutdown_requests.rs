@@ -9,14 +9,14 @@
 use crate::core::clients_waiting_for_exits::{
     WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters,
 };
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::kill::abort_if_starting;
-use crate::core::members::suspend_on_exit::{cancel_suspend, is_suspending, suspend_on_exit};
+use crate::core::members::mark_agents_to_suspend::{cancel_suspend, is_suspending, suspend_on_exit};
 use crate::core::members::{forced_termination, pending_respawns};
 use crate::core::pane_labels::update_label;
 use crate::core::reply_to_client::send_reply;
@@ -28,11 +28,11 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
-use protocol::control::{AgentExit, ShutdownMembersRequest};
-use protocol::error::ErrorReport;
-use protocol::event::EventKind;
-use protocol::id::RequestId;
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{AgentExit, ShutdownMembersRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::EventKind;
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After how long an unanswered shutdown request is sent again, in milliseconds.

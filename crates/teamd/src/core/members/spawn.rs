@@ -1,15 +1,15 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
 //! process) in which the shim runs. The module `start_steps` has the steps that follow.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, new_uuid};
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId, new_uuid};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneSpec};
 use crate::core::members::{cleanup_after_exit, plan_approval_respawn};
 use crate::core::pane_labels::label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::{AgentRecord, HookState, PromptDelivery};
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord};
 use crate::core::spawn_lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::exhausted_error;
@@ -17,14 +17,14 @@ use crate::core::state::call_errors::going_down_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
-use crate::core::state::name_reservations::{expire_reservations, release_name};
+use crate::core::state::names_reserved_for_worktrees::{expire_reservations, release_name};
 use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
 use crate::core::state::recorded_worktrees::{check_worktree, recorded_worktree};
-use protocol::control::Backend;
-use protocol::control::SpawnRequest;
-use protocol::control::shim_subcommands;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::AgentName;
+use protocol::control_socket::Backend;
+use protocol::control_socket::SpawnRequest;
+use protocol::control_socket::shim_subcommands;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::AgentName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

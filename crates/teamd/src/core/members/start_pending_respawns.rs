@@ -1,19 +1,19 @@
 //! Starts pending respawns: those whose backoff is over, and those of suspended members that a client
 //! resumes.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::members::pending_respawns::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
 use crate::core::reply_to_client::send_reply;
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnStart};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnStart};
 use crate::core::state::budget_status::{exhausted_error, is_exhausted, used_share_reason};
 use crate::core::state::call_errors::going_down_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::team::Deletion;
-use protocol::control::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeMap;
 
 /// Resumes suspended members. The client gets its reply before the members have started. Each start

@@ -1,7 +1,7 @@
 //! A notice: what people are told about a member or a team.
 
 use protocol::member_request::MemberRequestKind;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde::{Deserialize, Serialize};
 use tmux::PaneId;
 

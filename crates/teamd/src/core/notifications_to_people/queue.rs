@@ -8,7 +8,7 @@
 
 use crate::core::notifications_to_people::compose_text::compose_text;
 use crate::core::notifications_to_people::notice::{Notice, NoticeKind};
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::VecDeque;
 use tmux::PaneId;
 

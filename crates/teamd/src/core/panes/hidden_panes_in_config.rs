@@ -1,12 +1,12 @@
 //! Writes to config.json which panes of a team are hidden.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::daemon::State;
-use protocol::control::VisibilityReply;
-use protocol::name::TeamName;
+use protocol::control_socket::VisibilityReply;
+use protocol::team_and_member_names::TeamName;
 
 /// The effect that writes to config.json which panes of the team are hidden. After that, the client
 /// in `reply_to` gets its reply.

@@ -2,17 +2,17 @@
 //! from the captured screen of the pane. A dialog changes the member's flag in `status` and the
 //! label of the pane. A new dialog is also logged, and people get a notice.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_context::Context;
-use crate::core::id::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use protocol::control::{MemberFlag, SpawnRequest};
-use protocol::event::EventKind;
+use protocol::control_socket::{MemberFlag, SpawnRequest};
+use protocol::event_log_line::EventKind;
 use std::collections::BTreeMap;
 
 /// What a search of the screens for dialogs has found.

@@ -4,12 +4,12 @@
 //! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that it is unknown
 //! whether there is a dialog.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_panes, record_screen_dialogs};
-use crate::core::read_only_calls;
+use crate::core::reply_status_and_screen_contents;
 use crate::core::state::daemon::State;
 use crate::core::state::waiting_clients::ScreenWaiter;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const SCREEN_TIMEOUT: u64 = 2_000;
 
 pub(crate) fn query_status_with_screens(context: &mut Context, client: ConnId) {
     if dialog_panes(context.state).is_empty() {
-        return read_only_calls::reply_status(context, client, &DialogCheck::NotChecked);
+        return reply_status_and_screen_contents::reply_status(context, client, &DialogCheck::NotChecked);
     }
     let waiter = ScreenWaiter { client, deadline: context.now.mono + SCREEN_TIMEOUT };
     match context.state.screen_waiters.current {
@@ -53,7 +53,9 @@ pub(crate) fn handle_dialogs_found(context: &mut Context, dialogs: BTreeMap<Spaw
     let waiters = context.state.screen_waiters.current.take().unwrap_or_default();
     record_screen_dialogs(context, &dialogs);
     let check = DialogCheck::Found(dialogs);
-    waiters.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &check));
+    waiters
+        .iter()
+        .for_each(|waiter| reply_status_and_screen_contents::reply_status(context, waiter.client, &check));
     let queued = std::mem::take(&mut context.state.screen_waiters.queued);
     if !queued.is_empty() {
         start_capture(context, queued);
@@ -75,5 +77,7 @@ pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
         context.state.screen_waiters.current.iter_mut().flat_map(|waiters| waiters.extract_if(.., is_due)),
     );
     let no_dialogs = DialogCheck::Found(BTreeMap::new());
-    due.iter().for_each(|waiter| read_only_calls::reply_status(context, waiter.client, &no_dialogs));
+    due.iter().for_each(|waiter| {
+        reply_status_and_screen_contents::reply_status(context, waiter.client, &no_dialogs);
+    });
 }

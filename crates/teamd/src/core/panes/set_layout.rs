@@ -1,14 +1,14 @@
 //! Sets the layout of a team's windows.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::find_team_or_member::supervised_team;
-use protocol::control::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::control_socket::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 
 /// Sets the layout of a team's windows. Once tmux has applied the layout, the daemon keeps it and
 /// uses it for new windows of the team.

@@ -1,10 +1,10 @@
 //! Sets the pane beside which a team's panes are opened.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::no_such_team_error;
-use protocol::control::{Reply, SetPersonPaneRequest};
+use protocol::control_socket::{Reply, SetPersonPaneRequest};
 
 /// Keeps the pane for the team's next panes. Panes that are open stay where they are.
 pub(crate) fn set_person_pane(context: &mut Context, client: ConnId, request: SetPersonPaneRequest) {

@@ -1,12 +1,12 @@
 //! The record of an agent: its spawn request, its lifecycle, and what else the next daemon needs.
 
-use crate::core::id::SpawnId;
-use crate::core::roster::respawn_record::{RespawnRecord, serialize_without_environment};
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::core::roster::data_for_next_spawn::{RespawnRecord, serialize_without_environment};
 use crate::core::roster::saved_lifecycle;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
-use protocol::control::{Backend, Process, SpawnRequest};
-use protocol::id::TaskId;
+use protocol::control_socket::{Backend, Process, SpawnRequest};
 use protocol::member_color::Color;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::Usage;
 use protocol::turn_program::TurnProgram;

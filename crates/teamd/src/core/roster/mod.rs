@@ -2,16 +2,18 @@
 //! `roster.json` is in the state directory. config.json has only the data that other programs read.
 
 pub(crate) mod agent_record;
-pub(crate) mod respawn_record;
+pub(crate) mod data_for_next_spawn;
 mod saved_lifecycle;
 pub(crate) mod usage_totals;
 
 use crate::core::notifications_to_people::notice::Notice;
 use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord};
-use protocol::control::{DeleteTeamRequest, Layout, LeadProcess, PastMember, PersonPane, SpawnRequest};
-use protocol::name::{AgentName, TeamName};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord};
+use protocol::control_socket::{
+    DeleteTeamRequest, Layout, LeadProcess, PastMember, PersonPane, SpawnRequest,
+};
 use protocol::roster_file_for_clients::RosterFile;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -172,7 +174,7 @@ fn load_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::roster::respawn_record::RespawnStart;
+    use crate::core::roster::data_for_next_spawn::RespawnStart;
 
     #[test]
     fn environment_is_stored_in_its_own_file_and_not_in_the_roster() {

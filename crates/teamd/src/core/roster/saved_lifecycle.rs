@@ -66,8 +66,8 @@ mod tests {
     use crate::core::spawn_lifecycle::{
         OnExit, PendingShutdown, PlanApprovalRespawn, StopCause, WithoutApproval,
     };
-    use protocol::control::{ExitReport, Process};
-    use protocol::id::RequestId;
+    use protocol::control_socket::{ExitReport, Process};
+    use protocol::member_task_and_request_ids::RequestId;
 
     fn process() -> AgentProcess {
         AgentProcess {

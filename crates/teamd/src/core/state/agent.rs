@@ -2,9 +2,9 @@
 
 use crate::core::roster::agent_record::SharedRecord;
 use crate::core::state::long_poll::LongPollState;
-use protocol::control::{Activity, TurnStatus};
-use protocol::id::TaskId;
+use protocol::control_socket::{Activity, TurnStatus};
 use protocol::member_request::MemberRequestKind;
+use protocol::member_task_and_request_ids::TaskId;
 use std::collections::BTreeSet;
 
 /// One supervised agent.

@@ -3,10 +3,10 @@
 use crate::core::event_time::Now;
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
-use protocol::control::BudgetStatus;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::control_socket::BudgetStatus;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::Policy;
+use protocol::team_and_member_names::TeamName;
 use protocol::token_and_cost_usage::{Usage, format_count, format_dollars};
 
 pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {

@@ -3,8 +3,8 @@
 use crate::core::state::daemon::State;
 use crate::core::state::team::TeamState;
 use protocol::did_you_mean::did_you_mean;
-use protocol::error::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 
 /// The error for a call while the daemon shuts down. `next_command` is the command to run once the
 /// daemon has ended.

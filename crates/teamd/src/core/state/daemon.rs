@@ -4,28 +4,28 @@
 //! needs. The next daemon learns the rest from tmux, from the shims that reconnect, and from the
 //! files.
 
-use crate::core::id::{ConnId, SpawnId};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::notifications_to_people::notice::Notice;
 use crate::core::notifications_to_people::queue::NoticeQueue;
-use crate::core::roster::respawn_record::{PendingRespawn, RespawnRecord, RespawnStart};
+use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::roster::{AcceptedDeletion, PidOrigin, ROSTER_VERSION, Roster};
 use crate::core::state::agent::Agent;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::lead_session::LeadSession;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::state::machine_sleep::SleepClock;
-use crate::core::state::next_task_queries::NextTaskQueue;
+use crate::core::state::queued_next_task_queries::NextTaskQueue;
 use crate::core::state::queued_registration::QueuedRegistration;
 use crate::core::state::repeated_calls::RetryCache;
 use crate::core::state::team::{Deletion, ScanState, TeamState, WatchedTeam};
 use crate::core::state::waiting_clients::{ExitWaiter, InterruptWaiter, ScreenWaiters};
 use crate::core::state::watcher_state::WatcherState;
-use protocol::control::{Activity, Layout, PastMember};
-use protocol::error::ErrorReport;
-use protocol::id::UniqueMillis;
+use protocol::control_socket::{Activity, Layout, PastMember};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_color::Color;
-use protocol::name::{AgentName, TeamName};
+use protocol::member_task_and_request_ids::UniqueMillis;
 use protocol::policy::Policy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state that the event loop owns.

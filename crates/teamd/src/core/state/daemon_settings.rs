@@ -1,6 +1,6 @@
 //! The settings of the daemon, and the paths of its files and programs.
 
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::path::PathBuf;
 
 /// Settings that stay the same while the daemon runs.

@@ -1,16 +1,16 @@
 //! Finds the teams and members that a call names, or returns the error for the caller.
 
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::call_errors::{no_pane_error, no_such_team_error};
 use crate::core::state::daemon::State;
 use crate::core::state::member_names::is_between_spawns;
 use crate::core::state::team::TeamState;
-use protocol::control::MemberSelection;
+use protocol::control_socket::MemberSelection;
 use protocol::did_you_mean::did_you_mean;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, strip_team};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
 pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {

@@ -2,7 +2,7 @@
 
 use crate::core::roster::agent_record::HookState;
 use crate::core::state::long_poll::LongPollState;
-use protocol::control::LeadProcess;
+use protocol::control_socket::LeadProcess;
 
 /// A session that leads a team.
 #[derive(Debug)]

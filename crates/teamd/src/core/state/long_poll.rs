@@ -1,6 +1,6 @@
 //! The state of the long poll of one program's hooks.
 
-use crate::core::id::ConnId;
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 
 /// The long poll of the hooks of one program.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Names of members: which are taken, which are free, and which wait for a respawn.
 
-use crate::core::roster::respawn_record::PendingRespawn;
+use crate::core::roster::data_for_next_spawn::PendingRespawn;
 use crate::core::spawn_lifecycle::{Exited, Lifecycle};
 use crate::core::state::daemon::State;
-use crate::core::state::name_reservations::is_name_reserved;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName, strip_team};
+use crate::core::state::names_reserved_for_worktrees::is_name_reserved;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
 
 /// Which names a caller accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,19 +1,19 @@
 //! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
-pub(crate) mod already_logged;
 pub(crate) mod budget_status;
 pub(crate) mod call_errors;
 pub(crate) mod daemon;
 pub(crate) mod daemon_settings;
 pub(crate) mod find_team_or_member;
 pub(crate) mod lead_session;
+pub(crate) mod logged_tasks_messages_and_requests;
 pub(crate) mod long_poll;
 pub(crate) mod machine_sleep;
 pub(crate) mod member_names;
-pub(crate) mod name_reservations;
-pub(crate) mod next_task_queries;
+pub(crate) mod names_reserved_for_worktrees;
 pub(crate) mod pane_placement;
+pub(crate) mod queued_next_task_queries;
 pub(crate) mod queued_registration;
 pub(crate) mod recorded_worktrees;
 pub(crate) mod repeated_calls;

@@ -2,8 +2,8 @@
 
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use protocol::control::{Backend, Layout, PersonPane, SpawnRequest};
-use protocol::name::TeamName;
+use protocol::control_socket::{Backend, Layout, PersonPane, SpawnRequest};
+use protocol::team_and_member_names::TeamName;
 
 /// The tags of the panes that share windows, in joining order. A new pane is opened beside them.
 pub(crate) fn pane_neighbors(state: &State, team: &TeamName) -> Vec<tmux::PaneTag> {

@@ -1,6 +1,6 @@
 //! A spawn that waits until the other members of its batch can be registered, too.
 
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 
 /// A spawn that can be registered, and waits for others of its batch.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use crate::core::roster::MemberWorktree;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
-use protocol::control::{SpawnRequest, WorktreeStatus};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::control_socket::{SpawnRequest, WorktreeStatus};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use worktree::WorktreeRecord;
 

@@ -1,8 +1,8 @@
 //! Calls with an idempotency key. A client that repeats such a call, for example after a lost
 //! connection, gets the reply to the first call.
 
-use crate::core::id::ConnId;
-use protocol::control::Response;
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use protocol::control_socket::Response;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many replies are kept.

@@ -1,10 +1,10 @@
 //! The tasks of a team at the last scan, and which of these tasks can start or are in progress. An
 //! update handles only the tasks that have changed since the scan before.
 
-use protocol::control::{NextTaskHint, NextTaskRequest};
-use protocol::id::TaskId;
-use protocol::name::AgentName;
+use protocol::control_socket::{NextTaskHint, NextTaskRequest};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, find_task};
+use protocol::team_and_member_names::AgentName;
 use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,8 +171,8 @@ fn diff(before: &[Arc<Task>], now: &[Arc<Task>]) -> Vec<TaskChange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::name::TeamName;
     use protocol::task::{next_task, resumable_task};
+    use protocol::team_and_member_names::TeamName;
 
     fn task(id: u32, rng: &mut fastrand::Rng) -> Arc<Task> {
         let status = ["pending", "pending", "in_progress", "completed", "unreadable"];

@@ -1,14 +1,14 @@
 //! The state of one team: its files at the last scan, running scans, and open requests.
 
-use crate::core::id::ConnId;
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
-use crate::core::state::already_logged::{EventLogCursor, LoggedRequests, LoggedTask};
+use crate::core::state::logged_tasks_messages_and_requests::{EventLogCursor, LoggedRequests, LoggedTask};
 use crate::core::state::task_board::TaskBoard;
-use protocol::control::{Layout, PastMember, PersonPane};
-use protocol::id::{RequestId, TaskId};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{Layout, PastMember, PersonPane};
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::{AnsweredBy, Policy};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 

@@ -1,7 +1,7 @@
 //! Clients whose reply comes later: after exits, after a turn, or after screens were captured.
 
-use crate::core::id::{ConnId, SpawnId};
-use protocol::control::{AgentExit, DeleteTeamRequest};
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use protocol::control_socket::{AgentExit, DeleteTeamRequest};
 use std::collections::BTreeSet;
 
 /// A client, or the deletion of a team, that waits for the exits of agents.

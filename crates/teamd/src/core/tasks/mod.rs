@@ -1,4 +1,4 @@
 //! The task list, and which task an agent takes next.
 
+pub(crate) mod log_task_changes_and_wake_agents;
 pub(crate) mod next_task;
-pub(crate) mod task_scan_results;

@@ -5,17 +5,17 @@
 //! daemon creates a barrier file after the query. The watcher reports that file after all earlier
 //! changes. The daemon then scans the tasks that have changed.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::NextTaskQuery;
 use crate::core::reply_to_client::send_reply;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::State;
-use crate::core::state::next_task_queries::QueuedQuery;
+use crate::core::state::queued_next_task_queries::QueuedQuery;
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::watcher_state::WatcherState;
-use protocol::control::{NextTaskHint, NextTaskRequest, Reply};
-use protocol::name::TeamName;
+use protocol::control_socket::{NextTaskHint, NextTaskRequest, Reply};
+use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn query_next_task(context: &mut Context, client: ConnId, request: NextTaskRequest) {
     if context.state.watcher_state != WatcherState::Active

@@ -3,10 +3,10 @@
 //! is spawned until a new policy allows more. A member that has used its share of the budget is
 //! suspended alone.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
 use crate::core::members::shutdown_requests;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentRecord;
@@ -15,9 +15,9 @@ use crate::core::state::budget_status::{exhausted_reason, member_limit, remainin
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::living_ids;
 use crate::core::state::team::TeamState;
-use protocol::event::EventKind;
-use protocol::name::TeamName;
+use protocol::event_log_line::EventKind;
 use protocol::policy::Policy;
+use protocol::team_and_member_names::TeamName;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Creates teams. Whether the name of a team is free depends on the files, not on the daemon's
 //! state.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::jobs::file_jobs::{FileJob, TeamCreation};
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::members::{forced_termination, pending_respawns};
@@ -14,10 +14,10 @@ use crate::core::state::team::TeamState;
 use crate::core::tasks::next_task;
 use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;
-use protocol::control::{CreateTeamReply, CreateTeamRequest, Reply};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::event::EventKind;
-use protocol::name::TeamName;
+use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, Reply};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::EventKind;
+use protocol::team_and_member_names::TeamName;
 
 /// How many names are tried for a new team if the client accepts any free name.
 const MAX_NAME_ATTEMPTS: u32 = 1_000;

@@ -1,9 +1,9 @@
 //! Deletes teams. A team that has members is deleted only by force, which kills the members. Before
 //! the first member is killed, the daemon checks whether the deletion would fail.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
@@ -21,10 +21,10 @@ use crate::core::state::team::NameReservation;
 use crate::core::state::team::{Deletion, TeamState};
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::tasks::next_task;
-use protocol::control::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::event::EventKind;
-use protocol::name::TeamName;
+use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::EventKind;
+use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 
 pub(crate) fn delete(context: &mut Context, client: ConnId, request: DeleteTeamRequest) {

@@ -1,17 +1,17 @@
 //! Replaces the policy of a team. The new policy decides open requests, too.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Wake};
 use crate::core::event_context::Context;
-use crate::core::id::ConnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::member_requests;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::teams::budget;
-use protocol::control::{Reply, SetPolicyRequest};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::control_socket::{Reply, SetPolicyRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
     match supervised_team(context.state, &request.team).map(|team_state| team_state.policy == request.policy)

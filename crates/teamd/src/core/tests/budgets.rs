@@ -7,15 +7,15 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::hooks_and_lead_sessions;
 use crate::core::tests::shutdown::next_daemon;
 use crate::core::{deadlines, recovery};
-use protocol::control::{
+use protocol::control_socket::{
     HookEvent, HookReport, RestartPolicy, ResumeMembersRequest, SetPolicyRequest, TurnStatus,
 };
-use protocol::event::EventKind;
+use protocol::event_log_line::EventKind;
 use protocol::policy::Policy;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 
@@ -190,7 +190,9 @@ fn pending_respawn_is_suspended_when_the_budget_is_exhausted() {
     let mut state = state_with_policy(Policy { max_turns: Some(1), ..Policy::default() });
     let ann = start_member_with(
         &mut state,
-        worker_request("ann", |request| request.restart = protocol::control::RestartPolicy::OnFailure(None)),
+        worker_request("ann", |request| {
+            request.restart = protocol::control_socket::RestartPolicy::OnFailure(None);
+        }),
         50,
     );
     start_member_with(&mut state, worker_request("bob", |_| {}), 51);
@@ -280,7 +282,7 @@ fn reported_usage_is_counted_once_and_exhausts_the_budget() {
 fn usage_is_counted_across_respawns_and_daemons() {
     for (session, tokens, expected) in [(None, 300, 900), (None, 700, 1_300), (Some("s"), 700, 700)] {
         let mut state = state_with_policy(Policy::default());
-        let restart = protocol::control::RestartPolicy::OnFailure(None);
+        let restart = protocol::control_socket::RestartPolicy::OnFailure(None);
         let ann =
             start_member_with(&mut state, worker_request("ann", |request| request.restart = restart), 50);
         report_usage(&mut state, 50, session, 600);

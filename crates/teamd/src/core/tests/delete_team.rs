@@ -8,8 +8,8 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::recovery::recover;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::tests::shutdown::next_daemon;
-use protocol::control::{CreateTeamRequest, WorktreeRequest};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{CreateTeamRequest, WorktreeRequest};
+use protocol::error_kind_and_report::ErrorReport;
 
 fn worktree_request(name: &str) -> Request {
     let name = AgentName::parse(name).unwrap();

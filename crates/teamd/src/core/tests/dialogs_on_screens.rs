@@ -5,8 +5,8 @@ use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
-use protocol::control::MemberFlag;
-use protocol::event::{Event, EventKind};
+use protocol::control_socket::MemberFlag;
+use protocol::event_log_line::{Event, EventKind};
 
 /// Starts a member whose program has the dialog pattern `dialog`, or none if `dialog` is empty.
 fn start_member_with_dialog(state: &mut State, name: &str, conn: u64, dialog: &str) -> SpawnId {

@@ -6,11 +6,11 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::{recovery, tests};
-use protocol::control::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};
+use protocol::error_kind_and_report::ErrorReport;
 
 fn member_address(name: &str) -> MemberAddress {
     MemberAddress { team: survey_team(), name: name.into() }

@@ -6,12 +6,12 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::roster::agent_record::PromptDelivery;
 use crate::core::spawn_lifecycle::Lifecycle;
-use protocol::control::{
+use protocol::control_socket::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, LongPollRequest, MemberFlag, Process,
     SetLeadRequest,
 };
-use protocol::delivery::DeliveryPoint;
-use protocol::event::EventKind;
+use protocol::delivery_kind::DeliveryPoint;
+use protocol::event_log_line::EventKind;
 use protocol::text_limit::SHOWN_TEXT_BYTES;
 
 /// Starts a member with hook delivery. Returns its spawn id and its token.
@@ -64,7 +64,7 @@ fn message_arrives(state: &mut State, inbox: &str) -> Vec<Effect> {
     )
 }
 
-fn member_status(state: &mut State) -> protocol::control::MemberStatus {
+fn member_status(state: &mut State) -> protocol::control_socket::MemberStatus {
     match reply_value(&send_call(state, 90, Request::Status), 90) {
         Some(Reply::Status(status)) => status.teams[0].members[0].clone(),
         other => panic!("{other:?}"),

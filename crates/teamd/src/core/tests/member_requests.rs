@@ -8,13 +8,13 @@ use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult, InboxSca
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::team::GivenAnswer;
 use crate::core::tests::turns_and_task_offers::logged_event_kinds;
-use protocol::control::SetPolicyRequest;
-use protocol::error::ErrorReport;
-use protocol::event::EventKind;
-use protocol::id::RequestId;
+use protocol::control_socket::SetPolicyRequest;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::EventKind;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, MemberRequestKind};
-use protocol::message::Message;
+use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::{AnsweredBy, Approver, Policy, TimeoutAction};
 use store::{AnsweredRequest, Durability, OpenRequest, RequestScanResult, Root};
 

@@ -6,9 +6,9 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
 };
-use protocol::control::RestartPolicy;
-use protocol::control::SetModeRequest;
-use protocol::event::EventKind;
+use protocol::control_socket::RestartPolicy;
+use protocol::control_socket::SetModeRequest;
+use protocol::event_log_line::EventKind;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::MemberRequestKind;
 use protocol::permission_mode::PermissionMode;
@@ -158,7 +158,7 @@ fn failed_deregistration_is_repeated_after_config_was_repaired() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 50);
     handle_event(&mut state, exit_reported(50, ExitReport::Exit(0)), NOW);
-    let error = protocol::error::ErrorReport::new(ErrorKind::InvalidData, "it is empty");
+    let error = protocol::error_kind_and_report::ErrorReport::new(ErrorKind::InvalidData, "it is empty");
     handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, Some(error)), NOW);
     let snapshot = ConfigSnapshot { repaired: Some("it was empty".into()), ..ConfigSnapshot::default() };
     let effects = handle_event(
@@ -178,7 +178,7 @@ fn native_spawn_request(restart: RestartPolicy) -> Request {
         delivery: Delivery::Native,
         argv: argv("open"),
         has_deferred_variables: true,
-        resume_argv: Some(protocol::control::ResumeArgv { argv: argv("resume") }),
+        resume_argv: Some(protocol::control_socket::ResumeArgv { argv: argv("resume") }),
         restart,
         ..*request
     };

@@ -7,8 +7,8 @@ use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, NextTaskQuery, TaskSelection};
 use crate::core::state::watcher_state::WatcherState;
 use crate::core::tests::turns_and_task_offers::{logged_event_kinds, new_task, shared_tasks};
-use protocol::control::{NextTaskHint, NextTaskRequest};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{NextTaskHint, NextTaskRequest};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
 use std::collections::BTreeSet;
 

@@ -8,11 +8,11 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::recovery;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::hooks_and_lead_sessions;
-use protocol::control::RestartPolicy;
-use protocol::control::{HookEvent, TurnStatus};
+use protocol::control_socket::RestartPolicy;
+use protocol::control_socket::{HookEvent, TurnStatus};
 use protocol::task::Task;
 use std::num::NonZeroU16;
 
@@ -320,7 +320,7 @@ fn notice_follows_when_all_respawns_have_failed() {
     let notices = (1..=5).flat_map(|attempt| {
         let respawn =
             started_spawn_id(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(attempt * 60_000)));
-        let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
+        let result = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "no"));
         shown_notices(&handle_event(
             &mut state,
             CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: respawn, result }),

@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::state::daemon::State;
 use crate::core::state::team::ScanState;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 #[test]
 fn many_task_changes_cause_two_scans() {
@@ -246,7 +246,7 @@ fn failed_task_scan_is_repeated_by_the_rescan() {
         CoreEvent::TaskChanged { team: survey_team(), task: TaskId::parse("1").unwrap() },
         NOW,
     );
-    let error = protocol::error::ErrorReport::new(ErrorKind::Io, "EMFILE");
+    let error = protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "EMFILE");
     handle_event(
         &mut state,
         CoreEvent::FileJobDone(FileResult::TasksScanned {

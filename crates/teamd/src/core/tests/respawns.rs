@@ -7,11 +7,11 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::{deadlines, recovery};
-use protocol::control::{RestartPolicy, TurnStatus};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{RestartPolicy, TurnStatus};
+use protocol::error_kind_and_report::ErrorReport;
 use std::num::NonZeroU16;
 
 /// Starts the member ann, kills its agent and starts the respawn. Returns the ids of both spawns.
@@ -159,7 +159,7 @@ fn kill_cancels_a_pending_respawn_and_scans_the_tasks() {
 fn member_between_failed_starts_is_in_status() {
     let mut state = new_state();
     let (_, respawn) = start_respawn(&mut state);
-    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
+    let result = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "no"));
     handle_event(&mut state, CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: respawn, result }), NOW);
     assert_eq!(state.pending_respawns.len(), 1);
     assert!(!state.teams[&survey_team()].past_members.is_empty(), "ann is missing from status");

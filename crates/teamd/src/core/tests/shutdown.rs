@@ -12,13 +12,13 @@ use crate::core::spawn_lifecycle::{
     AgentProcess, Exited, Lifecycle, PendingShutdown, ShutdownRequests, StartStage, Starting, StopCause,
     StopStage, Stopping, WithoutApproval,
 };
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::turns_and_task_offers::{report_exit, start_member_with, worker_request};
-use protocol::control::RestartPolicy;
-use protocol::error::ErrorReport;
-use protocol::event::{Event, EventKind};
-use protocol::id::RequestId;
+use protocol::control_socket::RestartPolicy;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::{Event, EventKind};
+use protocol::member_task_and_request_ids::RequestId;
 
 /// Whether a shim is told to end its agent.
 fn sends_end(effects: &[Effect]) -> bool {

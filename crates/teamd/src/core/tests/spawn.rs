@@ -3,17 +3,17 @@
 
 use super::turns_and_task_offers::*;
 use super::*;
+use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
-use crate::core::id::{SpawnId, WatchId};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::recovery;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use protocol::control::{Backend, LocatePaneReply, MemberAddress};
-use protocol::error::ErrorReport;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::control_socket::{Backend, LocatePaneReply, MemberAddress};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::permission_mode::PermissionMode;
 
 fn count_start_messages(effects: &[Effect]) -> usize {
@@ -266,7 +266,9 @@ fn unique_name_that_would_be_too_long_is_refused_with_help() {
     let longest = "a".repeat(64);
     start_member_with(&mut state, worker_request(&longest, |_| ()), 50);
     let effects = send_call(&mut state, 9, worker_request(&longest, |request| request.unique = true));
-    let Some(protocol::control::Response::Failed(error)) = reply(&effects, 9) else { panic!("{effects:?}") };
+    let Some(protocol::control_socket::Response::Failed(error)) = reply(&effects, 9) else {
+        panic!("{effects:?}")
+    };
     assert!(error.help.as_ref().unwrap().starts_with("choose a shorter name"), "{error:?}");
 }
 
@@ -333,7 +335,7 @@ fn shim_that_cannot_be_started_fails_the_spawn() {
         1,
         worker_request("bob", |request| request.backend = Backend::InProcess),
     ));
-    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
+    let result = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "no"));
     let effects = handle_event(&mut state, CoreEvent::ShimStarted { spawn, result }, NOW);
     assert!(matches!(reply(&effects, 1), Some(Response::Failed(_))));
     assert!(state.agents.is_empty());

@@ -8,11 +8,11 @@ use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::roster::PidOrigin;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use protocol::control::RestartPolicy;
-use protocol::control::{CreateTeamReply, PastMember, ResumeMembersRequest};
-use protocol::error::ErrorReport;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::control_socket::RestartPolicy;
+use protocol::control_socket::{CreateTeamReply, PastMember, ResumeMembersRequest};
+use protocol::error_kind_and_report::ErrorReport;
 
 fn restart_daemon(old_state: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(old_state.to_roster()).unwrap()).unwrap();

@@ -7,9 +7,9 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
-use protocol::control::{
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::control_socket::{
     Backend, ExchangePause, FailedTurnsPause, MemberAddress, MemberFlag, TurnPause, TurnStatus,
 };
 use protocol::inbox_message_payload::IdleReason;
@@ -194,7 +194,7 @@ fn turn_is_logged_once_and_shown_in_status() {
     assert_eq!(logged_event_kinds(&report_turn(&mut state, 50, idle)), ["member_idle"]);
     let effects = send_call(&mut state, 9, Request::Status);
     let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    assert_eq!(status.teams[0].members[0].flags, [protocol::control::MemberFlag::ShutdownRequested]);
+    assert_eq!(status.teams[0].members[0].flags, [protocol::control_socket::MemberFlag::ShutdownRequested]);
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn interrupt_of_a_starting_member_is_answered() {
     handle_event(&mut state, shim_connected(&ann, 50, 50, None), NOW);
     let address = MemberAddress { team: survey_team(), name: "ann".into() };
     let mut effects = send_call(&mut state, 9, Request::Interrupt(address));
-    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "no"));
+    let result = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "no"));
     effects.extend(handle_event(
         &mut state,
         CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: ann, result }),
@@ -416,7 +416,7 @@ fn turn_of_a_stopping_member_is_known_after_its_shim_reconnects() {
     let roster = state.to_roster();
     let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
-    let hello = protocol::control::ShimHello {
+    let hello = protocol::control_socket::ShimHello {
         spawn_id: ann.as_str().to_owned(),
         agent_pid: Some(50),
         turn_status: Some(turn_state(Activity::Active, 4)),
@@ -434,7 +434,7 @@ fn restarted_daemon_does_not_log_a_turn_again() {
     report_turn(&mut state, 50, turn_state(Activity::Idle, 4));
     let mut state = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
     recovery::recover(&mut state, NOW);
-    let hello = protocol::control::ShimHello {
+    let hello = protocol::control_socket::ShimHello {
         spawn_id: ann.as_str().to_owned(),
         agent_pid: Some(50),
         turn_status: Some(turn_state(Activity::Idle, 4)),

@@ -9,11 +9,11 @@ use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePa
 use crate::core::recovery::recover;
 use crate::core::roster::MemberWorktree;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::core::state::already_logged::EventLogCursor;
 use crate::core::state::daemon::State;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests;
 use crate::core::tests::shutdown::next_daemon;
-use protocol::control::{RemovedWorktrees, WorktreeRequest};
+use protocol::control_socket::{RemovedWorktrees, WorktreeRequest};
 use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
 
 fn worktree_request(name: &str) -> Request {
@@ -190,7 +190,7 @@ fn unrecorded_worktree_is_not_filled_and_a_removed_one_is_forgotten() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
-    let error = || protocol::error::ErrorReport::new(ErrorKind::Io, "no");
+    let error = || protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "no");
     let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Err(error()) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Io));
@@ -218,7 +218,7 @@ fn team_is_deleted_after_its_worktrees_unless_a_removal_is_refused() {
     assert_eq!(error_kind(&effects, 3), Some(ErrorKind::Usage), "the path is not a worktree of the team");
     let deletable_checked =
         |result| FileResult::DeletableChecked { client: Some(3), request: delete(""), result };
-    let refusal = || protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved");
+    let refusal = || protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Refused, "unsaved");
     let effects = send_call(&mut state, 3, Request::DeleteTeam(delete("")));
     assert!(
         !removes_worktrees(&effects)
@@ -276,7 +276,7 @@ fn deletion_refused_for_a_worktree_ends_no_agent_and_a_later_error_names_the_end
         let checks_unsaved = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::CheckUnsaved { shim_pids, .. }) if *shim_pids == [5].into());
         assert!(effects.iter().any(checks_unsaved) && is_running(state), "{effects:?}");
     };
-    let unsaved = || Err(protocol::error::ErrorReport::new(ErrorKind::Refused, "unsaved"));
+    let unsaved = || Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Refused, "unsaved"));
     check_deletion(&mut state);
     let unsaved_checked =
         |result| WorktreeResult::UnsavedChecked { client: Some(3), request: request(), result };
@@ -306,7 +306,7 @@ fn accepted_deletion_removes_worktrees_of_a_team_without_files() {
     let mut state = next_daemon(&state);
     recover(&mut state, NOW);
     let request = DeleteTeamRequest::forced(survey_team());
-    let error = Err(protocol::error::ErrorReport::new(ErrorKind::NotFound, "no such team"));
+    let error = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::NotFound, "no such team"));
     let checked = FileResult::DeletableChecked { client: None, request, result: error };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(checked), NOW);
     let removes = |effect: &Effect| matches!(effect, Effect::Worktree(WorktreeJob::RemoveAll { .. }));
@@ -325,12 +325,12 @@ fn worktrees_removed_before_a_failure_are_reported_and_forgotten() {
         ..DeleteTeamRequest::forced(survey_team())
     };
     send_call(&mut state, 3, Request::DeleteTeam(request.clone()));
-    let trashed = protocol::control::TrashedWorktree {
+    let trashed = protocol::control_socket::TrashedWorktree {
         path: worktree_record().path,
         trash_dir: "/state/trash/x".into(),
     };
     let removed_worktrees = RemovedWorktrees { trashed: vec![trashed], ..RemovedWorktrees::default() };
-    let result = Err(protocol::error::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
+    let result = Err(protocol::error_kind_and_report::ErrorReport::new(ErrorKind::Io, "cannot remove bob's"));
     let effects = handle_result(
         &mut state,
         WorktreeResult::RemovedAll { client: Some(3), request, removed_worktrees, result },
@@ -348,7 +348,7 @@ fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
     let mut state = new_state();
     send_call(&mut state, 1, worktree_request("ann"));
     worktree_proposed(&mut state);
-    let reply = protocol::control::CreateTeamReply {
+    let reply = protocol::control_socket::CreateTeamReply {
         team_name: survey_team(),
         team_file_path: "/x".into(),
         lead_agent_id: String::new(),

@@ -1,15 +1,15 @@
 //! Interrupts of turns, and the clients that wait for them.
 
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
-use crate::core::id::{ConnId, SpawnId};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::find_member;
 use crate::core::state::waiting_clients::InterruptWaiter;
-use protocol::control::{InterruptReply, MemberAddress, Reply, ToShim};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::event::EventKind;
+use protocol::control_socket::{InterruptReply, MemberAddress, Reply, ToShim};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::EventKind;
 
 /// Interrupts the turn of an agent. The reply comes once the turn has ended.
 pub(crate) fn interrupt(context: &mut Context, client: ConnId, address: &MemberAddress) {

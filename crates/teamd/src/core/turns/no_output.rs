@@ -2,16 +2,16 @@
 //! missing output causes no event. When the machine wakes from sleep, the time without output
 //! begins anew.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_context::Context;
 use crate::core::event_time::Now;
-use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
-use protocol::control::Activity;
-use protocol::event::EventKind;
+use protocol::control_socket::Activity;
+use protocol::event_log_line::EventKind;
 
 /// Asks the files thread when the output logs of agents in long turns last grew.
 pub(crate) fn check_turns_without_output(context: &mut Context) {

@@ -4,7 +4,7 @@
 
 use crate::core::event::CoreEvent;
 use crate::io::watcher::file_watcher;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

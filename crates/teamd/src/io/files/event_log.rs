@@ -1,6 +1,6 @@
 //! Reads and appends to the event log, `events.jsonl` in the state directory.
 
-use crate::core::state::already_logged::EventLogCursor;
+use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

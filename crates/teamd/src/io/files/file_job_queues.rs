@@ -22,7 +22,7 @@
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
 use crate::io::files::state_shared_by_files_threads::SharedThreadState;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -259,8 +259,8 @@ mod tests {
     use super::*;
     use crate::core::jobs::file_jobs::TeamCreation;
     use crate::core::roster::Roster;
-    use protocol::control::CreateTeamRequest;
-    use protocol::name::AgentName;
+    use protocol::control_socket::CreateTeamRequest;
+    use protocol::team_and_member_names::AgentName;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
     use store::{Durability, Root};

@@ -2,18 +2,18 @@
 
 pub(crate) mod agent_environment_files;
 pub(crate) mod changes_since_last_rescan;
+pub(crate) mod create_and_delete_teams;
 pub(crate) mod event_log;
-pub(crate) mod exit_reports;
 pub(crate) mod file_job_queues;
-pub(crate) mod members;
 pub(crate) mod notify_lead_of_exits;
+pub(crate) mod prepare_and_finish_registration;
+pub(crate) mod read_exit_report_or_kill_orphans;
 pub(crate) mod register_and_deregister_in_batches;
 pub(crate) mod reopen_root;
 pub(crate) mod scan_and_repair_team_config;
 pub(crate) mod scan_inboxes_and_restore_messages;
-pub(crate) mod shutdown_requests;
+pub(crate) mod send_shutdown_requests_and_read_answers;
 pub(crate) mod state_shared_by_files_threads;
-pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod thread;

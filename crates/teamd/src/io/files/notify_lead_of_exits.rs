@@ -2,10 +2,10 @@
 
 use crate::core::exit_record::ReportTo;
 use crate::core::roster::agent_record::AgentRecord;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, TeammateTerminated};
-use protocol::message::Message;
-use protocol::name::AgentName;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Team};

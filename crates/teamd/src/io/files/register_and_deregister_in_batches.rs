@@ -7,14 +7,14 @@
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
 use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
 use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::io::files::members::{
+use crate::io::files::notify_lead_of_exits::notify_lead;
+use crate::io::files::prepare_and_finish_registration::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered,
 };
-use crate::io::files::notify_lead_of_exits::notify_lead;
-use crate::io::files::shutdown_requests::has_open_request;
+use crate::io::files::send_shutdown_requests_and_read_answers::has_open_request;
 use crate::io::files::thread::{FilesThread, to_error};
-use protocol::error::ErrorReport;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::AgentName;
 use protocol::team_config::Member;
 use store::{Error, Team};
 

@@ -10,7 +10,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::io::files::state_shared_by_files_threads::{CurrentRoot, lock};
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance_locks;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::sync::Arc;
 use store::Root;
 

@@ -7,9 +7,9 @@
 //! program, and its config.json is not repaired.
 
 use crate::core::jobs::file_jobs::{ConfigSnapshot, RegisteredMember, RosterMembers};
-use crate::io::files::members::to_config_member;
+use crate::io::files::prepare_and_finish_registration::to_config_member;
 use crate::io::files::thread::FilesThread;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::{Member, TeamConfig, with_member, without_members};
 use std::collections::HashSet;
 use std::sync::Arc;

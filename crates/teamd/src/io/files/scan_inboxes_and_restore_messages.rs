@@ -2,9 +2,9 @@
 //! removed but the journal still has.
 
 use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, RestoreRule};
+use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
-use protocol::message::{InboxEntry, Message};
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeMap;
 use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 

@@ -2,8 +2,8 @@
 //! one team, or of the daemon's own files.
 
 use crate::core::roster::Roster;
-use protocol::error::ErrorReport;
-use protocol::name::{AgentName, TeamName};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use store::Root;

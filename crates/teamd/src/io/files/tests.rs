@@ -22,18 +22,18 @@ use crate::core::jobs::file_jobs::{
 use crate::core::jobs::file_lanes::Lane;
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::{AgentRecord, HookState};
-use crate::core::roster::respawn_record::RespawnRecord;
+use crate::core::roster::data_for_next_spawn::RespawnRecord;
 use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
-use crate::io::files::members;
+use crate::io::files::prepare_and_finish_registration;
 use crate::io::files::state_shared_by_files_threads::SharedThreadState;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
-use protocol::control::{Activity, CreateTeamRequest};
-use protocol::error::ErrorReport;
-use protocol::id::{RequestId, TaskId};
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::{Activity, CreateTeamRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::inbox_file::Message;
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::Policy;
 use protocol::policy::TaskCommandPolicy;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::team_config::TeamConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -124,7 +124,11 @@ fn team_with_ann(files: &mut FilesThread) -> (Team, RosterMembers) {
     files.create(&TeamCreation::new(1, request, 1)).unwrap();
     let team = files.root.team(&survey_team()).unwrap();
     register(files, new_record("ann", 7));
-    team.add_member(&members::to_config_member(&new_record("eve", 9), Activity::Idle)).unwrap();
+    team.add_member(&prepare_and_finish_registration::to_config_member(
+        &new_record("eve", 9),
+        Activity::Idle,
+    ))
+    .unwrap();
     let ann = roster_members(&[("ann", Activity::Idle)]);
     files.check_config(&survey_team(), &ann).unwrap();
     (team, ann)

@@ -5,9 +5,9 @@
 //! No other thread of the daemon changes the files of a team. Each job contains all data that it
 //! needs. Its result is sent to the event loop as an event.
 
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
-use crate::core::id::SpawnId;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
 use crate::core::jobs::file_lanes::{Lane, collect_batch};
 use crate::io::files::changes_since_last_rescan::RescanCache;
@@ -16,10 +16,10 @@ use crate::io::files::file_job_queues::{JobReceiver, JobSender};
 use crate::io::files::scan_inboxes_and_restore_messages::InboxScanner;
 use crate::io::files::state_shared_by_files_threads::{SharedThreadState, lock};
 use crate::io::process_start_error::thread_error;
-use protocol::control::LeadProcess;
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::LeadProcess;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;

@@ -2,8 +2,8 @@
 
 use crate::core::roster::Roster;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
-use protocol::control::{LeadProcess, LeadsFile};
-use protocol::error::ErrorReport;
+use protocol::control_socket::{LeadProcess, LeadsFile};
+use protocol::error_kind_and_report::ErrorReport;
 use store::Error;
 
 impl FilesThread {

@@ -6,7 +6,7 @@ use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::hide_and_show::{MoveOutcome, place_in_joining_order};
 use crate::io::panes::thread::PaneManager;
 use crate::io::panes::window_space::MIN_PANE;
-use protocol::control::PersonPane;
+use protocol::control_socket::PersonPane;
 use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 
 /// The minimum width that the person's pane keeps, in columns.

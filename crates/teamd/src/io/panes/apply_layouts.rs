@@ -2,8 +2,8 @@
 
 use crate::io::panes::thread::{PaneManager, to_error};
 use crate::io::panes::window_space::{check_fits, team_windows};
-use protocol::control::Layout;
-use protocol::error::ErrorReport;
+use protocol::control_socket::Layout;
+use protocol::error_kind_and_report::ErrorReport;
 use tmux::{PaneTag, TmuxServer};
 
 impl PaneManager {

@@ -2,7 +2,7 @@
 //! tmux up to 3.6 crashes if two panes of a window close at the same time.
 
 #[cfg(test)]
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::PaneJob;
 use std::collections::{BTreeSet, VecDeque};
 use tmux::PaneToKill;

@@ -1,10 +1,10 @@
 //! Finds the dialogs that panes show. The panes thread sends only the dialogs to the event loop,
 //! not the screens.
 
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::io::panes::thread::PaneManager;
-use protocol::find_program_prompt_on_screen::find_terminal_prompt;
+use protocol::find_git_ssh_or_sudo_prompt_on_screen::find_terminal_prompt;
 use protocol::match_dialog_on_screen;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;

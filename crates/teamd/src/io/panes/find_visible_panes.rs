@@ -1,6 +1,6 @@
 //! Finds which panes of a list are visible.
 
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use tmux::{PaneId, PaneRow, PaneTag};
 
 /// The spawns of those `panes` that still have their tag and are not hidden.

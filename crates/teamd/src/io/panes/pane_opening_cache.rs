@@ -2,10 +2,10 @@
 //! team's tmux windows, so that the daemon need not list them before each new pane, and the pane that
 //! was created in advance for the next agent.
 
-use crate::core::id::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::PaneSpec;
 use crate::io::panes::window_space::window_with_space;
-use protocol::name::TeamName;
+use protocol::team_and_member_names::TeamName;
 use tmux::{CreatedPane, Error, PaneRow, PaneTag, WindowId};
 
 /// Panes of one team that are opened one after another, without another job between them.

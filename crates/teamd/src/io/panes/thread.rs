@@ -8,14 +8,14 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::agent_record::AgentPane;
-use crate::io::check_shim_start::check_shim_start;
+use crate::io::check_before_shim_start::check_shim_start;
 use crate::io::panes::choose_close_batch;
 use crate::io::panes::find_visible_panes::find_visible_panes;
 use crate::io::panes::pane_opening_cache::PaneOpeningCache;
 use crate::io::process_start_error::{start_error, thread_error};
-use protocol::control::{CapturePaneReply, Layout};
-use protocol::error::{ErrorKind, ErrorReport};
-use protocol::name::TeamName;
+use protocol::control_socket::{CapturePaneReply, Layout};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tmux::{

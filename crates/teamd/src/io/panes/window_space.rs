@@ -1,8 +1,8 @@
 //! Finds the windows of a team and computes how many panes fit into a window. The functions run no
 //! tmux command: the caller passes a list of panes, with one row for each pane.
 
-use protocol::control::Layout;
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::Layout;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;
 use tmux::{MAIN_PANE_PERCENT, PaneRow, PaneTag, WindowId};
 

@@ -8,8 +8,8 @@ use crate::core::jobs::watcher_command::WatcherCommand;
 use crate::io::process_start_error::thread_error;
 use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
-use protocol::error::ErrorReport;
-use protocol::name::TeamName;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 

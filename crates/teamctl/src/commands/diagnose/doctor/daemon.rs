@@ -3,8 +3,8 @@
 
 use super::report::DoctorReport;
 use crate::command_context::CommandContext;
-use protocol::control::StatusReply;
-use protocol::error::ErrorKind;
+use protocol::control_socket::StatusReply;
+use protocol::error_kind_and_report::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 

@@ -1,12 +1,12 @@
 //! Checks that only the user can access teamd's runtime directory and state directory, and that no
 //! other user can write to the root, its teams and its tasks.
 
-use super::fix_mode::FixMode;
 use super::report::DoctorReport;
+use super::report_only_or_fix::FixMode;
 use crate::command_context::CommandContext;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use std::fs::{File, Metadata, Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;

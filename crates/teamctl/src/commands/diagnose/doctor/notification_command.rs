@@ -5,7 +5,7 @@ use super::report::DoctorReport;
 use client::read_event_log::{EventLog, event_time};
 use client::short_duration::short_duration;
 use profile::ProfileRegistry;
-use protocol::event::{Event, EventKind};
+use protocol::event_log_line::{Event, EventKind};
 use std::path::Path;
 use store::{env_var, now};
 

@@ -5,7 +5,7 @@
 use super::report::DoctorReport;
 use crate::command_context::CommandContext;
 use client::select_tmux_server::{self, TMUX_NAME};
-use protocol::control::StatusReply;
+use protocol::control_socket::StatusReply;
 use protocol::roster_file_for_clients::RosterFile;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

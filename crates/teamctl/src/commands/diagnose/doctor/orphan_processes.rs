@@ -2,8 +2,8 @@
 //! killed and the daemon's state directory was lost. `TEAMD_ROOT` and `TEAMD_SPAWN` in the
 //! environment of a process show that the process belongs to an agent.
 
-use super::fix_mode::FixMode;
 use super::report::DoctorReport;
+use super::report_only_or_fix::FixMode;
 use platform::process_tree::{self_and_ancestors, with_ancestors};
 use platform::{ProcessEntry, ProcessEnvironment};
 use rustix::process::Signal;

@@ -1,6 +1,6 @@
 //! The results of all checks, in the order of the checks.
 
-use protocol::error::ErrorReport;
+use protocol::error_kind_and_report::ErrorReport;
 use serde::Serialize;
 use std::fmt;
 

@@ -2,8 +2,8 @@
 //! without an agent is only a warning, because another program may supervise the teammate.
 
 use super::report::DoctorReport;
-use protocol::control::StatusReply;
-use protocol::name::{AgentName, TeamName};
+use protocol::control_socket::StatusReply;
+use protocol::team_and_member_names::{AgentName, TeamName};
 use store::Root;
 
 /// Checks all teams. Without the daemon's status nothing is known, and nothing is reported.

@@ -1,7 +1,7 @@
 //! A copy of a message in one inbox.
 
-use protocol::message::Message;
-use protocol::name::AgentName;
+use protocol::inbox_file::Message;
+use protocol::team_and_member_names::AgentName;
 use protocol::timestamp::parse_iso8601;
 use store::{Team, message_id};
 

@@ -4,11 +4,11 @@
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use client::read_event_log::{EventLog, event_time};
-use protocol::event::{Event, EventKind};
+use protocol::event_log_line::{Event, EventKind};
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{MemberRequest, parse_answer};
-use protocol::message::Message;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
@@ -307,7 +307,7 @@ mod tests {
     fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {
         let root = store::Root::open(&root.join("r"), root, store::Durability::Process).unwrap();
         let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
-        let message = protocol::message::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
+        let message = protocol::inbox_file::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
         let team = root.create_team(&config).unwrap();
         let location = CopyLocation::InInbox { index: 0 };
         MessageCopy::new(&team, AgentName::new_unchecked("ann"), message, location)

@@ -1,13 +1,13 @@
 //! Causes that concern the whole team: full disks, the daemon, tmux, and the config.
 
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::format_evidence_lines::{server_line, with_time};
 use super::member_evidence::MemberEvidence;
 use super::probe_servers_processes_and_disks::ServerState;
 use super::suggested_next_commands::{inspect_server, quoted_path};
 use super::system_snapshot::DaemonProbe;
-use protocol::event::EventKind;
+use protocol::event_log_line::EventKind;
 
 pub(super) fn disk_causes(evidence: &MemberEvidence) -> impl Iterator<Item = Diagnosis> {
     evidence.full_disks.iter().map(|disk| {

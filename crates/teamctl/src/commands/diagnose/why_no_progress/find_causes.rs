@@ -3,20 +3,20 @@
 //! causes, such as a full disk. Then come causes that a person must remove, and last those that go
 //! away without a person.
 
-use super::agent_process_causes::{
+use super::agent_starting_ending_or_stopped_causes::{
     disconnected_cause, shutdown_cause, stopped_process_cause, transition_cause,
 };
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::disk_daemon_tmux_and_config_causes::{config_cause, daemon_cause, disk_causes, tmux_cause};
-use super::inbox_causes::inbox_causes;
 use super::member_evidence::MemberEvidence;
 use super::no_running_agent_causes::{exit_cause, unsupervised_cause};
 use super::request_and_dialog_causes::{lead_cause, request_causes};
 use super::suggested_next_commands::commands_for_member;
 use super::system_snapshot::DaemonProbe;
 use super::turn_message_and_task_causes::add_work_causes;
-use protocol::control::MemberStatus;
+use super::unreadable_or_locked_inbox_causes::inbox_causes;
+use protocol::control_socket::MemberStatus;
 
 /// The causes, with commands for the caller. There is always at least one.
 pub(super) fn find_causes(evidence: &MemberEvidence) -> Vec<Diagnosis> {
@@ -68,18 +68,18 @@ mod tests {
     use crate::commands::diagnose::why_no_progress::member_evidence::{
         InboxContent, InboxState, OpenRequestEvidence, UnreadMessage,
     };
-    use crate::commands::diagnose::why_no_progress::member_task_queries::task_waits;
     use crate::commands::diagnose::why_no_progress::probe_servers_processes_and_disks::{
         FreeSpace, ServerState, StoppedProcess,
     };
+    use crate::commands::diagnose::why_no_progress::task_waits_and_unfinished_tasks::task_waits;
     use client::suggested_commands::SuggestedCommands;
-    use protocol::error::{ErrorKind, ErrorReport};
-    use protocol::event::{Event, EventKind};
+    use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+    use protocol::event_log_line::{Event, EventKind};
+    use protocol::inbox_file::Message;
     use protocol::inbox_message_payload::IdleReason;
     use protocol::member_request::MemberRequestKind;
-    use protocol::message::Message;
-    use protocol::name::{AgentName, TeamName};
     use protocol::task::{Task, TaskStatus};
+    use protocol::team_and_member_names::{AgentName, TeamName};
     use serde_json::{Value, json};
     use std::sync::Arc;
     use store::LockState;

@@ -1,8 +1,8 @@
 //! Formats evidence that several causes share, one line each.
 
 use super::member_evidence::MemberEvidence;
-use super::member_task_queries::unfinished_task;
 use super::probe_servers_processes_and_disks::ServerState;
+use super::task_waits_and_unfinished_tasks::unfinished_task;
 use client::short_duration::short_duration;
 use protocol::task::Task;
 use protocol::timestamp::iso8601;

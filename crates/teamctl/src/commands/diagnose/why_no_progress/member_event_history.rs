@@ -1,9 +1,9 @@
 //! The events of one member in the event log: its spawns, its turns, and how the daemon stopped.
 
 use client::read_event_log::event_time;
-use protocol::event::{Event, EventKind};
+use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::IdleReason;
-use protocol::name::{AgentName, TeamName};
+use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeSet;
 
 /// How many exits of a member are shown.

@@ -2,13 +2,13 @@
 //! will respawn the member.
 
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::format_evidence_lines::{abandoned_task_line, with_time};
 use super::member_event_history::SpawnExit;
 use super::member_evidence::MemberEvidence;
-use super::member_task_queries::unfinished_task;
 use super::suggested_next_commands::{logs, release_and_logs};
 use super::system_snapshot::DaemonProbe;
+use super::task_waits_and_unfinished_tasks::unfinished_task;
 use client::short_duration::short_duration;
 
 /// The daemon's description of an exit contains this if the tmux server has exited.

@@ -1,13 +1,13 @@
 //! Causes that only a person or the lead can remove: open requests and dialogs.
 
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::format_evidence_lines::{count_noun, with_time};
 use super::member_evidence::{MemberEvidence, OpenRequestEvidence};
 use super::suggested_next_commands::answer_commands;
 use client::short_duration::short_duration;
-use protocol::control::MemberFlag;
-use protocol::event::EventKind;
+use protocol::control_socket::MemberFlag;
+use protocol::event_log_line::EventKind;
 use protocol::member_request::MemberRequestKind;
 
 /// The requests and dialogs of a member. `flags` are those of its agent, empty if none is known.

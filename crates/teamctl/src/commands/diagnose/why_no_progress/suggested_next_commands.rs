@@ -2,11 +2,11 @@
 
 use super::cause::Cause;
 use super::member_evidence::{MemberEvidence, OpenRequestEvidence};
-use super::member_task_queries::{TaskWait, is_unowned};
 use super::probe_servers_processes_and_disks::ServerState;
-use protocol::name::AgentName;
+use super::task_waits_and_unfinished_tasks::{TaskWait, is_unowned};
 use protocol::shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::AgentName;
 use std::path::Path;
 
 /// Returns the commands that `why` suggests if a member calls it. A member cannot remove most

@@ -6,8 +6,8 @@ use crate::command_context::CommandContext;
 use client::read_event_log::EventLog;
 use client::team_view::read_suspended_teams;
 use platform::ProcessEntry;
-use protocol::control::{DaemonStatus, Request, StatusReply, TeamStatus};
-use protocol::error::{ErrorKind, ErrorReport};
+use protocol::control_socket::{DaemonStatus, Request, StatusReply, TeamStatus};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// The state of daemon, tmux and system at one moment.
 pub(in crate::commands::diagnose) struct SystemSnapshot {

@@ -2,16 +2,16 @@
 //! progress.
 
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::find_causes::find_causes;
 use super::gather_member_evidence::gather_evidence;
 use super::system_snapshot::SystemSnapshot;
 use super::team_evidence::TeamEvidence;
 use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
-use protocol::error::ErrorReport;
-use protocol::name::AgentName;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
+use protocol::team_and_member_names::AgentName;
 use std::time::Duration;
 use store::Team;
 

@@ -1,19 +1,23 @@
 //! Causes in the work of a running agent: its turns, its messages and its tasks.
 
-use super::agent_process_causes::stopped_descendant_cause;
+use super::agent_starting_ending_or_stopped_causes::stopped_descendant_cause;
 use super::cause::Cause;
-use super::diagnosis::Diagnosis;
+use super::cause_with_evidence_and_commands::Diagnosis;
 use super::format_evidence_lines::{activity_line, count_noun, task_label, with_time};
 use super::member_evidence::{MemberEvidence, UnreadMessage};
-use super::member_task_queries::{TaskWait, failed_task, is_unowned, task_waits, tasks_of_others};
 use super::suggested_next_commands::{assign_task, look_at_output, release_and_logs, resolve_blocker};
+use super::task_waits_and_unfinished_tasks::{
+    TaskWait, failed_task, is_unowned, task_waits, tasks_of_others,
+};
 use client::short_duration::short_duration;
-use protocol::control::{Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause};
-use protocol::delivery::{Delivery, DeliveryPoint};
+use protocol::control_socket::{
+    Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause,
+};
+use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::inbox_message_payload::IdleReason;
-use protocol::name::AgentName;
 use protocol::single_line::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
+use protocol::team_and_member_names::AgentName;
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports it as
 /// undelivered.

@@ -1,7 +1,7 @@
 //! Tests of the deletion of teams, by the daemon and by other programs.
 
 use super::*;
-use protocol::control::DeleteTeamRequest;
+use protocol::control_socket::DeleteTeamRequest;
 
 fn delete_request() -> DeleteTeamRequest {
     DeleteTeamRequest::forced(survey_team())

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::core::spawn_lifecycle::OnExit;
-use protocol::control::EarlierMessages;
-use protocol::delivery::Delivery;
+use protocol::control_socket::EarlierMessages;
+use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 
 fn shutdown_request() -> Message {

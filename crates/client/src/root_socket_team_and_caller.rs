@@ -1,0 +1,457 @@
+//! Determines which root, control socket and team a program uses, and the name of its caller. All
+//! programs that work on a team use this module.
+//!
+//! The environment of an agent contains all these values. Any other caller acts as the lead.
+
+use crate::ask_daemon_for_next_task::NextTaskClient;
+use crate::connect_to_daemon::DaemonAddress;
+use crate::connection::Connection;
+use crate::daemon_call_error::Error;
+use crate::find_lead_session_of_caller::find_lead_session;
+use crate::find_socket_of_this_root::find_other_socket;
+use crate::reply_payload::{ReplyPayload, payload_of};
+use crate::reply_timeout::reply_timeout;
+use protocol::control_socket::{Call, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest};
+use protocol::did_you_mean::did_you_mean;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_and_runtime_directories::Directories;
+use protocol::team_and_member_names::{AgentName, TeamName};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use store::{Caller, Durability, Root, StateDir, Team, env_var};
+
+/// Options of the user. `None` stands for the default.
+#[derive(Debug, Clone, Default)]
+pub struct TeamOptions {
+    /// The root: the directory with `teams/` and `tasks/`.
+    pub root: Option<PathBuf>,
+    /// Path of the control socket.
+    pub socket: Option<PathBuf>,
+    /// Name of the team.
+    pub team: Option<String>,
+}
+
+impl TeamOptions {
+    /// The options in the environment. The daemon sets them for every agent.
+    pub fn from_env() -> TeamOptions {
+        TeamOptions {
+            root: env_var("TEAMD_ROOT").map(PathBuf::from),
+            socket: env_var("TEAMD_SOCKET").map(PathBuf::from),
+            team: env_var("TEAMD_TEAM"),
+        }
+    }
+}
+
+/// Root, socket, team and name of the caller. Each value is determined on first use.
+#[derive(Debug)]
+pub struct TeamContext {
+    options: TeamOptions,
+    /// The canonical path of the root. It is cached, because computing it takes a system call for
+    /// each parent directory.
+    root: OnceLock<PathBuf>,
+}
+
+impl TeamContext {
+    /// Creates a context. It reads nothing yet.
+    pub fn new(options: TeamOptions) -> TeamContext {
+        TeamContext { options, root: OnceLock::new() }
+    }
+
+    /// A context with the same root and socket and another team.
+    pub fn for_team(&self, team: &TeamName) -> TeamContext {
+        TeamContext::new(TeamOptions { team: Some(team.to_string()), ..self.options.clone() })
+    }
+
+    /// The options of the user.
+    pub fn options(&self) -> &TeamOptions {
+        &self.options
+    }
+
+    /// The canonical path of the root. The root need not exist.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller is an agent of another root.
+    pub fn root_path(&self) -> Result<PathBuf, ErrorReport> {
+        if let Some(path) = self.root.get() {
+            return Ok(path.clone());
+        }
+        let absolute = absolute(&store::resolve_root_path(self.options.root.as_deref())?)?;
+        check_own_root(&absolute)?;
+        store::check_own_link(&absolute)?;
+        // The path is cached only if the root exists. If it does not exist yet, it may be created
+        // later as a symbolic link, which would change its canonical path.
+        match absolute.canonicalize() {
+            Ok(path) => Ok(self.root.get_or_init(|| path).clone()),
+            Err(_) => Ok(path_before_creation(&absolute)),
+        }
+    }
+
+    /// The directories of teamd's own files for this root.
+    pub fn directories(&self) -> Result<Directories, ErrorReport> {
+        Ok(store::directories_for_root(&self.root_path()?))
+    }
+
+    /// Path of the control socket of a daemon that is started from this environment.
+    pub fn socket(&self) -> Result<PathBuf, ErrorReport> {
+        match &self.options.socket {
+            Some(path) => absolute(path),
+            None => Ok(self.directories()?.control_socket()),
+        }
+    }
+
+    /// Path of the control socket of the running daemon, which may have been started from another
+    /// environment (see [`find_other_socket`]).
+    pub fn daemon_socket(&self) -> Result<PathBuf, ErrorReport> {
+        let expected = self.socket()?;
+        // A daemon that was killed leaves its socket.
+        let other_socket = match Connection::open_without_blocking(&expected) {
+            Err(Error::NotRunning { .. }) => self.other_socket()?,
+            _ => None,
+        };
+        Ok(other_socket.unwrap_or(expected))
+    }
+
+    /// The socket of a daemon that was started from another environment, or whose socket was
+    /// removed. `None` if there is no such daemon, or if a person has named a socket. A socket from
+    /// `TEAMD_SOCKET` does not count as named by a person: the daemon sets this variable for its
+    /// agents, and a later daemon may use another socket.
+    fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
+        match &self.options.socket {
+            Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
+            _ => Ok(find_other_socket(&self.root_path()?, &self.directories()?, &self.socket()?)),
+        }
+    }
+
+    /// Connects to the running daemon.
+    fn connect(&self) -> Result<Connection, ErrorReport> {
+        match Connection::open(&self.socket()?) {
+            Err(error @ Error::NotRunning { .. }) => match self.other_socket()? {
+                Some(other_socket) => Ok(Connection::open(&other_socket)?),
+                None => Err(error.into()),
+            },
+            connection => Ok(connection?),
+        }
+    }
+
+    /// A client that asks the daemon for a member's next task.
+    pub fn next_task_client(&self) -> Result<NextTaskClient, ErrorReport> {
+        Ok(NextTaskClient::new(self.daemon_address()?))
+    }
+
+    /// The places where a process looks for the daemon if it connects to the daemon often.
+    pub fn daemon_address(&self) -> Result<DaemonAddress, ErrorReport> {
+        Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
+    }
+
+    /// Path of the state directory, which need not exist. Commands that only read use it.
+    pub fn state_dir_path(&self) -> Result<PathBuf, ErrorReport> {
+        Ok(self.directories()?.state_dir)
+    }
+
+    /// The state directory: teamd's own files for this root. It is created if it is missing.
+    pub fn state_dir(&self) -> Result<StateDir, ErrorReport> {
+        StateDir::open(&self.directories()?.state_dir).map_err(ErrorReport::from)
+    }
+
+    /// Opens the root and checks it. Creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if the root does not exist yet.
+    pub fn root(&self) -> Result<Root, ErrorReport> {
+        if let Some(root) = self.existing_root()? {
+            return Ok(root);
+        }
+        let path = self.root_path()?;
+        Err(match &self.options.team {
+            Some(name) => missing_team_error(&path, name, &[]),
+            None => no_team_error(&path),
+        })
+    }
+
+    /// Like [`TeamContext::root`], but `None` if the root has no directory `teams` yet, and so no
+    /// team. In that case nothing is created.
+    pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
+        let root = self.root_path()?;
+        if store::has_teams_directory(&root) {
+            return self.open_or_create_root().map(Some);
+        }
+        store::check_root_trusted(&root)?;
+        Ok(None)
+    }
+
+    /// Opens the root and checks it. Creates what is missing.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller's environment is that of an ended spawn and another spawn of the
+    /// same name runs; the errors of [`Root::open`].
+    pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
+        check_own_spawn(&self.directories()?.state_dir)?;
+        let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
+        Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
+    }
+
+    /// Name of the selected team: the team that the options name, or else the only team that the
+    /// caller may mean.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the caller may mean several teams.
+    pub fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
+        only_team(&self.candidate_teams(root)?)
+    }
+
+    /// Like [`TeamContext::team_name`], for a team that is to be deleted. A team that the options
+    /// name need not have a `config.json`, because a crash may have cut off its deletion.
+    ///
+    /// # Errors
+    ///
+    /// As [`TeamContext::team_name`].
+    pub fn team_name_for_deletion(&self, root: &Root) -> Result<TeamName, ErrorReport> {
+        let named_team = self.options.team.as_ref().and_then(|name| TeamName::parse(name).ok());
+        match named_team {
+            Some(name) if root.open_team_without_config(&name)?.is_some() => {
+                check_own_team(&name)?;
+                Ok(name)
+            }
+            _ => self.team_name(root),
+        }
+    }
+
+    /// The teams that the caller may mean. If the options name a team, this is only that team. If
+    /// several teams exist and the caller runs in a lead session, this is only the team that the
+    /// session leads. Otherwise these are all teams except session teams.
+    pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
+        if let Some(name) = &self.options.team {
+            let team = team_by_name(root, name)?;
+            check_own_team(&team)?;
+            return Ok(vec![team]);
+        }
+        let teams: Vec<TeamName> = root.teams()?.into_iter().filter(|t| !t.is_claude_session()).collect();
+        match teams.as_slice() {
+            [_] => Ok(teams),
+            [] => match root.teams_without_config()?.iter().find(|team| !team.is_claude_session()) {
+                Some(team) => Err(missing_config_error(root, team)),
+                None => Err(no_team_error(root.path())),
+            },
+            _ => match find_lead_session(&self.directories()?) {
+                Some(lead) => Ok(vec![team_by_name(root, lead.team.as_str())?]),
+                None => Ok(teams),
+            },
+        }
+    }
+
+    /// Checks that the caller may act in a team, for a command that does not open the root.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller is a member of another team, or if its spawn has ended and another
+    /// spawn of the same name runs.
+    pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
+        team.map_or(Ok(()), check_own_team)?;
+        check_own_spawn(&self.directories()?.state_dir)
+    }
+
+    /// Opens the selected team.
+    pub fn team(&self) -> Result<Team, ErrorReport> {
+        let root = self.root()?;
+        root.team(&self.team_name(&root)?).map_err(ErrorReport::from)
+    }
+
+    /// Opens the selected team as the caller.
+    pub fn caller(&self) -> Result<Caller, ErrorReport> {
+        Ok(self.caller_in(self.team()?))
+    }
+
+    /// The caller in a team that is already open.
+    pub fn caller_in(&self, team: Team) -> Caller {
+        Caller::new(team, self.caller_name())
+    }
+
+    /// Name of the caller in its team. `team-lead` outside of agents.
+    pub fn caller_name(&self) -> AgentName {
+        env_var("TEAMD_MEMBER").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
+    }
+
+    /// The caller's token, which proves to the daemon which agent the caller is. `None` if the
+    /// caller is not an agent.
+    pub fn token(&self) -> Option<String> {
+        env_var("TEAMD_TOKEN")
+    }
+
+    /// Sends a request to the daemon and waits for the reply. Fails at once if the daemon dies.
+    pub fn call_daemon(&self, request: Request) -> Result<Reply, ErrorReport> {
+        self.call_daemon_with(self.token(), request)
+    }
+
+    /// Sends a request to the daemon and returns the payload of the reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::call_daemon`], and `Internal` if the reply has another kind of payload.
+    pub fn request<T: ReplyPayload>(&self, request: Request) -> Result<T, ErrorReport> {
+        payload_of(self.call_daemon(request)?)
+    }
+
+    /// Requests the daemon's status without the caller's token. The daemon would reject a token
+    /// that it does not know, for example the token of an agent whose record was lost.
+    pub fn daemon_status(&self) -> Result<StatusReply, ErrorReport> {
+        self.call_daemon_with(None, Request::Status).and_then(payload_of)
+    }
+
+    /// Has the daemon make a git worktree for a member.
+    pub fn create_worktree(&self, request: WorktreeRequest) -> Result<WorktreeReply, ErrorReport> {
+        self.request(Request::CreateWorktree(request))
+    }
+
+    fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
+        let mut connection = self.connect()?;
+        connection.set_timeout(reply_timeout(&request))?;
+        let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
+        // The socket that the user names may be that of another root's daemon. That daemon refuses
+        // a call that names this root. A call with a token needs no root.
+        let root = match token {
+            Some(_) => None,
+            None => Some(self.root_path()?.to_string_lossy().into_owned()),
+        };
+        match connection.call(&Call { root, token, idempotency_key, ..Call::new(request) })? {
+            Response::Done(reply) => Ok(*reply),
+            Response::Failed(error) => Err(error),
+        }
+    }
+}
+
+/// The only one of the teams that the caller may mean.
+///
+/// # Errors
+///
+/// `Usage` if there are several.
+pub(crate) fn only_team(candidates: &[TeamName]) -> Result<TeamName, ErrorReport> {
+    match candidates {
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(TeamName::as_str).collect();
+            let message = format!("cannot tell which team is meant: there are {}", names.join(", "));
+            Err(ErrorReport::new(ErrorKind::Usage, message).with_help("name one with -t TEAM"))
+        }
+    }
+}
+
+/// Refuses a team that is not the caller's own, if the caller is an agent. Another team may have a
+/// member of the same name, and the caller would act as that member.
+///
+/// # Errors
+///
+/// `NotPermitted`.
+fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
+    match (env_var("TEAMD_MEMBER"), env_var("TEAMD_TEAM")) {
+        (Some(member), Some(own_team)) if own_team != team.as_str() => {
+            let message = format!("cannot act in the team {team}: the caller is {member} of {own_team}");
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out -t"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a caller whose spawn has ended if another spawn of the same member runs, because the
+/// caller would act as that member. This check is for the team files; the control socket refuses
+/// such a caller by its token.
+///
+/// # Errors
+///
+/// `NotPermitted`.
+pub fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
+    let [Some(member), Some(team), Some(token)] = ["TEAMD_MEMBER", "TEAMD_TEAM", "TEAMD_TOKEN"].map(env_var)
+    else {
+        return Ok(());
+    };
+    let (Ok(team), name) = (TeamName::parse(&team), AgentName::new_unchecked(&member)) else { return Ok(()) };
+    let roster = store::read_roster_file(state_dir).unwrap_or_default();
+    if !roster.is_superseded(&team, &name, &token) {
+        return Ok(());
+    }
+    let message = format!("cannot act as {member}: this environment is of an earlier spawn, which has ended");
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("unset the TEAMD_ variables to act as a person; who runs: teamctl status"))
+}
+
+/// Refuses a root that is not the caller's own, if the caller is an agent. `root` is absolute.
+fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
+    let (Some(member), Some(own_root)) = (env_var("TEAMD_MEMBER"), env_var("TEAMD_ROOT")) else {
+        return Ok(());
+    };
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let own_root = Path::new(&own_root);
+    match own_root == root || canonical(own_root) == canonical(root) {
+        true => Ok(()),
+        false => {
+            let (root, own_root) = (root.display(), own_root.display());
+            let message =
+                format!("cannot act in the root {root}: the caller is {member}, an agent of {own_root}");
+            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out --root"))
+        }
+    }
+}
+
+/// Finds the team `name`. An invalid name is first converted to a valid one.
+pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
+    let team = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
+    let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
+    let teams = root.teams()?;
+    if teams.contains(&team) {
+        return Ok(team);
+    }
+    if !team.is_claude_session() && root.teams_without_config()?.contains(&team) {
+        return Err(missing_config_error(root, &team));
+    }
+    let suggestion = did_you_mean(team.as_str(), teams.iter().map(TeamName::as_str));
+    let error = missing_team_error(root.path(), team.as_str(), &teams);
+    Err(match suggestion {
+        Some(suggestion) => error.with_help(suggestion),
+        None => error,
+    })
+}
+
+fn no_team_error(root: &Path) -> ErrorReport {
+    let message = format!("cannot find a team: there is none in {}", root.display());
+    ErrorReport::new(ErrorKind::NotFound, message).with_help("make one with: teamctl create NAME")
+}
+
+/// The error for a team whose directory has no `config.json`.
+fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
+    let directory = root.path().join("teams").join(team.as_str());
+    let message = format!("cannot use the team {team}: {} has no config.json", directory.display());
+    ErrorReport::new(ErrorKind::NotFound, message).with_help(format!(
+        "if teamd runs this team, it writes the file again within 2 s; to remove the rest of a team: teamctl delete {team} --force"
+    ))
+}
+
+/// The error for a team that does not exist, with the teams that do.
+fn missing_team_error(root: &Path, name: &str, teams: &[TeamName]) -> ErrorReport {
+    let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
+    let own_teams: Vec<&str> = own_teams.collect();
+    let existing_help =
+        if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
+    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {name} in {}", root.display()))
+        .with_help(format!("{existing_help}to make {name}: teamctl create {name}"))
+}
+
+/// The canonical path that `path` will have once its directory is created. Symbolic links in the
+/// nearest ancestor that exists are resolved.
+fn path_before_creation(path: &Path) -> PathBuf {
+    let mut ancestors = path.ancestors().skip(1);
+    let resolved_path = ancestors
+        .find_map(|ancestor| Some(ancestor.canonicalize().ok()?.join(path.strip_prefix(ancestor).ok()?)));
+    resolved_path.unwrap_or_else(|| path.to_owned())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, ErrorReport> {
+    std::path::absolute(path).map_err(|error| ErrorReport::from_io("find", path, &error))
+}
+
+/// The name of a member as spelled in the team's config.
+pub fn member_name(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
+    team.member(name).map(|member| member.name).map_err(ErrorReport::from)
+}

@@ -1,0 +1,89 @@
+//! One call of a hook: the event, the hook's owner, and the report to the daemon.
+
+use super::event_input::HookInput;
+use super::hook_owner::HookOwner;
+use super::hook_settings_of_profile::ProfileHookSettings;
+use super::read_usage_file::usage_report;
+use crate::turns::agent_team_files::AgentTeamFiles;
+use client::daemon_call_error::unexpected_reply;
+use client::find_terminal_and_ancestors_of_caller::ancestor_ids;
+use client::root_socket_team_and_caller::TeamContext;
+use protocol::control_socket::{HookEvent, HookReply, HookReport, Reply, Request};
+use protocol::error_kind_and_report::ErrorReport;
+
+pub(crate) struct HookInvocation<'a> {
+    pub(super) context: &'a TeamContext,
+    pub(super) owner: HookOwner,
+    pub(super) input: HookInput,
+    pub(super) hook_settings: ProfileHookSettings,
+}
+
+impl HookInvocation<'_> {
+    /// Reports the event to the daemon. If the daemon's reply names messages that the program got
+    /// on its command line, marks these messages read.
+    pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
+        let reply = self.send_report(event)?;
+        match reply.prompt_in_args.is_some() || reply.approval_in_args {
+            true => self.mark_launch_prompt_read(&mut open_agent_team_files(self)?, &reply),
+            false => Ok(()),
+        }
+    }
+
+    /// Marks the messages read that the program got on its command line, and reports this to the
+    /// daemon. Until that report the daemon mentions these messages in every reply to a hook.
+    pub(super) fn mark_launch_prompt_read(
+        &self,
+        files: &mut AgentTeamFiles,
+        reply: &HookReply,
+    ) -> Result<(), ErrorReport> {
+        if let Some(text) = &reply.prompt_in_args {
+            files.mark_prompt_read(text)?;
+        }
+        if reply.approval_in_args {
+            files.mark_approval_read()?;
+        }
+        match reply.prompt_in_args.is_some() || reply.approval_in_args {
+            true => self.send_report(HookEvent::PromptRead).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the agent's program caused the event. The hook also reports events of its own, for
+    /// example when it has delivered a prompt. The hook reads the usage file only at events of the
+    /// program, because some programs write a turn's usage late, just before their next event.
+    pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
+        let is_ours = matches!(event, HookEvent::PromptRead)
+            || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());
+        self.owner == HookOwner::Teammate && !is_ours
+    }
+
+    pub(super) fn send_report(&self, event: HookEvent) -> Result<HookReply, ErrorReport> {
+        let report = HookReport {
+            leads_team: self.owner.led_team(),
+            session_id: self.input.session.clone(),
+            ancestors: ancestor_ids(),
+            usage: if self.is_reported_by_program(&event) {
+                usage_report(self.hook_settings.delivery.usage_file.as_ref(), &self.input)
+            } else {
+                None
+            },
+            event,
+        };
+        match self.context.call_daemon(Request::ReportHook(report))? {
+            Reply::ReportHook(reply) => Ok(reply),
+            _ => Err(unexpected_reply()),
+        }
+    }
+}
+
+/// The team files of the hook's owner.
+pub(super) fn open_agent_team_files(invocation: &HookInvocation<'_>) -> Result<AgentTeamFiles, ErrorReport> {
+    let root = invocation.context.root()?;
+    let team = match invocation.owner.led_team() {
+        Some(team) => root.team(&team)?,
+        None => invocation.context.team()?,
+    };
+    let member = invocation.owner.name(invocation.context);
+    let color = team.member(member.as_str()).ok().and_then(|member| member.color);
+    Ok(AgentTeamFiles::new(team, member, color).with_next_task_client(invocation.context.next_task_client()?))
+}

@@ -1,0 +1,301 @@
+//! The root: the directory that holds all teams, usually `~/.claude`. It is opened once, and is
+//! trusted only if no other user can write there.
+
+use crate::answer_log::AnswerLog;
+use crate::check_no_other_user_can_write::check_own_access;
+use crate::dir_handle::DirHandle;
+use crate::durability::Durability;
+use crate::error::Error;
+use crate::file_io::{CorruptBackups, IoOptions, TempFile, sync_dir};
+use crate::message_journal::journal_and_tail_index_files::Journal;
+use crate::private_dir::{check_not_replaceable, check_own_link, create_private_dir};
+use crate::remove_stale_files::remove_temp_files;
+use crate::shared_root_state::SharedRootState;
+use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
+use crate::team_handle::Team;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fstat};
+use protocol::did_you_mean::nearest_names;
+use protocol::team_and_member_names::TeamName;
+use protocol::team_config::TeamConfig;
+use std::fs::{File, TryLockError};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Directory in the state directory with copies of damaged files.
+pub const CORRUPT_DIR: &str = "corrupt";
+/// Directory in the state directory with the environments of agents.
+pub const ENVIRONMENTS_DIR: &str = "environments";
+/// Directory in the state directory with the answer logs.
+const ANSWERS_DIR: &str = "answers";
+/// Directory in the state directory with the journal.
+const JOURNAL_DIR: &str = "journal";
+
+/// Name of the probe file, by which the daemon tests whether file events arrive.
+const PROBE_NAME: &str = "probe";
+
+/// A handle of a root. A clone shares the open directories.
+#[derive(Debug, Clone)]
+pub struct Root(Arc<SharedRootState>);
+
+impl Root {
+    /// Opens the root at `path`. If the root or one of its directories `teams` and `tasks` is
+    /// missing, creates it with mode 0700.
+    ///
+    /// `state_dir` is teamd's state directory for this root, outside the root. It holds the copies
+    /// of damaged files, the answer logs and the journal.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`] if another user owns the root or can write to it, or can replace the
+    /// state directory; `Io`.
+    pub fn open(path: &Path, state_dir: &Path, durability: Durability) -> Result<Root, Error> {
+        check_not_replaceable(state_dir)?;
+        check_own_link(path)?;
+        create_private_dir(path)?;
+        let path = path.canonicalize().map_err(|cause| Error::io("resolve", path, cause))?;
+        let dir = DirHandle::open(&path)?;
+        dir.check_own_access()?;
+        let (teams, tasks) = (dir.create_own_dir(TEAMS_DIR)?, dir.create_own_dir(TASKS_DIR)?);
+        let io = IoOptions { durability, backups: CorruptBackups::open(&state_dir.join(CORRUPT_DIR))? };
+        let foreign_io = IoOptions { durability, backups: CorruptBackups::new_disabled() };
+        let answers = AnswerLog::new(state_dir.join(ANSWERS_DIR));
+        let journal = Journal::new(state_dir.join(JOURNAL_DIR));
+        Ok(Root(Arc::new(SharedRootState {
+            dir,
+            teams,
+            tasks,
+            io,
+            foreign_io,
+            answer_log: answers,
+            journal,
+            state_dir: state_dir.to_owned(),
+        })))
+    }
+
+    /// Whether the root's path still leads to the open directories of this handle. False if a
+    /// directory was moved, deleted or replaced.
+    pub fn is_current(&self) -> bool {
+        self.0.is_current()
+    }
+
+    /// Whether the root's directories `teams` and `tasks` exist. If they do, [`Root::reopen`]
+    /// creates no directory.
+    pub fn has_directories(&self) -> bool {
+        [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
+    }
+
+    /// Opens the directory that is now at the root's path; creates it if it is missing. The new
+    /// handle keeps the state directory and the durability.
+    ///
+    /// # Errors
+    /// As [`Root::open`].
+    pub fn reopen(&self) -> Result<Root, Error> {
+        Root::open(self.path(), &self.0.state_dir, self.0.io.durability)
+    }
+
+    /// Takes the lock that ensures that only one daemon runs for this root: a flock on the
+    /// directory of the teams. Does not wait and writes nothing. The lock is held as long as this
+    /// handle or a clone of it exists. Returns false if another handle holds the lock. Only the
+    /// daemon calls this.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn try_lock(&self) -> Result<bool, Error> {
+        match self.lock_file()?.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(cause)) => Err(Error::io("lock", self.0.teams.path(), cause)),
+        }
+    }
+
+    /// Releases the lock of [`Root::try_lock`], so that another handle can take it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn unlock(&self) -> Result<(), Error> {
+        self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
+    }
+
+    /// A duplicate of the descriptor of the teams directory, to take and release the daemon's lock
+    /// on the root. The lock belongs to the open directory: it stays held until the last descriptor
+    /// is closed, even if the duplicate is closed earlier.
+    fn lock_file(&self) -> Result<File, Error> {
+        let duplicate = self.0.teams.as_fd().try_clone_to_owned();
+        duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
+    }
+
+    /// The path of the root, without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.0.dir.path()
+    }
+
+    /// Creates and deletes a temporary file `.probe.tmp.…` in the directory of the teams. If the
+    /// daemon gets events for this file, it knows that the file system reports changes. Only the
+    /// daemon calls this.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn create_probe(&self) -> Result<(), Error> {
+        self.remove_probes()?;
+        TempFile::write(&self.0.teams, PROBE_NAME, b"", 0o600, Durability::Process).map(drop)
+    }
+
+    /// Deletes the probe files that a killed daemon left in the directory of the teams.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn remove_probes(&self) -> Result<(), Error> {
+        remove_temp_files(&self.0.teams, PROBE_NAME)
+    }
+
+    /// The names of all teams, sorted. A team is a directory with a valid name and a `config.json`.
+    /// A directory that other users own or can write to is also listed, so that commands report it.
+    pub fn teams(&self) -> Result<Vec<TeamName>, Error> {
+        let names = self.0.teams.file_names()?;
+        let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
+        let is_team =
+            |name: &TeamName| matches!(self.find_team_dir(name), Ok(Some(_)) | Err(Error::Untrusted { .. }));
+        Ok(names.filter(is_team).collect())
+    }
+
+    /// The names of directories in `teams` that have no `config.json`, sorted. Either another
+    /// program has removed the file, or a crash has interrupted the deletion of the team.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn teams_without_config(&self) -> Result<Vec<TeamName>, Error> {
+        let names = self.0.teams.file_names()?;
+        let names = names.iter().filter_map(|name| TeamName::parse(name).ok());
+        let has_no_config = |name: &TeamName| matches!(self.open_team_dir(name), Ok(Some(dir)) if matches!(dir.stat(CONFIG_FILE), Ok(None)));
+        Ok(names.filter(has_no_config).collect())
+    }
+
+    /// The team of this name.
+    ///
+    /// # Errors
+    /// `NoSuchTeam` with the most similar names; `Io`.
+    pub fn team(&self, name: &TeamName) -> Result<Team, Error> {
+        match self.find_team_dir(name)? {
+            Some(dir) => Ok(self.new_team(name, dir)),
+            None => Err(Error::NoSuchTeam {
+                name: name.clone(),
+                nearest: nearest_names(name.as_str(), self.teams()?),
+            }),
+        }
+    }
+
+    pub(crate) fn open_team_dir(&self, name: &TeamName) -> Result<Option<DirHandle>, Error> {
+        self.0.teams.open_own_dir(name.as_str())
+    }
+
+    pub(crate) fn new_team(&self, name: &TeamName, dir: DirHandle) -> Team {
+        Team::new(self.0.clone(), name.clone(), dir)
+    }
+
+    fn find_team_dir(&self, name: &TeamName) -> Result<Option<DirHandle>, Error> {
+        let Some(dir) = self.open_team_dir(name)? else { return Ok(None) };
+        Ok(dir.stat(CONFIG_FILE)?.map(|_| dir))
+    }
+
+    /// Creates a team with the given config. The config file is created last. If several callers
+    /// create the team at the same time, the caller that creates this file succeeds. If a crash
+    /// left a team's directory without a config, the team is completed.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `ReadOnly` for the name of a session team, `InvalidName`, `Io`.
+    pub fn create_team(&self, config: &TeamConfig) -> Result<Team, Error> {
+        let name = TeamName::parse(&config.name)?;
+        if name.is_claude_session() {
+            return Err(Error::ReadOnly(name));
+        }
+        let dir = self.0.teams.create_own_dir(name.as_str())?;
+        dir.create_own_dir(INBOXES_DIR)?;
+        let team = Team::new(self.0.clone(), name, dir);
+        team.tasks().create_list()?;
+        let (text, durability) = (config.to_text(), self.0.io.durability);
+        let config = TempFile::write(team.dir(), CONFIG_FILE, text.as_bytes(), 0o600, durability)?;
+        if !config.create(CONFIG_FILE)? {
+            return Err(Error::AlreadyExists { what: format!("team {}", team.name()) });
+        }
+        sync_dir(team.dir(), durability)?;
+        sync_dir(&self.0.teams, durability)?;
+        // Members of an earlier team with the same name may have used the same request ids, so the
+        // old answers are deleted. A failure does no harm: an answer does not count for a request
+        // that is newer than the answer.
+        self.delete_records(team.name()).ok();
+        Ok(team)
+    }
+
+    /// Deletes the answer log and the journal of a team. Callers do this when they create or delete
+    /// a team.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
+        self.0.delete_records(team)
+    }
+
+    /// Deletes the answer logs of all session teams that are not in `existing`.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn delete_session_records(&self, existing: &[TeamName]) -> Result<(), Error> {
+        self.0.answer_log.delete_ended_sessions(existing)
+    }
+}
+
+/// Checks the owner and the permissions of the root at `path`, if it exists.
+///
+/// # Errors
+/// [`Error::Untrusted`], or `Io`.
+pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
+    if !path.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    check_own_link(path)?;
+    DirHandle::open(path)?.check_own_access()
+}
+
+/// Checks that the current user owns the file or directory at `path`, and that no other user can
+/// write to it. Does nothing if the path is missing, a symbolic link or a socket.
+///
+/// # Errors
+/// [`Error::Untrusted`], or `Io`.
+pub fn check_own_path(path: &Path) -> Result<(), Error> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = match nix::fcntl::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => return Ok(()),
+        Err(errno) => return Err(Error::io("open", path, errno)),
+    };
+    let stat = fstat(&file).map_err(Error::from_errno("look at", path))?;
+    check_own_access(&file, &stat, path)
+}
+
+/// Whether the root at `path` has a directory for teams. Also true if the check fails;
+/// [`Root::open`] then returns the error.
+pub fn has_teams_directory(path: &Path) -> bool {
+    path.join(TEAMS_DIR).try_exists().unwrap_or(true)
+}
+
+impl Team {
+    /// Opens the team again by its name. The team may have been deleted and created again. `None`
+    /// if there is no team of this name now. Creates nothing.
+    ///
+    /// # Errors
+    /// As [`Root::open`] and [`Root::team`].
+    pub fn reopen(&self) -> Result<Option<Team>, Error> {
+        let root = Root(self.root_handles().clone());
+        if !root.has_directories() {
+            return Ok(None);
+        }
+        let root = if root.is_current() { root } else { root.reopen()? };
+        match root.team(self.name()) {
+            Ok(team) => Ok(Some(team)),
+            Err(Error::NoSuchTeam { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which process runs a task now.
+//!
+//! While a process runs a task, it holds the kernel's lock (flock) on a file in the state directory. The
+//! file contains the process's pid and the member's name. While the lock is held, no other member can
+//! release, delete or reassign the task. The kernel releases the lock when the process ends.
+
+use crate::error::Error;
+use crate::lock_directory::flock::Flock;
+use crate::lock_directory::try_lock_exclusive_despite_readers::try_lock_exclusive_despite_readers;
+use crate::state_dir_handle::StateDir;
+use crate::task_hold_files::{HOLDS_DIR, hold_file_name};
+use crate::team_handle::Team;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::AgentName;
+use std::fs::{File, TryLockError};
+use std::io::Read;
+
+/// The length of the text in the file of a task, in bytes. A new text replaces an old one in place.
+const TEXT_LENGTH: usize = 100;
+
+/// A task that this process runs. Dropping it lets other processes run the task.
+#[derive(Debug)]
+pub struct TaskHold {
+    directory: StateDir,
+    file_name: String,
+    _flock: Flock,
+}
+
+/// The living process that runs a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskHolder {
+    /// The member whose task it is.
+    pub member: AgentName,
+    pub pid: u32,
+}
+
+impl Team {
+    /// Marks the task `id` as run by this process for `member`, until the returned value is
+    /// dropped. `None` if another process runs the task, or if the file of the mark was removed
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// `Io`; [`Error::Untrusted`] if another user owns the directory.
+    pub fn hold_task(&self, id: &TaskId, member: &AgentName) -> Result<Option<TaskHold>, Error> {
+        if self.task_holder(id)?.is_some() {
+            return Ok(None);
+        }
+        let directory = StateDir::open(&self.state_dir().join(HOLDS_DIR))?;
+        let file_name = hold_file_name(self.name(), id);
+        let text = format!("{} {member}", std::process::id());
+        directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
+        let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
+        let Ok(flock) = try_lock_exclusive_despite_readers(file) else { return Ok(None) };
+        Ok(Some(TaskHold { directory, file_name, _flock: flock }))
+    }
+
+    /// The living process that runs the task `id`. `None` if no process of teamd runs it.
+    ///
+    /// # Errors
+    /// As [`Team::hold_task`].
+    pub fn task_holder(&self, id: &TaskId) -> Result<Option<TaskHolder>, Error> {
+        // `StateDir::open` would create a missing directory.
+        let path = self.state_dir().join(HOLDS_DIR);
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let Some(mut file) = StateDir::open(&path)?.open_file(&hold_file_name(self.name(), id))? else {
+            return Ok(None);
+        };
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map(|()| None).map_err(|cause| Error::io("unlock", &path, cause)),
+            Err(TryLockError::WouldBlock) => Ok(read_holder(&mut file)),
+            Err(TryLockError::Error(cause)) => Err(Error::io("lock", &path, cause)),
+        }
+    }
+}
+
+impl Drop for TaskHold {
+    fn drop(&mut self) {
+        // A file that stays is not locked, so it holds nothing.
+        self.directory.remove(&self.file_name).ok();
+    }
+}
+
+fn read_holder(file: &mut File) -> Option<TaskHolder> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let (pid, member) = text.trim_end().split_once(' ')?;
+    Some(TaskHolder { member: AgentName::parse(member).ok()?, pid: pid.parse().ok()? })
+}

@@ -1,0 +1,106 @@
+//! Cache of the last `config.json` that a [`crate::Team`] read: its text and the parsed config.
+
+use crate::dir_handle::DirHandle;
+use crate::error::Error;
+use crate::file_io::{FileSnapshot, FileVersion};
+use crate::team_file_names::CONFIG_FILE;
+use protocol::team_config::{ConfigError, TeamConfig};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A parsed `config.json` and its text.
+#[derive(Debug)]
+pub struct CachedConfig {
+    pub(crate) team: TeamConfig,
+    pub(crate) text: String,
+    pub(crate) base_version: BaseVersion,
+}
+
+/// Identifies the content of a team's config apart from its members. If two configs have the same
+/// `BaseVersion`, they differ only in members that teamd added or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BaseVersion(u64);
+
+impl BaseVersion {
+    pub(crate) fn next() -> BaseVersion {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        BaseVersion(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl CachedConfig {
+    pub(crate) fn parse(text: &str, base_version: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
+        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), base_version }))
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The base version of this config. Two configs with the same base version differ only in
+    /// members that `Team::add_missing_members` and `Team::remove_members` added or removed.
+    pub fn base_version(&self) -> BaseVersion {
+        self.base_version
+    }
+}
+
+impl Deref for CachedConfig {
+    type Target = TeamConfig;
+
+    fn deref(&self) -> &TeamConfig {
+        &self.team
+    }
+}
+
+/// The config that a team handle or one of its clones read last. `None` before the first read.
+#[derive(Debug, Default)]
+pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
+
+#[derive(Debug, Clone)]
+pub(crate) struct CachedRead {
+    pub(crate) config: Arc<CachedConfig>,
+    /// The version of `config.json` when the config was read, by which a later change is detected.
+    /// `None` if a later change might get the same timestamps and so go unnoticed.
+    version: Option<FileVersion>,
+}
+
+impl ConfigCache {
+    pub(crate) fn get(&self) -> Option<CachedRead> {
+        self.lock().clone()
+    }
+
+    pub(crate) fn set(&self, config: &Arc<CachedConfig>, file: Option<FileVersion>) {
+        *self.lock() = Some(CachedRead { config: Arc::clone(config), version: file });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CachedRead>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CachedRead {
+    /// Whether the file is known to be unchanged since it was read.
+    pub(crate) fn is_current(&self, dir: &DirHandle) -> Result<bool, Error> {
+        let Some(file) = self.version else { return Ok(false) };
+        Ok(FileVersion::stat_file(dir, CONFIG_FILE)? == Some(file))
+    }
+
+    /// The cached text as a snapshot of the file. `None` if the file is not known to be unchanged.
+    pub(crate) fn snapshot(&self, dir: &DirHandle) -> Result<Option<FileSnapshot>, Error> {
+        let Some(file) = self.version else { return Ok(None) };
+        FileSnapshot::from_cache(dir, CONFIG_FILE, file, &self.config.text)
+    }
+}
+
+/// Parses `text`. If the cached text is the same, returns the cached config instead.
+pub(crate) fn parse_or_reuse(
+    cached: Option<&CachedRead>,
+    text: &str,
+) -> Result<Arc<CachedConfig>, ConfigError> {
+    match cached.filter(|cached| cached.config.text == text) {
+        Some(cached) => Ok(Arc::clone(&cached.config)),
+        None => CachedConfig::parse(text, BaseVersion::next()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Finds out from the task list what one member can work on, and what its tasks wait for.
+
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::task::{Task, TaskStatus, WaitCycle, find_task};
+use protocol::team_and_member_names::AgentName;
+use std::collections::BTreeSet;
+
+/// A task that cannot start yet.
+#[derive(Debug, Clone)]
+pub(super) struct TaskWait {
+    pub(super) task: TaskId,
+    /// The direct and indirect blockers of the task that do not wait for another task themselves.
+    /// Empty if all blockers are in cycles of tasks that wait for each other.
+    pub(super) blockers: Vec<Task>,
+    /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
+    /// cycle.
+    awaited: BTreeSet<TaskId>,
+}
+
+/// Returns the tasks that the member would work on next but that cannot start yet. These are the
+/// pending tasks that the member owns. If the member owns no pending task, they are the pending
+/// tasks without an owner. Returns nothing if the member works on a task or can start one of these
+/// tasks.
+pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
+    let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
+        .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))
+        .partition(|task| task.owner.is_some());
+    let candidates = if own_tasks.is_empty() { unowned_tasks } else { own_tasks };
+    let can_start = candidates.iter().any(|task| task.open_blockers(tasks).is_empty());
+    if can_start || current_task(tasks, name).is_some() {
+        return Vec::new();
+    }
+    candidates.iter().map(|task| final_blockers(task, tasks)).collect()
+}
+
+fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
+    let (mut awaited, mut queue) = (BTreeSet::new(), task.open_blockers(tasks));
+    while let Some(id) = queue.pop() {
+        if awaited.insert(id) {
+            queue.extend(find_task(tasks, id).into_iter().flat_map(|blocker| blocker.open_blockers(tasks)));
+        }
+    }
+    let awaited_tasks = awaited.iter().filter_map(|id| find_task(tasks, *id).cloned());
+    let blockers = awaited_tasks.filter(|task| task.open_blockers(tasks).is_empty()).collect();
+    TaskWait { task: task.id, blockers, awaited }
+}
+
+impl TaskWait {
+    /// Whether one of the blockers has no owner, or an owner that is not a member any more. No
+    /// member works on such a blocker.
+    pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
+        self.blockers.iter().any(|task| is_unowned(task, members))
+    }
+
+    /// Whether the task is in the cycle, or waits for a task in it.
+    pub(super) fn waits_for(&self, cycle: &WaitCycle) -> bool {
+        cycle.tasks().iter().any(|task| self.awaited.contains(task))
+    }
+}
+
+/// Whether the task has no owner, or an owner that is not a member any more.
+pub(super) fn is_unowned(task: &Task, members: &[AgentName]) -> bool {
+    task.owner.as_ref().is_none_or(|owner| !members.contains(owner))
+}
+
+/// A task that the member has in progress and that has not failed.
+fn current_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+    tasks_in_progress(tasks, name).find(|task| task.failure().is_none())
+}
+
+/// The last task that the member has in progress and that has failed.
+pub(super) fn failed_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+    tasks_in_progress(tasks, name).filter(|task| task.failure().is_some()).last()
+}
+
+/// The task that the member has in progress. A task that has not failed is preferred.
+pub(super) fn unfinished_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+    current_task(tasks, name).or_else(|| failed_task(tasks, name))
+}
+
+fn tasks_in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
+    let is_own = |task: &&Task| task.owner.as_ref() == Some(name) && !task.is_internal();
+    tasks.iter().filter(is_own).filter(|task| task.status == TaskStatus::InProgress)
+}
+
+fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+    tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
+}
+
+/// The pending tasks of other members that can start now. `why` names these tasks if no pending
+/// task is left for the member itself. If such a task is left, even a blocked one, the result is
+/// empty.
+pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
+    let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
+        pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
+    // A blocked task could not start with another owner either.
+    let can_start = tasks_of_others.into_iter().filter(|task| task.open_blockers(tasks).is_empty());
+    if takeable_tasks.is_empty() { can_start.collect() } else { Vec::new() }
+}

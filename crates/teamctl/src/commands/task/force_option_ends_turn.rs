@@ -1,0 +1,66 @@
+//! The option `--force` of `task update`, `task release` and `task delete`. While a member's turn
+//! works on a task, these commands are refused if they would take the task from the member. With
+//! `--force`, they first end this turn.
+
+use crate::command_context::CommandContext;
+use protocol::allowed_callers::AllowedCallers;
+use protocol::control_socket::{InterruptReply, MemberAddress, Request};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
+use store::Team;
+
+/// How many turns a command with `--force` ends at most. The owner may begin another turn on the
+/// task after one has ended and before the task is changed.
+const MAX_ATTEMPTS: u32 = 20;
+
+/// The option `--force`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ForceArg {
+    /// If a turn works on the task, end this turn first, as `teamctl interrupt` does
+    #[arg(long)]
+    force: bool,
+}
+
+impl ForceArg {
+    /// Who may use the command with or without this option.
+    pub(super) fn allowed_callers(&self) -> AllowedCallers<'static> {
+        if self.force { AllowedCallers::LeadOrPerson } else { AllowedCallers::Everyone }
+    }
+
+    /// Changes the task `id` by calling `change`. With `--force`, first ends the turn that works on
+    /// the task. If the owner begins another turn on the task before it is changed, that turn is
+    /// ended too.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if a turn works on the task, and `--force` is not given or the owner has begun too
+    /// many further turns. Also the other errors of `change`, and the errors of the request to the
+    /// daemon.
+    pub(super) fn change<T>(
+        &self,
+        context: &CommandContext,
+        team: &Team,
+        id: &TaskId,
+        change: impl Fn() -> Result<T, ErrorReport>,
+    ) -> Result<T, ErrorReport> {
+        let attempts = if self.force { MAX_ATTEMPTS } else { 0 };
+        for _ in 0..attempts {
+            match end_turn(context, team, id).and_then(|()| change()) {
+                // The owner has begun another turn on the task, or is about to begin one, so the
+                // change was refused. The next iteration of the loop ends that turn.
+                Err(error) if error.kind == ErrorKind::Refused && team.task_holder(id)?.is_some() => {}
+                result => return result,
+            }
+        }
+        change()
+    }
+}
+
+/// Ends the turn that works on the task `id`, if there is one. Returns when the turn has ended.
+fn end_turn(context: &CommandContext, team: &Team, id: &TaskId) -> Result<(), ErrorReport> {
+    if let Some(holder) = team.task_holder(id)? {
+        let member = MemberAddress { team: team.name().clone(), name: holder.member.to_string() };
+        context.request::<InterruptReply>(Request::Interrupt(member))?;
+    }
+    Ok(())
+}

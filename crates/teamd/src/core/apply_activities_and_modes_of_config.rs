@@ -1,0 +1,39 @@
+//! Handles the result of a scan of config.json.
+
+use crate::core::effect::Effect;
+use crate::core::event_context::Context;
+use crate::core::jobs::file_jobs::ConfigSnapshot;
+use crate::core::members::{cleanup_after_exit, permission_mode};
+use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
+use crate::core::turns::apply_reported_turns_and_activity;
+use protocol::event_log_line::EventKind;
+use protocol::team_and_member_names::TeamName;
+
+/// Handles a scan of config.json. While the file was damaged, exited members could not be removed
+/// from it. If the scan has repaired the file, these members are removed now.
+pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snapshot: ConfigSnapshot) {
+    let is_rescan_needed =
+        context.state.teams.get_mut(team).is_some_and(|team_state| team_state.config_scan.finish());
+    for (name, activity) in apply_reported_turns_and_activity::take_config_activity_changes(
+        context.state,
+        team,
+        &snapshot.activities,
+    ) {
+        if snapshot.repaired.is_none() {
+            apply_reported_turns_and_activity::apply_native_activity(context, team, &name, activity);
+        }
+    }
+    if snapshot.has_restored_members || snapshot.repaired.is_some() {
+        // Request scans ignore the requests of members that are missing in config.json. The config
+        // scan may have restored such members, so the team's requests are scanned again.
+        schedule_request_scan(context, team);
+    }
+    permission_mode::store_config_modes(context.state, team, &snapshot.modes);
+    if let Some(reason) = snapshot.repaired {
+        context.effects.push(Effect::log_team(team, EventKind::Error { message: reason }));
+        cleanup_after_exit::retry_failed_cleanups(context);
+    }
+    if is_rescan_needed {
+        schedule_config_scan(context, team);
+    }
+}

@@ -1,0 +1,267 @@
+//! What the event log has already about tasks, messages and requests (the event log cursor), and
+//! which events of a task are new. A scan compares the files with the cursor, and logs the
+//! differences.
+//!
+//! At its start, the daemon fills the cursor from the event log. So changes that were made while no
+//! daemon ran are logged as well, and no change is logged twice.
+
+use protocol::event_log_line::{Event, EventKind};
+use protocol::member_task_and_request_ids::{RequestId, TaskId};
+use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::text_limit::shorten;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The state of a task in the event log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoggedTaskState {
+    Pending,
+    Started,
+    Failed,
+    Completed,
+}
+
+/// A task as the event log has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoggedTask {
+    pub(crate) state: LoggedTaskState,
+    /// The subject, shortened as events have it.
+    pub(crate) subject: String,
+    pub(crate) owner: Option<AgentName>,
+    /// Whether the task is logged as abandoned.
+    pub(crate) is_abandoned: bool,
+    /// The task at the last scan. `None` if only the event log has had the task so far.
+    task: Option<Arc<Task>>,
+}
+
+/// The content of the event log, as far as scans need it.
+#[derive(Debug, Default)]
+pub(crate) struct EventLogCursor {
+    pub(crate) tasks: BTreeMap<TeamName, BTreeMap<TaskId, LoggedTask>>,
+    /// How many messages of each inbox are logged.
+    pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
+    /// The logged requests of each team.
+    pub(crate) requests: BTreeMap<TeamName, LoggedRequests>,
+}
+
+/// The logged requests of one team.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LoggedRequests {
+    /// Requests that are logged as opened.
+    pub(crate) opened: BTreeSet<RequestId>,
+    /// Requests that are logged as answered or withdrawn.
+    pub(crate) closed: BTreeSet<RequestId>,
+}
+
+impl LoggedRequests {
+    /// Forgets closed requests that are in no file any more. `ids_in_files` are the requests in the
+    /// files.
+    pub(crate) fn forget_closed(&mut self, ids_in_files: &BTreeSet<RequestId>) {
+        let closed = &self.closed;
+        self.opened.retain(|request| ids_in_files.contains(request) || !closed.contains(request));
+        self.closed.retain(|request| ids_in_files.contains(request));
+    }
+}
+
+impl EventLogCursor {
+    /// Reads the lines of the log, the oldest first. Invalid lines are skipped.
+    pub(crate) fn from_lines<'l>(lines: impl Iterator<Item = &'l [u8]>) -> EventLogCursor {
+        let mut cursor = EventLogCursor::default();
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| cursor.apply(event));
+        cursor
+    }
+
+    fn apply(&mut self, event: Event) {
+        let Some(team) = event.team else { return };
+        match (event.kind, event.member) {
+            (EventKind::TeamDeleted | EventKind::TeamCreated, _) => {
+                self.tasks.remove(&team);
+                self.requests.remove(&team);
+                self.inboxes.retain(|(inbox_team, _), _| *inbox_team != team);
+            }
+            (EventKind::MessageStored { index, .. }, Some(agent)) => {
+                self.inboxes.insert((team, agent), index + 1);
+            }
+            (EventKind::RequestOpened { request_id: request, .. }, _) => {
+                self.requests.entry(team).or_default().opened.extend(RequestId::parse(&request).ok());
+            }
+            (
+                EventKind::RequestAnswered { request_id: request, .. }
+                | EventKind::RequestWithdrawn { request_id: request },
+                _,
+            ) => {
+                self.requests.entry(team).or_default().closed.extend(RequestId::parse(&request).ok());
+            }
+            (kind, _) => apply_task_event(self.tasks.entry(team).or_default(), kind),
+        }
+    }
+}
+
+fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, kind: EventKind) {
+    let mut insert = |task, state, subject, owner, is_abandoned| {
+        tasks.insert(task, LoggedTask { state, subject, owner, is_abandoned, task: None });
+    };
+    match kind {
+        EventKind::TaskCreated { task, subject } | EventKind::TaskReleased { task, subject } => {
+            insert(task, LoggedTaskState::Pending, subject, None, false);
+        }
+        EventKind::TaskStarted { task, subject, owner } => {
+            insert(task, LoggedTaskState::Started, subject, owner, false);
+        }
+        EventKind::TaskCompleted { task, subject, owner } => {
+            insert(task, LoggedTaskState::Completed, subject, owner, false);
+        }
+        EventKind::TaskFailed { task, subject, owner, .. } => {
+            insert(task, LoggedTaskState::Failed, subject, owner, false);
+        }
+        EventKind::TaskAbandoned { task, subject, owner } => {
+            insert(task, LoggedTaskState::Started, subject, Some(owner), true);
+        }
+        EventKind::TaskUpdated { task, subject, owner } => {
+            if let Some(logged) = tasks.get_mut(&task) {
+                (logged.subject, logged.owner) = (subject, owner);
+            }
+        }
+        EventKind::TaskDeleted { task } => drop(tasks.remove(&task)),
+        _ => {}
+    }
+}
+
+/// The events that must be logged for a task, in the order in which they must have happened.
+/// `logged` is the state of the task in the event log, or `None` for a new task.
+pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
+    let scanned = LoggedTask::from_task(task);
+    let (id, subject, owner) = (task.id, scanned.subject.clone(), scanned.owner.clone());
+    let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
+    let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
+    let mut events = Vec::new();
+    let previous_state = match logged {
+        Some(logged) => logged.state,
+        None => {
+            events.push(created());
+            LoggedTaskState::Pending
+        }
+    };
+    // The task was started and completed between two scans.
+    if previous_state == LoggedTaskState::Pending
+        && owner.is_some()
+        && matches!(scanned.state, LoggedTaskState::Failed | LoggedTaskState::Completed)
+    {
+        events.push(started());
+    }
+    match scanned.state {
+        // An unreadable task or an unknown status causes no event.
+        _ if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
+        state if state == previous_state => {
+            if logged.is_some_and(|logged| logged.differs_from(&scanned)) {
+                events.push(EventKind::TaskUpdated { task: id, subject, owner });
+            }
+        }
+        LoggedTaskState::Pending => events.push(EventKind::TaskReleased { task: id, subject }),
+        LoggedTaskState::Started => events.push(started()),
+        LoggedTaskState::Completed => events.push(EventKind::TaskCompleted { task: id, subject, owner }),
+        LoggedTaskState::Failed => {
+            let reason = task.failure().unwrap_or_default().to_owned();
+            events.push(EventKind::TaskFailed { task: id, subject, owner, reason });
+        }
+    }
+    events
+}
+
+impl LoggedTask {
+    /// A task as a scan found it.
+    pub(crate) fn from_task(task: &Arc<Task>) -> LoggedTask {
+        let state = match task.status {
+            TaskStatus::Completed => LoggedTaskState::Completed,
+            TaskStatus::InProgress if task.failure().is_some() => LoggedTaskState::Failed,
+            TaskStatus::InProgress => LoggedTaskState::Started,
+            _ => LoggedTaskState::Pending,
+        };
+        LoggedTask {
+            state,
+            subject: shorten(task.subject.clone()),
+            owner: task.owner.clone(),
+            is_abandoned: false,
+            task: Some(Arc::clone(task)),
+        }
+    }
+
+    /// Whether the task was not read again since it was logged.
+    pub(crate) fn is_same_read(&self, task: &Arc<Task>) -> bool {
+        self.task.as_ref().is_some_and(|logged| Arc::ptr_eq(logged, task))
+    }
+
+    fn differs_from(&self, other: &LoggedTask) -> bool {
+        let has_other_content =
+            self.task.as_ref().zip(other.task.as_ref()).is_some_and(|(before, other)| before != other);
+        has_other_content || self.subject != other.subject || self.owner != other.owner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(status: &str, more_fields: &str) -> Arc<Task> {
+        let text = &(format!(
+            r#"{{"id":"3","subject":"count","description":"","status":"{status}","blocks":[],"blockedBy":[]{more_fields}}}"#
+        ));
+        Arc::new(Task::parse(text).unwrap())
+    }
+
+    fn event_names(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<String> {
+        let name =
+            |kind: EventKind| serde_json::to_value(kind).unwrap()["event"].as_str().unwrap().to_owned();
+        new_events(logged, task).into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn closed_requests_that_are_in_no_file_are_forgotten() {
+        let ids = |ids: &[&str]| ids.iter().map(|id| RequestId::parse(id).unwrap()).collect::<BTreeSet<_>>();
+        let mut logged = LoggedRequests {
+            opened: ids(&["gone-1", "kept-2", "waits-3"]),
+            closed: ids(&["gone-1", "kept-2"]),
+        };
+        logged.forget_closed(&ids(&["kept-2"]));
+        assert_eq!((logged.opened, logged.closed), (ids(&["kept-2", "waits-3"]), ids(&["kept-2"])));
+    }
+
+    #[test]
+    fn changes_between_two_scans_are_logged_in_order() {
+        let done = task("completed", r#","owner":"ann""#);
+        assert_eq!(event_names(None, &done), ["task_created", "task_started", "task_completed"]);
+        let pending = LoggedTask::from_task(&task("pending", ""));
+        assert_eq!(event_names(Some(&pending), &done), ["task_started", "task_completed"]);
+        let failed = task("in_progress", r#","owner":"ann","metadata":{"failure":"exit 1"}"#);
+        assert_eq!(event_names(Some(&pending), &failed), ["task_started", "task_failed"]);
+        assert_eq!(
+            event_names(Some(&LoggedTask::from_task(&failed)), &task("pending", "")),
+            ["task_released"]
+        );
+        assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &done), [""; 0]);
+        let renamed = task("completed", r#","owner":"bob""#);
+        assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &renamed), ["task_updated"]);
+    }
+
+    #[test]
+    fn next_daemon_restores_its_cursor_from_the_log() {
+        let team = TeamName::parse("survey").unwrap();
+        let mut lines = Vec::new();
+        let done = task("completed", r#","owner":"ann""#);
+        for kind in new_events(None, &done) {
+            lines.push(serde_json::to_vec(&Event::for_team(&team, kind)).unwrap());
+        }
+        lines.push(b"cut sho".to_vec());
+        let logged = EventLogCursor::from_lines(lines.iter().map(Vec::as_slice));
+        assert_eq!(event_names(logged.tasks[&team].get(&done.id), &done), [""; 0]);
+        lines.push(serde_json::to_vec(&Event::for_team(&team, EventKind::TeamDeleted)).unwrap());
+        assert!(EventLogCursor::from_lines(lines.iter().map(Vec::as_slice)).tasks.is_empty());
+    }
+
+    #[test]
+    fn unreadable_task_is_not_logged_as_released() {
+        let started = LoggedTask::from_task(&task("in_progress", r#","owner":"ann""#));
+        assert_eq!(event_names(Some(&started), &task("unreadable", "")), [""; 0]);
+    }
+}

@@ -1,0 +1,22 @@
+//! Adopts a team that another program has created. The daemon can then spawn members into the team
+//! and delete it. The daemon does not end members that were in the team before.
+
+use crate::core::event_context::Context;
+use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::roster::TeamUsage;
+use crate::core::state::team::TeamState;
+use crate::core::watch_team_directories::request_watches;
+use protocol::team_and_member_names::TeamName;
+
+/// Adopts a team whose config has `member_count` entries, including the lead. Does nothing if the
+/// team is known.
+pub(crate) fn adopt_team(context: &mut Context, team: TeamName, member_count: usize) {
+    if context.state.teams.contains_key(&team) {
+        return;
+    }
+    let usage = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };
+    let joined_count = member_count.saturating_sub(1) as u64;
+    context.state.teams.insert(team, TeamState { joined_count, usage, ..TeamState::default() });
+    context.state.has_roster_changed = true;
+    request_watches(context, WatchPurpose::Scan);
+}

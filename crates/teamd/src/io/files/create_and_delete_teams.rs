@@ -1,0 +1,152 @@
+//! Creates and deletes teams, and writes their policies and the ids of their hidden panes.
+
+use crate::core::jobs::file_jobs::TeamCreation;
+use crate::core::state::call_errors::has_unsupervised_members_error;
+use crate::io::files::scan_and_repair_team_config::backup_file;
+use crate::io::files::state_shared_by_files_threads::lock;
+use crate::io::files::thread::FilesThread;
+use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::member_task_and_request_ids::AgentId;
+use protocol::policy::Policy;
+use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_config::{Member, TeamConfig};
+use store::{Error, StateDir, Team};
+
+impl FilesThread {
+    /// Creates a team. Fails if the name is taken.
+    pub(super) fn create(&mut self, creation: &TeamCreation) -> Result<CreateTeamReply, Error> {
+        let name = &creation.name;
+        lock(&self.shared.creating).insert(name.clone());
+        let result = self.write_new_team(&creation.request, name, creation.created_at);
+        lock(&self.shared.creating).remove(name);
+        let team_file_path = result?.path().join("config.json");
+        // Forgets the handle and the inbox scans of an earlier team with the same name.
+        self.teams.remove(name);
+        self.inboxes.forget_team(name);
+        let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
+        Ok(CreateTeamReply { team_file_path, team_name: name.clone(), lead_agent_id })
+    }
+
+    /// Writes the files of a new team. `at` is the creation time in milliseconds since the epoch.
+    ///
+    /// The policy and the config backup are written before the team, so that no team exists without
+    /// them. The files of an existing team are not changed.
+    fn write_new_team(&self, request: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
+        if self.root.team(name).is_ok() {
+            return Err(Error::AlreadyExists { what: format!("team {name}") });
+        }
+        self.write_policy(name, &request.policy)?;
+        let config = initial_config(request, name, at);
+        self.save_backup(name, &config.to_text())?;
+        self.root.create_team(&config)
+    }
+
+    /// Writes the policy of an existing team.
+    pub(super) fn replace_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
+        self.root.team(name)?;
+        self.write_policy(name, policy)
+    }
+
+    /// Returns the error with which [`FilesThread::delete`] would refuse to delete the team.
+    /// Changes nothing.
+    pub(super) fn check_deletable(&self, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        self.open_deletable(request)?.check_deletable().map_err(ErrorReport::from)
+    }
+
+    /// Opens a team that is about to be deleted. The team need not have a config.json, because a
+    /// crash may have interrupted an earlier deletion.
+    ///
+    /// # Errors
+    ///
+    /// If the request has no `force` and config.json has members besides the lead. Another program
+    /// may have added these members, and they may still run.
+    fn open_deletable(&self, request: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
+        let Some(team) = self.root.open_team_without_config(&request.team)? else {
+            return self.root.team(&request.team).map_err(ErrorReport::from);
+        };
+        let config = match (!request.force).then(|| team.as_repairer().cached_config()) {
+            None | Some(Err(Error::NoSuchTeam { .. })) => None,
+            Some(config) => Some(config?),
+        };
+        let members = config.iter().flat_map(|config| &config.members);
+        let member_names: Vec<String> =
+            members.filter(|member| !member.name.is_lead()).map(|member| member.name.to_string()).collect();
+        if !member_names.is_empty() {
+            return Err(has_unsupervised_members_error(&request.team, &member_names));
+        }
+        Ok(team)
+    }
+
+    /// Deletes the files of a team.
+    pub(super) fn delete(&mut self, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+        // The roster on disk must have the deletion, so that the next daemon completes it.
+        self.check_saved()?;
+        let (name, team) = (&request.team, self.open_deletable(request)?);
+        team.delete().map_err(ErrorReport::from)?;
+        self.teams.remove(name);
+        self.inboxes.forget_team(name);
+        self.log_error("forget a team", remove_team_files(&self.state, name));
+        Ok(())
+    }
+
+    /// Removes the policies and config backups of teams whose directory does not exist, unless the
+    /// team is in `known_teams`. Such files remain if the deletion of a team is interrupted.
+    pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
+        for file in self.state.names()? {
+            let name = ["policy-", "config-backup-"]
+                .iter()
+                .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
+            let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
+            let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
+            // While this lock is held, no thread of another lane can begin to create the team.
+            let creating = lock(&self.shared.creating);
+            if !known_teams.contains(&team) && !creating.contains(&team) && !exists() {
+                self.state.remove(&file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the ids of hidden panes to config.json, if they have changed.
+    pub(super) fn write_hidden_panes(&mut self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
+        let team = match self.open_team(name) {
+            Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
+            team => team?,
+        };
+        if team.as_repairer().cached_config()?.hidden_pane_ids == panes {
+            return Ok(());
+        }
+        let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };
+        team.set_fields(&[("hiddenPaneIds", value)])
+    }
+
+    /// Writes the policy of a team to the state directory. If an earlier team had the same name,
+    /// its policy is replaced.
+    fn write_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
+        self.state.replace(&Policy::file_name(name), &bytes)
+    }
+}
+
+/// Removes the policy and the config backup of a deleted team from the state directory.
+pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
+    state.remove(&Policy::file_name(name)).and(state.remove(&backup_file(name)))
+}
+
+/// The config of a new team, with the lead as its only member.
+fn initial_config(request: &CreateTeamRequest, name: &TeamName, at: u64) -> TeamConfig {
+    let model = request.model.clone().unwrap_or_default();
+    let cwd = request.cwd.to_string_lossy().into_owned();
+    let mut lead = Member::lead(name, request.agent_type.clone(), model, cwd, at);
+    lead.mode = request.lead_mode.map(|mode| mode.to_string());
+    TeamConfig {
+        name: name.to_string(),
+        description: request.description.clone(),
+        created_at: at,
+        lead_agent_id: lead.agent_id.clone(),
+        lead_session_id: uuid::Uuid::new_v4().to_string(),
+        members: vec![lead],
+        hidden_pane_ids: Vec::new(),
+    }
+}

@@ -1,0 +1,34 @@
+//! Reads the exit reports of shims, and kills the orphans of an agent whose shim left no report.
+
+use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::io::files::thread::FilesThread;
+use crate::io::kill_orphans_of_dead_shim;
+use protocol::control_socket::ExitReport;
+
+impl FilesThread {
+    /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
+    /// was killed: this function then kills the orphans of the agent and returns `None`.
+    ///
+    /// A report that is not valid comes from a shim that was killed while it wrote the report. All
+    /// processes of the agent had exited by then, so no orphans are killed. After a read error it
+    /// is unknown whether there is a report, so no orphans are killed either.
+    pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
+        match self.state.read(&exit_report_file(spawn)) {
+            Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
+            Ok(None) => {
+                kill_orphans_of_dead_shim::kill_orphans(token);
+                None
+            }
+            Err(error) => {
+                tracing::warn!("cannot read the exit report of a shim: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// The file name of a spawn's exit report in the state directory. The shim writes this file before
+/// it reports the exit to the daemon.
+pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
+    format!("exit-{}.json", spawn.as_str())
+}

@@ -1,0 +1,187 @@
+//! Simulates the processes: how shims and their agents start, run and exit.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::event::CoreEvent;
+use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
+use crate::simulator::simulation::Simulation;
+use crate::simulator::tmux::PaneOwner;
+use crate::simulator::turn_agents::SimulatedTurnAgent;
+use protocol::control_socket::{ExitReport, FromShim, Process, ShimHello, ToShim};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::inbox_message_payload::IdleReason;
+
+impl Simulation {
+    pub(super) fn send_event(&mut self, event: CoreEvent) {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.events.push_back(event);
+        }
+    }
+
+    /// A shim handles its next message from the daemon or takes its next step.
+    pub(super) fn run_shim(&mut self, pid: u32) {
+        let has_daemon = self.daemon.is_some();
+        let Some(shim) = self.shims.get_mut(&pid) else { return };
+        if let Some(message) = shim.inbox.pop_front() {
+            return self.handle_daemon_message(pid, message);
+        }
+        match shim.stage.clone() {
+            ShimStage::Waiting if self.now.mono >= shim.started_at + START_TIMEOUT => {
+                self.close_pane_and_exit(pid);
+            }
+            ShimStage::Reporting(exit) if shim.conn.is_none() => self.exit_unconnected(pid, &exit),
+            ShimStage::Waiting | ShimStage::Running { .. }
+                if has_daemon && shim.conn.is_none() && !shim.is_disowned =>
+            {
+                self.send_hello(pid);
+            }
+            ShimStage::Running { .. } if shim.must_scan() && !self.disk.is_full => self.scan_or_query(pid),
+            _ => {}
+        }
+    }
+
+    fn send_hello(&mut self, pid: u32) {
+        let conn = self.next_conn();
+        let Some(shim) = self.shims.get_mut(&pid) else { return };
+        shim.conn = Some(conn);
+        let turn = shim.turn_agent.as_ref().map(|turn_agent| turn_agent.status.clone());
+        let hello = ShimHello {
+            spawn_id: shim.spawn.as_str().to_owned(),
+            agent_pid: shim.agent_pid(),
+            turn_status: turn,
+        };
+        self.send_event(CoreEvent::ShimConnected { conn, hello, peer: Process { pid, start_time: 1 } });
+    }
+
+    fn handle_daemon_message(&mut self, pid: u32, message: ToShim) {
+        self.log(|| format!("shim {pid} receives {message:?}"));
+        let agent = self.next_pid();
+        let fails = self.rng.u8(..) < 12;
+        let Some(shim) = self.shims.get_mut(&pid) else { return };
+        match (message, &shim.stage) {
+            (ToShim::StartAgent(start_agent), ShimStage::Waiting) => {
+                let conn = shim.conn;
+                if fails {
+                    let error = ErrorReport::new(ErrorKind::MissingPath, "no such program");
+                    self.send_report(conn, FromShim::Failed(error));
+                    return self.exit(pid);
+                }
+                let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
+                shim.identity =
+                    record.map(|record| AgentIdentity::from_launch(&start_agent, record.request.delivery));
+                shim.turn_agent = start_agent
+                    .turn_setup
+                    .as_ref()
+                    .map(|turn_setup| SimulatedTurnAgent::new(turn_setup, self.now.wall));
+                let agent = if shim.turn_agent.is_some() { pid } else { agent };
+                shim.stage = ShimStage::Running { agent };
+                self.check_agent_start(pid);
+                self.send_report(conn, FromShim::Started { pid: agent });
+                if let Some(identity) = self.agent_identity(pid) {
+                    self.start_program(agent, &identity, pid);
+                }
+            }
+            (ToShim::End { .. }, ShimStage::Running { .. }) => self.end_agent(pid, ExitReport::Signal(15)),
+            (ToShim::Refused | ToShim::End { .. }, ShimStage::Waiting) => self.close_pane_and_exit(pid),
+            (ToShim::Refused, ShimStage::Running { .. }) => shim.is_disowned = true,
+            (ToShim::Interrupt, ShimStage::Running { .. }) => {
+                let conn = shim.conn;
+                let was_in_turn = self.end_turn(pid, IdleReason::Interrupted);
+                self.send_report(conn, FromShim::Interrupted { was_in_turn });
+            }
+            (ToShim::ExitRecorded, ShimStage::Reporting(_)) => {
+                self.disk.exit_reports.remove(&shim.spawn);
+                self.exit(pid);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn send_report(&mut self, conn: Option<ConnId>, report: FromShim) {
+        if let Some(conn) = conn {
+            self.send_event(CoreEvent::ShimReported { conn, report });
+        }
+    }
+
+    /// Ends the agent of a shim. The shim writes the exit report and sends it to the daemon.
+    pub(super) fn end_agent(&mut self, pid: u32, report: ExitReport) {
+        self.log(|| format!("the agent of shim {pid} ends: {report}"));
+        let agent = self.shims.get(&pid).and_then(SimulatedShim::agent_pid);
+        agent.into_iter().for_each(|agent| self.end_program(agent));
+        let Some(shim) = self.shims.get_mut(&pid) else { return };
+        shim.stage = ShimStage::Reporting(report.clone());
+        if !self.disk.is_full {
+            self.disk.exit_reports.insert(shim.spawn.clone(), report.clone());
+        }
+        match shim.conn {
+            Some(_) => {
+                let conn = shim.conn;
+                self.send_report(conn, FromShim::Exited(report));
+            }
+            None => self.exit_unconnected(pid, &report),
+        }
+    }
+
+    fn exit_unconnected(&mut self, pid: u32, report: &ExitReport) {
+        match report {
+            ExitReport::TerminalGone => self.exit(pid),
+            _ => self.close_pane_and_exit(pid),
+        }
+    }
+
+    /// Closes the pane of a shim and ends the shim. The daemon may not know the pane.
+    fn close_pane_and_exit(&mut self, pid: u32) {
+        if let Some(pane) = self.shims.get(&pid).and_then(|shim| shim.pane)
+            && pane.0 == self.tmux.server
+        {
+            self.tmux.panes.remove(&pane.1);
+        }
+        self.exit(pid);
+    }
+
+    /// Handles the end of a shim's terminal.
+    pub(super) fn hang_up_terminal(&mut self, pid: u32) {
+        match self.shims.get(&pid).map(|shim| shim.stage.clone()) {
+            Some(ShimStage::Waiting) => self.exit(pid),
+            Some(ShimStage::Running { .. }) => self.end_agent(pid, ExitReport::TerminalGone),
+            _ => {}
+        }
+    }
+
+    /// Kills a shim with SIGKILL.
+    pub(super) fn kill(&mut self, pid: u32) {
+        if let Some(shim) = self.shims.get_mut(&pid) {
+            shim.was_killed_early = shim.stage == ShimStage::Waiting;
+        }
+        self.exit(pid);
+    }
+
+    /// Ends the process of a shim and its agent's program, and closes its connection.
+    pub(super) fn exit(&mut self, pid: u32) {
+        self.log(|| format!("shim {pid} has exited"));
+        let agent = self.shims.get(&pid).and_then(SimulatedShim::agent_pid);
+        agent.into_iter().for_each(|agent| self.end_program(agent));
+        let Some(shim) = self.shims.get_mut(&pid) else { return };
+        shim.stage = ShimStage::Dead;
+        let conn = shim.conn.take();
+        if let Some(conn) = conn {
+            self.send_event(CoreEvent::ConnectionClosed { conn });
+        }
+    }
+
+    /// Replaces the tmux server by a new server that has `foreign_panes` panes of other programs.
+    /// All shims in panes of the old server lose their terminal.
+    pub(super) fn restart_tmux(&mut self, foreign_panes: u32) {
+        self.log(|| "another tmux server".to_owned());
+        let shims: Vec<u32> = self
+            .tmux
+            .panes
+            .values()
+            .filter_map(|owner| match owner {
+                PaneOwner::Teamd(_, pid) => Some(*pid),
+                PaneOwner::Foreign => None,
+            })
+            .collect();
+        self.tmux.restart(foreign_panes);
+        shims.into_iter().for_each(|pid| self.hang_up_terminal(pid));
+    }
+}
