@@ -21,12 +21,13 @@ build:
 	    $(CARGO) rustc --release --locked -p teamd-agents --bin $$program -- $(STATIC) || exit; \
 	done
 
-# Checks format, lints, documentation, spelling, and the licences and known vulnerabilities of dependencies. A warning
+# Checks format, lints, the code for macOS and FreeBSD, documentation, spelling, and the licences and known vulnerabilities of dependencies. A warning
 # is an error.
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/check-targets
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	scripts/need cargo-deny
 	$(CARGO) fetch --locked --quiet

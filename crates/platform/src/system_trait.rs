@@ -128,6 +128,12 @@ pub trait System: Debug + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Flushes the entries of a directory to the disk. `File::sync_all` does the same for a file, also on
+    /// macOS, whose `fsync` leaves data in the cache of the disk.
+    fn sync_directory(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(rustix::fs::fsync(directory)?)
+    }
+
     /// Takes a write lease on a file that is open for reading and writing. `None` if another descriptor of
     /// the file is open, or if the system has no write leases.
     fn take_write_lease<'f>(&self, _file: &'f File) -> Option<WriteLease<'f>> {
@@ -143,6 +149,12 @@ pub trait System: Debug + Sync {
     /// Whether an access control list can let other users write to the file. True if it is unknown.
     fn has_access_control_list(&self, _file: BorrowedFd<'_>) -> bool {
         true
+    }
+
+    /// Whether an event of a watched directory names the file that has changed. With kqueue, the event
+    /// names the directory, or a file in it that has no watch yet.
+    fn file_events_name_files(&self) -> bool {
+        false
     }
 
     /// Creates an empty file that has no name, for reading and writing.

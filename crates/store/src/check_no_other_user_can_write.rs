@@ -138,9 +138,9 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
     if is_primary_of_other || !groups_with_gid.all(is_private) { None } else { gid.parse().ok() }
 }
 
-/// Whether the file has an access control list, which can let other users write. In a file with a
-/// list, the group bits of the mode show the mask of the list, and not the rights of the group.
-/// True also if the check fails.
+/// Whether the file has an access control list, which can let other users write. If the file has
+/// such a list, the group bits of its mode are the mask of the list, and not the rights of the group.
+/// Returns true also if the system cannot tell.
 fn has_acl(file: impl AsFd) -> bool {
     platform::system().has_access_control_list(file.as_fd())
 }

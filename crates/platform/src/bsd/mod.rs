@@ -75,6 +75,11 @@ impl System for Bsd {
         Ok(rustix::fs::renameat_with(directory, first, directory, second, flags)?)
     }
 
+    #[cfg(target_os = "macos")]
+    fn sync_directory(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(rustix::fs::fcntl_fullfsync(directory)?)
+    }
+
     fn mount_points(&self) -> io::Result<Vec<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -136,6 +136,10 @@ impl System for Linux {
         !matches!(result, Err(Errno::NODATA | Errno::OPNOTSUPP))
     }
 
+    fn file_events_name_files(&self) -> bool {
+        true
+    }
+
     fn unnamed_file(&self) -> io::Result<File> {
         Ok(memfd_create("teamd", MemfdFlags::CLOEXEC)?.into())
     }

@@ -21,10 +21,10 @@ use crate::error::Error;
 use crate::lock_directory::Lock;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat};
-use nix::unistd::fsync;
 use std::cell::Cell;
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 /// The shadow copy may lack bytes before the new tail. Up to this number of such bytes are read and
@@ -174,7 +174,7 @@ impl<'d> LongFile<'d> {
             // The shadow copy was the inbox itself before the last exchange, and is now
             // overwritten. If the exchange is not flushed to the disk first, a power loss may undo
             // it. The inbox's name would then lead to the overwritten file.
-            fsync(self.dir)?;
+            platform::system().sync_directory(self.dir.as_fd())?;
         }
         let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };
         copy_range(&self.file, file, start, tail_start)?;

@@ -11,9 +11,9 @@ use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{Mode, fstat};
-use nix::unistd::fsync;
 use std::fs::{File, Permissions};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use uuid::Uuid;
 
@@ -98,7 +98,7 @@ pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Er
         return Ok(());
     }
     failpoint::hit_before_call("store.sync-dir")
-        .and_then(|()| Ok(fsync(dir)?))
+        .and_then(|()| platform::system().sync_directory(dir.as_fd()))
         .map_err(|cause| Error::io("flush", dir.path(), cause))
 }
 

@@ -62,8 +62,8 @@ pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a scheduled respawn begin at once, because the program has written the result of its turn.
 pub(crate) fn end_grace(agent: &mut Agent) {
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). So the
-    // record is accessed mutably only if a respawn is scheduled.
+    // While the files thread saves the record, a mutable access makes a copy of it (see `SharedRecord`).
+    // So the record is accessed mutably only if a respawn is scheduled.
     if agent.record.lifecycle.process().plan_approval_respawn.is_some() {
         agent.record.lifecycle.process_mut().plan_approval_respawn =
             Some(PlanApprovalRespawn { deadline: 0 });

@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Remembers that all persons' windows must be tidied, because an agent's pane may leave one of
-    /// them.
+    /// Remembers that the layouts of all persons' windows must be restored, because an agent's pane may
+    /// leave one of them, and it is not known which.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }

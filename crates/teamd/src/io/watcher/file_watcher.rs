@@ -4,7 +4,8 @@
 //! The watcher watches only directories, because the watch of a single file ends when the file is
 //! replaced by a rename. A core event names the changed file but does not say what changed. One
 //! change may cause several events, and several changes may cause only one event. If the kernel's
-//! queue of file events overflows, the core rescans all files.
+//! queue of file events overflows, the core rescans all files. It also does so after each event on
+//! systems whose events do not name the changed file, such as macOS.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -205,6 +206,9 @@ pub(super) fn handle_event(
     if is_irrelevant(event.kind) {
         return;
     }
+    if !platform::system().file_events_name_files() {
+        return report_unnamed_change(root, &event.paths, (overflow, events));
+    }
     let may_be_new = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
     let is_unwatched =
         |path: &PathBuf| is_root_directory(root, path) || may_be_new && is_team_directory(root, path);
@@ -216,6 +220,20 @@ pub(super) fn handle_event(
         if let Some(event) = event_for(root, path).or_else(|| barriers.event_for(event.kind, path)) {
             events.send(wake_owner(event, wake_sockets)).ok();
         }
+    }
+}
+
+/// Sends the events for a change of unknown files. `paths` has a watched directory, or any file in it.
+fn report_unnamed_change(
+    root: &Path,
+    paths: &[PathBuf],
+    (overflow, events): (&OverflowFlag, &UnboundedSender<CoreEvent>),
+) {
+    overflow.report_once(events);
+    let may_be_probe =
+        |path: &PathBuf| matches!(relative_parts(root, path).as_slice(), ["teams"] | ["teams", _]);
+    if paths.iter().any(may_be_probe) {
+        events.send(CoreEvent::ProbeSeen).ok();
     }
 }
 
@@ -293,6 +311,17 @@ mod tests {
         assert_eq!([count_reports(), count_reports()], [1, 0]);
         overflow.reset();
         assert_eq!(count_reports(), 1);
+    }
+
+    #[test]
+    fn a_change_of_an_unknown_file_is_an_overflow_and_shows_that_events_arrive() {
+        let (root, overflow) = (Path::new("/root"), OverflowFlag::default());
+        let (events, mut queue) = tokio::sync::mpsc::unbounded_channel();
+        for path in ["teams/survey/inboxes", "teams", "tasks/survey/1.json"] {
+            report_unnamed_change(root, &[root.join(path)], (&overflow, &events));
+        }
+        let reported: Vec<CoreEvent> = std::iter::from_fn(|| queue.try_recv().ok()).collect();
+        assert!(matches!(*reported, [CoreEvent::WatcherOverflow, CoreEvent::ProbeSeen]), "{reported:?}");
     }
 
     #[tokio::test]
