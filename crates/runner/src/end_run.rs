@@ -2,8 +2,8 @@
 
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
-use crate::fixed_run_values::RunContext;
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
+use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{RunLock, RunNote};
 use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};

@@ -3,8 +3,8 @@
 use crate::daemon_keeper::DaemonKeeper;
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{self, IfTeamExists};
-use crate::fixed_run_values::RunContext;
 use crate::mutable_run_state::{RunState, TeamOrigin};
+use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{self, RunLock, RunNote};
 use crate::run_observer::RunObserver;

@@ -4,8 +4,8 @@
 //! Members are spawned before the tasks are created, because only a current member can be made the
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
-use crate::fixed_run_values::RunContext;
 use crate::mutable_run_state::RunState;
+use crate::parts_that_all_run_steps_use::RunContext;
 use crate::release_task::release_task;
 use crate::run_file::TaskSpec;
 use crate::task_release_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};

@@ -1,6 +1,6 @@
 //! Reads a team's tasks and members at one moment.
 
-use crate::fixed_run_values::RunContext;
+use crate::parts_that_all_run_steps_use::RunContext;
 use crate::task_release_decision::{MemberState, MemberStates};
 use protocol::control_socket::{MemberStatus, TeamStatus};
 use protocol::error_kind_and_report::ErrorReport;

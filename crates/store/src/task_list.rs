@@ -14,13 +14,13 @@ mod lock_queue_ticket;
 mod new_task;
 mod new_task_batch;
 mod notify_owner;
-mod task_hold;
+mod task_execution_lock;
 mod task_list_handle;
 mod transaction;
 mod update;
 
 pub use cache::UNREADABLE_STATUS;
 pub use new_task::{BatchTask, NewTask};
-pub use task_hold::{TaskHold, TaskHolder};
+pub use task_execution_lock::{TaskHold, TaskHolder};
 pub use task_list_handle::Tasks;
 pub use update::TaskUpdate;

@@ -16,7 +16,7 @@ use crate::core::reply_to_client::{error_reply, send_reply};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use crate::core::teams::{create, delete, set_policy, supervise_foreign_team};
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
@@ -130,7 +130,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         }
         Request::SetLayout(request) => set_layout::set_layout(context, client, &request),
         Request::SetPersonPane(request) => set_person_pane::set_person_pane(context, client, request),
-        Request::NextTask(request) => next_task::query_next_task(context, client, request),
+        Request::NextTask(request) => answer_next_task_queries::query_next_task(context, client, request),
         Request::ReportActivity(activity) => {
             apply_reported_turns_and_activity::report_own_activity(
                 context,

@@ -32,7 +32,7 @@ use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shim_connections_and_reports::acknowledge_exit;
 use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
 use crate::core::state::daemon::State;
-use crate::core::tasks::{log_task_changes_and_wake_agents, next_task};
+use crate::core::tasks::{answer_next_task_queries, log_task_changes_and_wake_agents};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::find_new_and_deleted_teams;
 use crate::core::teams::{budget, create, delete, set_policy};
@@ -138,8 +138,10 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::ProbeSeen => {
             watcher_failures_and_lost_events::handle_probe_seen(context.state, context.now);
         }
-        CoreEvent::BarrierReached { barrier } => next_task::handle_barrier_reached(context, barrier),
-        CoreEvent::BarrierFailed => next_task::answer_all_unknown(context),
+        CoreEvent::BarrierReached { barrier } => {
+            answer_next_task_queries::handle_barrier_reached(context, barrier)
+        }
+        CoreEvent::BarrierFailed => answer_next_task_queries::answer_all_unknown(context),
         CoreEvent::WatchesAdded(purpose) => rescan_files::handle_watches_added(context, purpose),
         CoreEvent::WatchFailed => watcher_failures_and_lost_events::handle_watch_failed(context),
         CoreEvent::RootReopened(result) => {
@@ -162,7 +164,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
 fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     shim_connections_and_reports::handle_shim_disconnected(context, conn);
     hook_reports_and_long_polls::drop_long_poll(context.state, conn);
-    next_task::drop_query(context.state, conn);
+    answer_next_task_queries::drop_query(context.state, conn);
 }
 
 fn handle_file_result(context: &mut Context, file_result: FileResult) {

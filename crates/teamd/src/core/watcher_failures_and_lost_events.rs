@@ -7,7 +7,7 @@ use crate::core::event_time::Now;
 use crate::core::rescan_files::{postpone_rescan, rescan_soon};
 use crate::core::state::daemon::State;
 use crate::core::state::watcher_state::WatcherState;
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 
@@ -22,7 +22,7 @@ pub(crate) fn handle_probe_seen(state: &mut State, now: Now) {
 /// Handles the failure to watch a directory. Until all directories can be watched, frequent rescans
 /// find the changes for which the watcher has no event.
 pub(crate) fn handle_watch_failed(context: &mut Context) {
-    next_task::answer_all_unknown(context);
+    answer_next_task_queries::answer_all_unknown(context);
     context.state.watcher_state = WatcherState::Failed;
     context.state.rescan_at =
         context.state.rescan_at.min(context.now.mono + context.state.watcher_state.rescan_interval_ms());
@@ -50,6 +50,6 @@ pub(crate) fn handle_root_reopened(context: &mut Context, result: Result<(), Err
 
 /// Handles lost file events.
 pub(crate) fn handle_overflow(context: &mut Context) {
-    next_task::answer_all_unknown(context);
+    answer_next_task_queries::answer_all_unknown(context);
     rescan_soon(context);
 }

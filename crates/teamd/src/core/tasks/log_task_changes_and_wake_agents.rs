@@ -11,7 +11,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_tasks_messages_and_requests::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use protocol::control_socket::Activity;
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
@@ -39,13 +39,13 @@ pub(crate) fn handle_tasks_scanned(
     queries: Vec<NextTaskQuery>,
 ) {
     let Some(watched_team) = context.state.watched_team_mut(team) else {
-        return next_task::answer_unknown(context, queries);
+        return answer_next_task_queries::answer_unknown(context, queries);
     };
     let is_rescan_needed = watched_team.task_scan.finish();
     match result {
         Err(error) => {
             watched_team.unscanned_tasks = TaskSelection::All;
-            next_task::answer_unknown(context, queries);
+            answer_next_task_queries::answer_unknown(context, queries);
             log_scan_error(context, team, error.message);
         }
         Ok(tasks) => apply_tasks(context, team, members, tasks, queries),
@@ -70,7 +70,7 @@ fn apply_tasks(
     // The files thread can change the list in place once the core has dropped its reference.
     drop(tasks);
     // The queries are answered before the log is written, so that members can continue sooner.
-    next_task::answer_from_board(context, &board, queries);
+    answer_next_task_queries::answer_from_board(context, &board, queries);
     wake_for_tasks(context, team, &board);
     log_changes(context, team, members, &board, changed);
     if !were_all_completed {

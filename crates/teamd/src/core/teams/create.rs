@@ -11,7 +11,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::roster::TeamUsage;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::team::TeamState;
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, Reply};
@@ -88,7 +88,7 @@ pub(crate) fn handle_team_created(
         strays.iter().for_each(|id| forced_termination::terminate(context, id));
         pending_respawns::cancel_respawns(context, &reply.team_name, &[]);
         // Worktrees of an earlier team of that name stay in the roster.
-        next_task::drop_team_queries(context, &reply.team_name);
+        answer_next_task_queries::drop_team_queries(context, &reply.team_name);
         let earlier_worktrees = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);
         let usage = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };
         let team = TeamState {

@@ -20,7 +20,7 @@ use crate::core::state::recorded_worktrees::forget_worktrees;
 use crate::core::state::team::NameReservation;
 use crate::core::state::team::{Deletion, TeamState};
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
@@ -113,7 +113,7 @@ pub(crate) fn handle_team_deleted(
     context.state.has_roster_changed |= deletion.is_some();
     if result.is_ok() {
         pending_respawns::cancel_respawns(context, team, &[]);
-        next_task::drop_team_queries(context, team);
+        answer_next_task_queries::drop_team_queries(context, team);
         context.state.teams.remove(team);
         // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();

@@ -6,7 +6,7 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::team::WatchedTeam;
-use crate::core::tasks::next_task;
+use crate::core::tasks::answer_next_task_queries;
 use crate::core::watch_team_directories::request_watches;
 use protocol::team_and_member_names::TeamName;
 
@@ -25,7 +25,7 @@ fn update_session_teams(context: &mut Context, existing: &[TeamName]) {
     let deleted: Vec<TeamName> =
         context.state.session_teams.keys().filter(|team| !existing.contains(team)).cloned().collect();
     for team in deleted {
-        next_task::drop_team_queries(context, &team);
+        answer_next_task_queries::drop_team_queries(context, &team);
         context.state.session_teams.remove(&team);
         context.effects.push(Effect::UnwatchTeam { team });
     }
