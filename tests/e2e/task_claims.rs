@@ -105,6 +105,9 @@ fn trace_claim(env: &TestEnv) -> (String, BTreeSet<u32>) {
 
 #[test]
 fn claim_opens_only_the_task_and_its_blockers() {
+    if harness::lacks(harness::Facility::NamesInFileEvents) {
+        return;
+    }
     if !harness::can_trace("claims") {
         return;
     }

@@ -19,6 +19,9 @@ pub enum Facility {
     Subreaper,
     /// The reads from a terminal. Without them, a hook does not notice that a person types.
     TerminalReads,
+    /// File events that name the changed file. Without them, the daemon does not know when it has seen all
+    /// changes of tasks, and a claim reads all tasks.
+    NamesInFileEvents,
     /// The list of mounts. Without it, a mount from the same device is not found.
     MountTable,
     /// The process that holds a lock on a file.

@@ -35,8 +35,9 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // The removed entry may have replaced the entry of a newer member with the same name.
-            // `restore_members` then adds the newer member again.
+            // A foreign program may have replaced a running member's entry by an ended member's old
+            // entry of the same name, which is removed now. `restore_members` adds the running
+            // member again.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;

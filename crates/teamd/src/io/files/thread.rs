@@ -36,8 +36,8 @@ pub(crate) const ROSTER_FILE: &str = protocol::roster_file_for_clients::RosterFi
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedThreadState>,
     pub(super) root: Root,
-    /// How many times the root was opened again before this thread took `root` from `shared`. If
-    /// the number in `shared` is higher, another thread has opened the root again since then.
+    /// The version of `root`: a number that grows each time a thread opens a replaced root directory.
+    /// If the number in `shared` is higher, this thread's `root` is outdated.
     pub(super) root_generation: u64,
     pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,
