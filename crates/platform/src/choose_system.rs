@@ -1,4 +1,4 @@
-//! Chooses the implementation of [`System`] that this process uses: Linux or POSIX.
+//! Chooses the implementation of [`System`] that this process uses: that of the operating system, or POSIX.
 
 use crate::system_trait::System;
 

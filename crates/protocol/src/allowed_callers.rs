@@ -1,7 +1,7 @@
 //! Says which callers may perform an operation. The command line, the MCP tools and the control
 //! socket name the allowed callers of each of their operations. They check the caller before the
 //! operation begins. docs/permissions.md has the list. This module compares only names. Whether a
-//! member acts in its own team is checked where the team becomes known: `client::team_context`
+//! member acts in its own team is checked where the team becomes known: `client::root_socket_team_and_caller`
 //! checks it for commands, `teamctl mcp` for the MCP tools, and the daemon for calls on the control
 //! socket.
 //!

@@ -3,7 +3,8 @@
 //!
 //! After each change of the team's files, the run reads the task list again and asks the daemon for
 //! the members' states. The run can read all of its state from the files and the daemon, so another
-//! run can resume a run that was killed. The crate prints nothing: it reports progress to a
+//! run can resume a run that was killed. The run's only own file is `run-TEAM.lock` in the state
+//! directory (`run_lock_and_note`). The crate prints nothing: it reports progress to a
 //! [`RunObserver`] and returns a [`RunReport`].
 
 mod daemon_keeper;

@@ -5,7 +5,7 @@
 //! byte for byte. An invalid file is copied to the state directory and left unchanged. The
 //! exception is the config of a team, which [`Team::repair_config`] rewrites.
 //!
-//! Invariant: only the module `file` writes and renames files, and only the module `backoff`
+//! Invariant: only the module `file_io` writes and renames files, and only the module `backoff`
 //! sleeps; `clippy.toml` checks it. Every wait has a deadline.
 
 mod agent_log_paths;

@@ -1,5 +1,5 @@
 //! The cleanup after the exit of an agent: closes the pane and deregisters the member. After that,
-//! the member's name is free for another spawn.
+//! the member's name is free for another spawn. The member's worktree stays until the team is deleted.
 
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::connection_spawn_and_watch_ids::SpawnId;

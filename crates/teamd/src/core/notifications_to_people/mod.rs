@@ -1,4 +1,6 @@
-//! Notifications to people (notices): which ones wait, their texts, and how they are shown.
+//! Notifications to people (notices). `notice` lists the reasons for a notice, `queue` has those that wait,
+//! `compose_text` writes their texts, and `show` sends them to the attached tmux clients, the daemon's
+//! terminal and the user's command.
 
 pub(crate) mod compose_text;
 pub(crate) mod notice;

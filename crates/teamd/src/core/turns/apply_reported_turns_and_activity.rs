@@ -3,7 +3,7 @@
 //! Who decides that a member is idle depends on its delivery:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hook_calls`). The report
+//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hook_reports_and_long_polls`). The report
 //!   that a turn has ended is not enough, because the hook may still deliver a message and so
 //!   continue.
 //!   A program that has started without a prompt is idle when its first hook reports.
