@@ -116,8 +116,8 @@ impl MemberRequest {
         }
     }
 
-    /// The payload that tells the member `answer`. `at_ms` is the current time in milliseconds
-    /// since the epoch. `mode` is the permission mode for an approved plan, if the answer itself
+    /// The payload of the message with which the member gets `answer`. `at_ms` is the current time in
+    /// milliseconds since the epoch. `mode` is the permission mode for an approved plan, if the answer itself
     /// names no mode.
     pub fn response(&self, answer: &Answer, mode: PermissionMode, at_ms: u64) -> Payload {
         match self {

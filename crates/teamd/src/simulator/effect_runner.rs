@@ -122,9 +122,9 @@ impl Simulation {
     }
 }
 
-/// Takes a random file job that may run now: the first job of a lane, which is the queue of one
-/// team or of the daemon's own files. A job of a team also waits for earlier saves of a roster or
-/// an environment.
+/// Takes the first job of a random lane. A lane is the queue of one team, or that of the daemon's own
+/// files. A job of a team may run only after all earlier jobs that save the roster or the environment
+/// of an agent.
 pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::Rng) -> Option<FileJob> {
     let mut lanes = BTreeSet::new();
     let mut has_save = false;

@@ -8,7 +8,7 @@ use crate::core::state::daemon::State;
 use protocol::control_socket::VisibilityReply;
 use protocol::team_and_member_names::TeamName;
 
-/// The effect that writes to config.json which panes of the team are hidden. After that, the client
+/// The effect that stores in config.json the list of the team's hidden panes. After that, the client
 /// in `reply_to` gets its reply.
 pub(crate) fn write_hidden_panes(
     state: &State,
