@@ -139,7 +139,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
             watcher_failures_and_lost_events::handle_probe_seen(context.state, context.now);
         }
         CoreEvent::BarrierReached { barrier } => {
-            answer_next_task_queries::handle_barrier_reached(context, barrier)
+            answer_next_task_queries::handle_barrier_reached(context, barrier);
         }
         CoreEvent::BarrierFailed => answer_next_task_queries::answer_all_unknown(context),
         CoreEvent::WatchesAdded(purpose) => rescan_files::handle_watches_added(context, purpose),
