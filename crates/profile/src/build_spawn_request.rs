@@ -289,8 +289,8 @@ fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Opti
     profile.map(Some)
 }
 
-/// Builds the launch of the profile's program, or of the command in the options if `profile` is
-/// `None`.
+/// Builds the command line, environment and delivery (the [`Launch`]) for the profile's program, or for
+/// the command in the options if `profile` is `None`.
 fn build_launch(
     options: &SpawnOptions,
     facts: &MemberFacts<'_>,
@@ -329,7 +329,7 @@ fn instructions(facts: &MemberFacts<'_>) -> String {
     })
 }
 
-/// Builds the launch of the command in the options, which has no profile. Options that need a
+/// Builds the [`Launch`] for the command in the options, which has no profile. Options that need a
 /// profile are refused.
 fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     if options.mode == Some(PermissionMode::Plan) {

@@ -48,8 +48,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The tags of the panes of the team's members, in the order in which the members joined. The
-    /// tag of `pane` is missing if `pane` has a window of its own.
+    /// The panes of the team's members, in the order in which the members joined. Each pane is named by
+    /// the tag that teamd has set on it. `pane` itself is missing if it has a window of its own.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
