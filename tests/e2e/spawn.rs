@@ -79,6 +79,9 @@ fn unverified_profile_is_reported() {
 
 #[test]
 fn fifty_agents_spawn_survive_the_daemon_and_end() {
+    if harness::lacks(harness::Facility::FastProcessTable) {
+        return;
+    }
     let env = TestEnv::with_team();
     let spawns: Vec<_> = (0..50)
         .map(|n| env.start_teamctl(["spawn", &format!("a{n}"), "--json", "--", "sleep", "3600"]))

@@ -22,6 +22,9 @@ pub enum Facility {
     /// File events that name the changed file. Without them, the daemon does not know when it has seen all
     /// changes of tasks, and a claim reads all tasks.
     NamesInFileEvents,
+    /// The entry of a process without a run of `ps`. Without it, a new daemon may take longer to find fifty
+    /// agents than a client waits.
+    FastProcessTable,
     /// The list of mounts. Without it, a mount from the same device is not found.
     MountTable,
     /// The process that holds a lock on a file.
