@@ -1,6 +1,6 @@
-//! The driver's side of the Agent Client Protocol connection to the agent program. The handlers
-//! only put each notification and request of the program into the driver's event queue. So the
-//! connection is always read at once, and the events keep their order.
+//! The driver's side of the Agent Client Protocol connection to the agent program. A handler only
+//! puts the program's notification or request into the driver's event queue, and never waits. So
+//! the program's next message is read at once, and the events keep their order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
 use crate::driver_event::{AcpEvent, EventSender};

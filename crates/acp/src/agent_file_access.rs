@@ -1,7 +1,7 @@
 //! Reads and writes text files for the agent program, which asks the driver to do so. The files
 //! must be below the working directory, unless the session's mode allows all paths. This limit
-//! prevents mistakes, not attacks: the program can also open files itself. In plan mode the driver
-//! refuses all writes (`AcpDriver::check_write_allowed`), so it does not call this module for them.
+//! prevents mistakes, not attacks: the program can also open files itself. In plan mode,
+//! `AcpDriver::check_write_allowed` refuses every write before the driver calls this module.
 
 use crate::args::FileAccess;
 use agent_client_protocol::v1::schema::{ReadTextFileRequest, WriteTextFileRequest};

@@ -51,8 +51,8 @@ pub(crate) struct DriverArgs {
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
     /// The session mode in which the driver also opens files outside the working directory, as the
-    /// program's own mode id. An empty string is the program's default mode. If this is `None`, the
-    /// driver opens files outside the working directory in no mode.
+    /// program's own mode id. An empty string is the program's default mode. `None`: the driver
+    /// never opens files outside the working directory.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,

@@ -100,7 +100,8 @@ impl<W: Write> PanePrinter<W> {
     }
 
     /// Prints that the program asks for permission for the tool call with the id `call`. The title
-    /// of the call is stored, because the program may not have reported the call before.
+    /// is stored for later lines about the call, because the program may not have reported the call
+    /// before.
     pub(crate) fn print_question(&mut self, call: &str, title: &str, tool: &str) {
         self.calls.insert(call.to_owned(), title.to_owned());
         self.print_line(&format!("? {}: waits for permission ({tool})", title.replace('\n', " ")));

@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Computes the usage of the turns of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTracker {
-    /// The highest number of tokens that the program has reported, if its reports count from its
-    /// start. `None` if its reports count only one turn.
+    /// The highest token count that the program has reported, if each report counts all tokens
+    /// since the program's start. `None` if each report counts only one turn.
     token_total: Option<u64>,
     /// The cost of the session at the end of the previous turn, in microdollars. `None` if the
     /// session was loaded and its cost is not known yet.
@@ -20,8 +20,8 @@ pub(crate) struct UsageTracker {
 }
 
 impl UsageTracker {
-    /// The tracker of a session that is not open yet. `scope` says what the program's token counts
-    /// include: one turn, or everything since the program's start.
+    /// Creates the tracker for a session that will be opened. `scope` says what the program's token
+    /// counts include: one turn, or everything since the program's start.
     pub(crate) fn new(scope: UsageScope) -> UsageTracker {
         let token_total = match scope {
             UsageScope::Session => Some(0),
@@ -61,8 +61,8 @@ impl UsageTracker {
     }
 }
 
-/// The number of tokens in an answer. It comes from the field `usage` of the protocol, or else from
-/// `_meta.quota.token_count`, which Gemini CLI 0.61 sends.
+/// The token count in the program's answer to a prompt: in the protocol's field `usage`, or else in
+/// `_meta.quota.token_count`, which Gemini CLI 0.61 sends. `None` if the answer has neither.
 fn token_count(answer: &PromptResponse) -> Option<u64> {
     let total = |usage: &schema::Usage| {
         usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens))

@@ -30,11 +30,12 @@ impl DaemonAddress {
         self.open_with(Connection::open)
     }
 
-    /// Connects to the daemon like [`Connection::open_within`], which waits at most `timeout`.
+    /// Connects to the daemon at one of the two sockets of [`DaemonAddress`]. If a socket's queue
+    /// of pending connections is full, waits at most `timeout`.
     ///
     /// # Errors
     ///
-    /// The errors of [`Connection::open_within`] for `socket`.
+    /// The errors of [`Connection::open_within`] for the first socket.
     pub(crate) fn open_within(&self, timeout: Duration) -> Result<Connection, Error> {
         self.open_with(|socket| Connection::open_within(socket, timeout))
     }

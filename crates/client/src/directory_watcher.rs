@@ -7,9 +7,9 @@
 //! changed. If a directory does not exist, its nearest existing ancestor is watched. If a directory
 //! is replaced, the new one is watched.
 //!
-//! The system limits the number of watches, and Linux also that of watching instances. While a limit prevents the watch
-//! of a directory, each wait ends after two seconds at the latest. After each wait, the watcher
-//! tries to add the missing watches.
+//! The system limits how many directories can be watched. Linux also limits the number of watchers
+//! (inotify instances). While a limit prevents the watch of a directory, each wait ends after two
+//! seconds at the latest. After each wait, the watcher tries to add the missing watches.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;
@@ -140,8 +140,8 @@ impl DirectoryWatcher {
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let watcher = DirectoryWatcher::new(directories)?;
         let sender = watcher.sender.clone();
-        // The thread waits until the reader of standard output closes the pipe. It is never stopped
-        // earlier, because it ends with the process at the latest.
+        // The thread waits until the reader of standard output closes the pipe. Nothing stops the
+        // thread earlier: it ends with the process.
         std::thread::spawn(move || {
             if poll_output_closed(PollTimeout::NONE) {
                 sender.send(WatchEvent::OutputClosed).ok();
@@ -212,8 +212,8 @@ impl DirectoryWatcher {
         if is_closed { WatchEvent::OutputClosed } else { first_event }
     }
 
-    /// For each wanted directory, watches its nearest ancestor that exists now. That ancestor
-    /// changes if a directory on the path to the wanted directory was created, removed or replaced.
+    /// Watches each wanted directory, or its nearest ancestor that exists now. Another ancestor can
+    /// be the nearest after a directory on the path was created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for directory in &mut self.directories {
@@ -225,8 +225,8 @@ impl DirectoryWatcher {
     }
 }
 
-/// Watches `wanted` or its nearest existing ancestor. If that ancestor changes meanwhile, tries
-/// again with the new nearest ancestor. `None` if the system has no watch left.
+/// Watches `wanted` or its nearest existing ancestor. Tries again if another ancestor has become
+/// the nearest meanwhile. `None` if the system has no watch left.
 fn watch_nearest(
     watcher: &mut RecommendedWatcher,
     wanted: &Path,
@@ -264,8 +264,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit of the system prevents the watch. EMFILE says that no instance or
-/// file descriptor is left, and ENOSPC that no watch is left.
+/// Whether a limit of the system prevents the watch. EMFILE means that no inotify instance or file
+/// descriptor is left. ENOSPC means that no inotify watch is left.
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,

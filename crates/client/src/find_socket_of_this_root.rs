@@ -35,8 +35,8 @@ pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket
 ///
 /// The file may be left from a daemon that has ended, so the pid of the listening process is
 /// compared with the pid in the file. If the pids differ, the process is asked for its root,
-/// because a daemon in another PID namespace has another pid there. A process that does not reply
-/// counts as the daemon, which may be stopped.
+/// because a daemon in another PID namespace writes the pid that it has in that namespace. A
+/// process that does not reply counts as the daemon, because a stopped daemon does not reply.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let is_listening = match Connection::open_without_blocking(&holder.socket) {

@@ -9,8 +9,8 @@ use store::Root;
 impl TeamContext {
     /// The team that has all members in `addresses`. Each address is `NAME` or `NAME@TEAM`. Tries
     /// these in order until one of them selects a team: the team in the options, the `TEAM` of an
-    /// address, the current members of all teams, their past members. A team that is the only one
-    /// is selected even if it has no such members.
+    /// address, the current members of all teams, their past members. If there is only one team, it
+    /// is selected even without such members.
     ///
     /// # Errors
     ///

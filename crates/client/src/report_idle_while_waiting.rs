@@ -39,7 +39,7 @@ impl IdleReport<'_> {
 
     /// Reports the calling agent as active again. A command whose wait timed out does not call
     /// this: the agent usually waits again soon, and each change from idle to active counts as a
-    /// turn. The daemon then shows the agent as idle until its next message.
+    /// turn. Without this call, the daemon shows the agent as idle until the agent's next message.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

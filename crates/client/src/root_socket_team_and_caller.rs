@@ -112,10 +112,10 @@ impl TeamContext {
         Ok(other_socket.unwrap_or(expected))
     }
 
-    /// The socket of a daemon that was started from another environment, or whose socket was
-    /// removed. `None` if there is no such daemon, or if a person has named a socket. A socket from
-    /// `TEAMD_SOCKET` does not count as named by a person: the daemon sets this variable for its
-    /// agents, and a later daemon may use another socket.
+    /// The socket of the running daemon, if it differs from [`Self::socket`], for example because
+    /// the daemon was started from another environment. `None` if there is no such daemon, or if a
+    /// person has named a socket. A socket from `TEAMD_SOCKET` does not count as named by a person:
+    /// the daemon sets this variable for its agents, and a later daemon may use another socket.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
@@ -154,11 +154,11 @@ impl TeamContext {
         StateDir::open(&self.directories()?.state_dir).map_err(ErrorReport::from)
     }
 
-    /// Opens the root and checks it. Creates nothing.
+    /// Opens an existing root and checks it.
     ///
     /// # Errors
     ///
-    /// `NotFound` if the root does not exist yet.
+    /// `NotFound` if the root does not exist yet, or has no directory `teams`.
     pub fn root(&self) -> Result<Root, ErrorReport> {
         if let Some(root) = self.existing_root()? {
             return Ok(root);
@@ -185,8 +185,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller's environment is that of an ended spawn and another spawn of the
-    /// same name runs; the errors of [`Root::open`].
+    /// `NotPermitted` if the caller's spawn has ended and another spawn of the same name runs; also
+    /// the errors of [`Root::open`].
     pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
         check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
@@ -310,8 +310,9 @@ impl TeamContext {
         let mut connection = self.connect()?;
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        // The socket that the user names may be that of another root's daemon. That daemon refuses
-        // a call that names this root. A call with a token needs no root.
+        // The user may name the socket of another root's daemon. The call names this root, so that
+        // the other daemon refuses the call. A call with a token needs no root, because only the
+        // daemon of the agent's root knows the token.
         let root = match token {
             Some(_) => None,
             None => Some(self.root_path()?.to_string_lossy().into_owned()),
@@ -323,11 +324,11 @@ impl TeamContext {
     }
 }
 
-/// The only one of the teams that the caller may mean.
+/// Returns the only team in `candidates`, the teams that the caller may mean.
 ///
 /// # Errors
 ///
-/// `Usage` if there are several.
+/// `Usage` if `candidates` has several teams.
 pub(crate) fn only_team(candidates: &[TeamName]) -> Result<TeamName, ErrorReport> {
     match candidates {
         [only] => Ok(only.clone()),
@@ -355,9 +356,9 @@ fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     }
 }
 
-/// Refuses a caller whose spawn has ended if another spawn of the same member runs, because the
-/// caller would act as that member. This check is for the team files; the control socket refuses
-/// such a caller by its token.
+/// Refuses a caller whose spawn has ended, if a newer spawn of the same member runs. Otherwise the
+/// caller could change team files as if it were the newer spawn. Calls on the control socket need
+/// no such check, because the daemon refuses the caller's token.
 ///
 /// # Errors
 ///

@@ -1,8 +1,9 @@
 //! Selects the tmux server on which teamd is started.
 //!
 //! If agents of an earlier daemon still run in panes, the server of these panes is selected,
-//! because no other server can show or close them. Otherwise the user's choice counts: a socket, or
-//! else the server of `$TMUX`, or without `$TMUX` a server with a given name.
+//! because no other server can show or close them. Otherwise the server is the one with the user's
+//! socket. If the user names no socket, it is the server of `$TMUX`, or without `$TMUX` the server
+//! with a given name.
 
 use crate::run_program_for_output;
 use std::path::{Path, PathBuf};

@@ -248,8 +248,8 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     }
 }
 
-/// The error as a message for people. `None` if the team or its config is missing, because the
-/// daemon writes a missing config again.
+/// The error as a message for people. `None` if the team or its config is missing. People need no
+/// message about this, because the daemon writes a missing config again.
 fn config_error(error: store::Error) -> Option<String> {
     let report = ErrorReport::from(error);
     (report.kind != ErrorKind::NotFound).then_some(report.message)

@@ -81,8 +81,8 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the action in the file `armed` if it is for this program and `failpoint`, and if `hits`
-/// has as many lines of both as `NTH` says.
+/// Returns the action in the file `armed` if the action is for this hit: `armed` names `program`
+/// and `failpoint`, and `hits` has exactly `NTH` lines with these two names.
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =

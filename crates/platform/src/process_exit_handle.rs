@@ -11,9 +11,9 @@ use rustix::process::Signal;
 
 /// A process whose exit can be waited for. The descriptor is readable after the exit.
 ///
-/// The handle is opened before the caller compares the process with what it expects, such as a start
-/// time or an environment. So a handle that has passed the comparison never refers to another process
-/// that got the same pid later.
+/// A caller opens the handle first, and then compares the start time or the environment of the
+/// process with the expected one. So after a match, the handle never refers to another process that
+/// got the same pid later.
 pub struct ExitHandle {
     pub(crate) fd: OwnedFd,
     pub(crate) send_signal: SendSignal,

@@ -10,8 +10,8 @@ impl ProcessEntry {
         system().process(pid).ok().flatten()
     }
 
-    /// When the process `pid` was started, in units of the system. `None` if the process has exited; a
-    /// zombie has.
+    /// When the process `pid` was started, in units of the system. `None` if the process has
+    /// exited, even if it is still in the table as a zombie.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 
 use crate::ProcessEntry;
 
-/// The most ancestors that are followed. The limit prevents an endless loop if the processes change
-/// while they are read.
+/// The maximum number of ancestors that are read. The limit prevents an endless loop if the
+/// processes change while they are read.
 const MAX_ANCESTORS: usize = 64;
 
 /// Returns the processes with the pids `roots` and all their descendants. `table` is the process

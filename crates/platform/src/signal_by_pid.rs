@@ -6,8 +6,9 @@ use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 use std::io;
 
-/// Sends a signal to the process of `expected` by its pid, if `current`, the process that has the pid now, is the
-/// same. The pid may be reused between the comparison and the signal.
+/// Sends a signal to the process `expected`, by its pid. Sends it only if `current`, the process
+/// that has this pid now, is the same process. The pid may be reused between this comparison and
+/// the signal.
 ///
 /// # Errors
 ///

@@ -14,8 +14,8 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// Whether at most 2 % of the limit is left. Some may be left after a failure: a start can need
-    /// several processes, and other processes may have ended since.
+    /// Whether at most 2 % of the limit is left. A start may have failed because of the limit
+    /// although a few units are left: it can need several, and some may have been released since.
     pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
     }

@@ -12,10 +12,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// The facilities of an operating system. `pid` is a process id, a time of a process's start is in
-/// units of the system.
+/// The facilities of an operating system. `pid` is a process id. The unit of a process's start time
+/// depends on the system.
 ///
-/// The default implementations say "unknown". A system overrides what it can answer.
+/// Most default implementations report an unknown value or an unsupported operation. Each system
+/// overrides the methods that it supports.
 pub trait System: Debug + Sync {
     /// The entry of a process in the process table. `None` if there is no such process.
     ///
@@ -27,8 +28,8 @@ pub trait System: Debug + Sync {
     /// The entries of all processes that this user may see.
     fn processes(&self) -> io::Result<Vec<ProcessEntry>>;
 
-    /// The pids of the children of a process. `None` if the list is not certainly complete: the caller
-    /// searches the whole table then.
+    /// The pids of the children of a process. `None` if the list may be incomplete. The caller then
+    /// searches the whole process table.
     fn children(&self, _parent: u32) -> Option<Vec<u32>> {
         None
     }
@@ -87,7 +88,7 @@ pub trait System: Debug + Sync {
     /// Opens a handle that becomes readable when the process exits. `None` if the process has exited.
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>>;
 
-    /// Sends a signal to a process, if the process with its pid is still the same.
+    /// Sends a signal to `process`, unless another process has its pid now.
     ///
     /// # Errors
     ///
@@ -112,13 +113,13 @@ pub trait System: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// `Unsupported` if the system has nothing of the kind.
+    /// `Unsupported` if the system cannot do this.
     fn adopt_orphans(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Renames `from` to `to` in the directory. The error `EEXIST` if `to` exists, `ENOSYS` if the system
-    /// or the file system cannot check and rename in one step.
+    /// Renames `from` to `to` in the directory, unless `to` exists. The error is `EEXIST` if `to`
+    /// exists, and `ENOSYS` if the system or the file system cannot check and rename in one step.
     fn rename_if_absent(&self, _directory: BorrowedFd<'_>, _from: &str, _to: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -140,8 +141,8 @@ pub trait System: Debug + Sync {
         None
     }
 
-    /// Whether the kernel gives every change of a file after a `stat` a new change time, if the file is on
-    /// a file system of a kind that supports that.
+    /// Whether the directory's file system has multigrain timestamps: a change of a file after a
+    /// `stat` always gives the file a new change time.
     fn has_multigrain_timestamps(&self, _directory: BorrowedFd<'_>) -> bool {
         false
     }

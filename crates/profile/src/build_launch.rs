@@ -35,8 +35,8 @@ const READY_PROMPT: &str =
 /// The part of a spawn request that the profile decides: command lines, delivery, environment.
 #[derive(Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Program and arguments of an agent that is one process for the whole spawn. Empty if the shim
-    /// starts the program as `turns` says.
+    /// Program and arguments of an agent that is one process for the whole spawn. Empty if `turns`
+    /// says how the shim starts the program.
     pub argv: Vec<String>,
     /// The command line of a spawn that resumes the session of the previous spawn. `None` if it is
     /// the same as `argv`.
@@ -199,8 +199,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // Zero bytes do not count. `escape_variables` has inserted them, and the daemon removes
-        // them before it starts the agent.
+        // Zero bytes do not count for the length: `escape_variables` has inserted them, and the
+        // daemon removes them before it starts the agent.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());
@@ -291,10 +291,10 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // In the session mode that `--unrestricted-mode` names, the driver also opens files outside of
-    // the working directory. This is the profile's session mode for `bypassPermissions`. If the
-    // profile has none, but the member is spawned in `bypassPermissions`, the value is empty. An
-    // empty value stands for the program's default session mode.
+    // `--unrestricted-mode` names the session mode in which the driver also opens files outside of
+    // the working directory: the profile's session mode for `bypassPermissions`. If the profile has
+    // none, a member in `bypassPermissions` gets an empty value, which stands for the program's
+    // default session mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -380,8 +380,8 @@ fn argument_vector(
     argv
 }
 
-/// Removes the escapes of [`escape_variables`] from a text in which no deferred variable is filled
-/// in later.
+/// Removes the escapes that [`escape_variables`] has inserted. Called only for a text in which no
+/// deferred variable is filled in later, because filling in also removes the escapes.
 fn unescape_variables(text: &str) -> String {
     deferred_variables::fill(text, |_| None)
 }

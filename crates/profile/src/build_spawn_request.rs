@@ -351,9 +351,9 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
     Ok(Launch { argv: options.command.clone(), delivery: Delivery::Pull, ..Launch::default() })
 }
 
-/// Creates a random placeholder for a name that the daemon will choose. It stands in the member's
-/// arguments until the daemon replaces it. It has the maximum length of a name, so no argument
-/// becomes longer then.
+/// Creates a random placeholder for a name that the daemon will choose. The placeholder stands in
+/// the member's arguments until the daemon replaces it by the name. It has the maximum length of a
+/// name, so the replacement makes no argument longer.
 fn random_name_placeholder() -> AgentName {
     AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }

@@ -54,8 +54,8 @@ pub fn git_variables() -> BTreeMap<String, String> {
     all.filter(|(name, _)| is_callers_for_git(name)).collect()
 }
 
-/// The warning that a new worktree of the repository that contains `cwd` will lack the submodules,
-/// because git does not check them out. `None` if the repository has no submodules.
+/// The warning that a new worktree will lack the submodules of its repository, because git does not
+/// check them out. The repository is the one that contains `cwd`. `None` if it has no submodules.
 pub fn submodule_warning(cwd: &Path) -> Option<String> {
     let repository = cwd.ancestors().find(|directory| directory.join(".git").exists())?;
     repository.join(".gitmodules").is_file().then(|| {

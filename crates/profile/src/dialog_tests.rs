@@ -96,8 +96,8 @@ fn recorded_screens() -> Vec<(String, String)> {
 }
 
 /// Which recorded screens show a dialog: a part of the screen's file name, and the question that
-/// the dialog asks. The first part that a file name contains counts. A screen whose file name
-/// contains none of these parts shows no dialog.
+/// the dialog asks. If a file name contains several of these parts, the first one in this list
+/// counts. A screen whose file name contains none of these parts shows no dialog.
 const QUESTIONS: [(&str, &str); 15] = [
     (
         "-question-long-",

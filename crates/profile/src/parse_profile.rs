@@ -154,11 +154,11 @@ fn parse_instructions(
     }
 }
 
-/// How a program gets the instructions about its team if the profile does not say so. With delivery
-/// `hook` or `acp`, or with a session that lasts from turn to turn, they are put before the first
-/// prompt. Without a session, a program with one process for each turn may be a filter such as
-/// `sort`, which would take the instructions for input. So it gets none. With delivery `native` or
-/// `pull`, teamd writes no prompt that could contain them.
+/// How a program gets the instructions about its team if its profile does not set this. With
+/// delivery `hook` or `acp`, the instructions are put before the first prompt. The same holds for
+/// delivery `turn` if the turns share a session. Without a session, the program may be a filter
+/// such as `sort`, which would take the instructions for input, so it gets none. With delivery
+/// `native` or `pull`, teamd writes no prompt that could contain them.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

@@ -49,8 +49,8 @@ pub(crate) struct ProgramSpec {
     pub(crate) default_mode: Option<String>,
     /// Arguments for each agent type.
     pub(crate) agent_types: BTreeMap<String, Vec<String>>,
-    /// Arguments that limit the program to the tools that are named. `None` if the program has no
-    /// such arguments.
+    /// Arguments that limit the program to a list of tools. `None` if the program has no such
+    /// arguments.
     pub(crate) only_tools: Option<Vec<String>>,
     /// Arguments for `--allow`. `None` if the program has none.
     pub(crate) allow: Option<Vec<String>>,
@@ -95,8 +95,8 @@ pub struct ReplySource {
     /// turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key, in the file or in the event, whose value is the reply. If the key occurs more than
-    /// once, the last string that it has is the reply.
+    /// The key whose value is the reply. It is a key in the file if `file_key` is set, otherwise in
+    /// the turn-end event. If the key occurs more than once, its last string is the reply.
     pub key: String,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct TurnDelivery {
     pub(crate) usage_paths: Option<UsagePaths>,
 }
 
-/// How messages reach a program, with the settings that this way needs.
+/// How messages reach a program, with the settings for this kind of delivery.
 ///
 /// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty
 /// if they are the same as the program's `args`.
@@ -155,9 +155,8 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event that is `true` if the turn was started by the hook's previous
-    /// answer, and `false` if it was started by a prompt. `None` if the program does not report
-    /// this.
+    /// The key in the turn-end event whose value says what started the turn: `true` for the hook's
+    /// previous answer, `false` for a prompt. `None` if the program does not report this.
     pub continued_key: Option<String>,
 }
 

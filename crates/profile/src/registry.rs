@@ -91,8 +91,8 @@ impl ProfileRegistry {
     }
 
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
-        // A profile is named like an agent. `AgentName` allows no slash, so the path cannot lead
-        // out of the directory.
+        // The rules for a profile's name are those for a member's name. `AgentName::parse` rejects
+        // a slash, so the path cannot lead out of the directory.
         let path =
             AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
         let Some(path) = path else { return Ok(None) };

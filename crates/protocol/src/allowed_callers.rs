@@ -10,8 +10,7 @@
 use crate::error_kind_and_report::{ErrorKind, ErrorReport};
 use crate::team_and_member_names::AgentName;
 
-/// The callers that may perform an operation. The check refuses no operation to the lead and to a
-/// person.
+/// The callers that may perform an operation. The check never refuses the lead or a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedCallers<'a> {
     Everyone,

@@ -6,8 +6,8 @@
 use crate::split_shell_command::parse_plain_command;
 use serde_json::Value;
 
-/// Names of agent programs' tools that only coordinate a team. A tool's full name must be in this
-/// list.
+/// Tools of agent programs that only coordinate a team. A lead in delegate mode may call a tool
+/// whose full name is in this list.
 const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",
@@ -83,8 +83,9 @@ const COORDINATION_COMMANDS: [&str; 27] = [
 /// Whether a lead in delegate mode may call a tool. `tool` is the tool's name in the lead's
 /// program.
 ///
-/// Every tool of teamd's MCP server is allowed. A shell tool is allowed if its input is one plain
-/// `teamctl` command that only coordinates.
+/// Every tool of teamd's MCP server is allowed, and every tool of the lead's program that only
+/// coordinates a team. A shell tool is allowed if its input is one plain `teamctl` command that
+/// only coordinates.
 pub fn can_use_tool(tool: &str, input: &Value) -> bool {
     is_team_tool(tool)
         || COORDINATION_TOOLS.contains(&tool)

@@ -1,8 +1,8 @@
 //! Names of teams and members, checked when they are parsed.
 //!
-//! A [`TeamName`] is always a safe directory name. An [`AgentName`] can be any text, because teamd
-//! accepts every name that another program has written to a file. Only [`AgentName::file_stem`] may
-//! become part of a path, because its result is always a safe file name.
+//! A [`TeamName`] is always a safe directory name. An [`AgentName`] may be any text, because
+//! [`AgentName::new_unchecked`] accepts every name that another program has written to a file. So
+//! only [`AgentName::file_stem`], whose result is a safe file name, may become part of a path.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -69,8 +69,9 @@ impl TeamName {
         })
     }
 
-    /// Whether this is the own team of a Claude Code session (`session-*`). teamd only appends
-    /// messages to the inboxes of such a team, and changes none of its other files.
+    /// Whether this is a session team (`session-*`), which a Claude Code session created for
+    /// itself. teamd only appends messages to the inboxes of such a team, and changes none of its
+    /// other files.
     pub fn is_claude_session(&self) -> bool {
         self.0.starts_with("session-")
     }

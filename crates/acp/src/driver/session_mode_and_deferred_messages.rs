@@ -37,9 +37,9 @@ impl ModeState {
         self.plan_mode_error.as_deref()
     }
 
-    /// The mode to set again after the program has changed the session to `mode` by itself. If the
-    /// session was in the plan mode, this is the plan mode: the agent may leave it only after its
-    /// plan is approved. `None` if nothing must be set again.
+    /// The plan mode, if the program has changed the session from the plan mode to `mode` by
+    /// itself. The driver sets the plan mode again, because the agent may leave this mode only
+    /// after its plan is approved. `None` if the driver need not set a mode.
     pub(super) fn mode_to_restore(&self, mode: &str) -> Option<&str> {
         self.current().filter(|current| self.is_plan_mode() && self.deferred.is_none() && *current != mode)
     }

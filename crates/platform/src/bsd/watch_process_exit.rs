@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Opens a kqueue with one event, the exit of the process. It is readable after the exit. `None` if the
-/// process has exited.
+/// Opens a kqueue that becomes readable when the process exits. `None` if the process has already
+/// exited.
 pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
     let Some(raw_pid) = to_pid(pid) else { return Ok(None) };
     let fd = kqueue()?;

@@ -22,7 +22,8 @@ struct HeldFlock {
 }
 
 /// Parses a line such as `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF` (proc_locks(5)). In
-/// /proc/PID/fdinfo, `lock:` precedes it. `None` for other locks, and for a process that waits.
+/// /proc/PID/fdinfo, such a line begins with `lock:`. `None` for a lock of another kind, and for a
+/// process that only waits for a lock.
 fn parse_flock(line: &str) -> Option<HeldFlock> {
     let fields: Vec<&str> = line.trim_start_matches("lock:").split_whitespace().collect();
     let [_, "FLOCK", _, _, pid, file, ..] = *fields else { return None };

@@ -2,7 +2,8 @@
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
 //! every other `open` of the file waits. A network file system may grant a lease although another
-//! machine has the file open, and a layered file system although another layer has.
+//! machine has the file open. A layered file system may do so although the file is open through
+//! another layer.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX, but procps,
-//! BusyBox-free Linux systems, macOS and the BSDs have them. The same systems print the environment after
-//! the command line if the options contain an `e` without a dash.
+//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX, but the
+//! `ps` of macOS, the BSDs and procps (Linux) has them; that of BusyBox has not. The same systems
+//! print the environment after the command line if the options contain an `e` without a dash.
 
 use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};
 use std::io;
@@ -34,7 +34,7 @@ const COLUMNS: &str = "pid=,ppid=,state=,lstart=";
 ///
 /// # Errors
 ///
-/// If `ps` cannot be run, or prints something else.
+/// If `ps` cannot be run, or prints a line in another format.
 pub(super) fn read(selection: Selection) -> io::Result<Vec<ProcessEntry>> {
     let (text, ps_pid) = run_ps(selection.options(), COLUMNS)?;
     let entries = text.lines().map(|line| parse(line).ok_or_else(|| invalid_line(line)));
@@ -76,8 +76,8 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
     Some(path.rsplit('/').next().unwrap_or(path).to_owned())
 }
 
-/// The output of `ps`, and the pid that it had. `ps` exits with 1 and prints nothing if there is no such
-/// process.
+/// Runs `ps`. Returns its output and its pid. If there is no such process, `ps` prints nothing and
+/// exits with 1, which is no error here.
 fn run_ps(options: Vec<String>, columns: &str) -> io::Result<(String, u32)> {
     let mut command = Command::new(ps_program());
     command.args(options).args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");

@@ -92,9 +92,8 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Usage` if the profile has no argument for such a limit. There is no error if the profile
-    /// has arguments for the agent type, or if the spawn request limits the tools with `--allow` or
-    /// `--deny`.
+    /// `Usage` if nothing would limit the tools: the profile has arguments neither for a list of
+    /// tools nor for the agent type, and the spawn request has neither `--allow` nor `--deny`.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,

@@ -29,7 +29,7 @@ pub enum NextTaskHint {
     Task(TaskId),
     /// There is no task. An idle member is woken when there is one.
     NoTask,
-    /// The daemon does not know, because the file system sends it no events about changes. The
-    /// caller reads the task files.
+    /// The daemon does not know the next task, because the file system sends it no events about
+    /// changes. The caller reads the task files.
     Unknown,
 }

@@ -256,8 +256,8 @@ pub struct ShutdownMembersRequest {
     pub no_wait: bool,
 }
 
-/// Deletes a team (docs/protocol.md section 7, TeamDelete). `Debug` omits the variables, which can
-/// contain secrets.
+/// Deletes a team (docs/protocol.md section 7, TeamDelete). `Debug` omits the environment
+/// variables, which can contain secrets.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTeamRequest {

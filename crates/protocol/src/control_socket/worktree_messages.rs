@@ -76,8 +76,8 @@ pub struct RemovedWorktrees {
     /// `discard_worktrees` that do not exist. The daemon changed nothing for them.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
-    /// Worktrees that were kept, because the directory at the path is not the worktree that was
-    /// created. Each is a text with the path and the reason.
+    /// Worktrees that were kept, because another directory is now at the path of the worktree. Each
+    /// text has the path and the reason.
     #[serde(default)]
     pub kept: Vec<String>,
 }

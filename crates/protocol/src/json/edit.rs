@@ -198,8 +198,8 @@ impl ItemSpacing {
         };
         let text = text.expect("values have string keys and no failing impl");
         match &self.indent {
-            // In pretty-printed JSON, each line break begins a line that needs the indentation.
-            // Line breaks in strings are escaped.
+            // Every line of pretty-printed JSON after the first needs the indentation. No string is
+            // changed, because line breaks in strings are escaped.
             Some(indent) => text.replace('\n', &format!("\n{indent}")),
             None => text,
         }

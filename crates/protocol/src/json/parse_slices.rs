@@ -64,8 +64,8 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// For each element, the offset in the text just after the `[` or `,` before the element. A `[`
-    /// followed by the text from such an offset on is an array without the earlier elements.
+    /// For each element, the offset in the text just after the `[` or `,` before the element. So a
+    /// `[` and the text from an offset on form an array without the earlier elements.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
@@ -127,9 +127,9 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether the JSON string `literal` decodes to `text`. Compares the lengths first, so that most
-/// literals need not be decoded. An escape is longer than the character that it encodes, so only a
-/// longer literal with escapes can still decode to `text`.
+/// Whether the JSON string `literal` decodes to `text`. The lengths are compared first, so that few
+/// literals are decoded. An escape is longer than the character that it encodes. So only a literal
+/// that is longer than `text` and has escapes is decoded.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {
@@ -230,8 +230,8 @@ fn strip_bom(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)
 }
 
-/// The range in `root` of the JSON value in `content`. `root` is the whole text, and `content` is
-/// the same text without a byte order mark.
+/// The byte range of the JSON value in `root`. `content` is the same text as `root`, without the
+/// byte order mark.
 fn document_span(root: &str, content: &str) -> Range<usize> {
     let white_space = [' ', '\t', '\n', '\r'];
     let start = root.len() - content.trim_start_matches(white_space).len();

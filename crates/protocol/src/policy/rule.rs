@@ -64,9 +64,9 @@ impl PolicyRule {
     }
 
     /// Whether the rule may allow an input with these actions. No rule allows an input with a key
-    /// that lifts a protection of the agent program. A rule with a directory, or with a pattern
-    /// other than `*`, allows only an input in which every key is understood, because an unknown
-    /// key could hold another action.
+    /// that lifts a protection of the agent program, such as its sandbox. A rule with a directory,
+    /// or with a pattern other than `*`, allows only an input in which every key is understood,
+    /// because an unknown key could hold another action.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");
