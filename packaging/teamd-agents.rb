@@ -6,7 +6,7 @@ class TeamdAgents < Formula
   license any_of: ["MIT", "Apache-2.0"]
 
   depends_on "rust" => :build
-  # For macOS, teamd is compiled, but nobody has run it there: docs/platforms.md.
+  # On macOS, teamd was never run: docs/platforms.md.
   depends_on "tmux"
 
   def install
