@@ -113,14 +113,16 @@ share: build
 # removed from bin, because teamctl would find them first.
 BELOW = $(DESTDIR)$(PREFIX)
 install: share
-	install -d $(BELOW)/bin $(BELOW)/libexec/teamd $(BELOW)/share/man/man1
+	install -d $(BELOW)/bin $(BELOW)/libexec/teamd $(BELOW)/share/man/man1 \
+	    $(BELOW)/share/bash-completion/completions $(BELOW)/share/zsh/site-functions \
+	    $(BELOW)/share/fish/vendor_completions.d
 	install -m 755 $(BIN:%=$(TARGET)/release/%) $(BELOW)/bin
 	install -m 755 $(LIBEXEC:%=$(TARGET)/release/%) $(BELOW)/libexec/teamd
 	rm -f $(LIBEXEC:%=$(BELOW)/bin/%)
 	install -m 644 $(SHARE)/man/* $(BELOW)/share/man/man1
-	install -D -m 644 $(SHARE)/teamctl.bash $(BELOW)/share/bash-completion/completions/teamctl
-	install -D -m 644 $(SHARE)/teamctl.zsh $(BELOW)/share/zsh/site-functions/_teamctl
-	install -D -m 644 $(SHARE)/teamctl.fish $(BELOW)/share/fish/vendor_completions.d/teamctl.fish
+	install -m 644 $(SHARE)/teamctl.bash $(BELOW)/share/bash-completion/completions/teamctl
+	install -m 644 $(SHARE)/teamctl.zsh $(BELOW)/share/zsh/site-functions/_teamctl
+	install -m 644 $(SHARE)/teamctl.fish $(BELOW)/share/fish/vendor_completions.d/teamctl.fish
 
 # Builds the Debian package below target/debian. scripts/deb-test tests it.
 deb: share

@@ -1,4 +1,4 @@
-# `nix profile install .` installs teamd with tmux. The syntax is checked; nobody has built it yet.
+# `nix profile install .` installs teamd with tmux. It was never built.
 {
   description = "Supervises teams of coding agents in tmux panes";
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";

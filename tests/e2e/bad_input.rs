@@ -104,7 +104,7 @@ fn group_writable_root_is_rejected() {
 
 #[test]
 fn environment_of_an_ended_spawn_does_not_act_for_its_namesake() {
-    if harness::lacks(harness::Facility::Subreaper) {
+    if harness::skips_without(harness::Facility::Subreaper) {
         return;
     }
     let env = env_with_team();

@@ -394,7 +394,7 @@ fn daemon_is_found_from_any_environment_of_the_same_user() {
         &[("XDG_RUNTIME_DIR", &other_directory), ("XDG_STATE_HOME", &other_directory)],
     ];
     // With both variables changed, the daemon is found by the lock file that it has open.
-    let findable = if harness::lacks(harness::Facility::OpenFiles) { 2 } else { 3 };
+    let findable = if harness::skips_without(harness::Facility::OpenFiles) { 2 } else { 3 };
     for environment in &environments[..findable] {
         let status = env.teamctl_with(&["status", "--json"], environment);
         assert_eq!(status.code, 0, "{environment:?}: {status:#?}");

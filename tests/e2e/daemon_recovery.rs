@@ -218,7 +218,7 @@ fn second_stop_signal_does_not_wait() {
 /// After a reboot, the pid and the start time in the roster can belong to another process.
 #[test]
 fn no_process_is_adopted_after_a_reboot() {
-    if harness::lacks(harness::Facility::BootId) {
+    if harness::skips_without(harness::Facility::BootId) {
         return;
     }
     let env = env_with_agents(1);

@@ -146,7 +146,7 @@ fn messages_during_a_turn_are_delivered_in_order_at_its_end() {
 
 #[test]
 fn typing_ends_the_long_poll_until_the_next_turn_end() {
-    if harness::lacks(harness::Facility::TerminalReads) {
+    if harness::skips_without(harness::Facility::TerminalReads) {
         return;
     }
     let env = env_with_hook_profile();

@@ -72,7 +72,7 @@ fn programs_that_an_upgrade_removed_are_named() {
         let (_, text) = teamctl(&["spawn", "ann", "--backend", backend, "--", "sleep", "3600"]);
         assert!(text.contains("teamd-shim is gone") && text.contains("down --suspend"), "{backend}: {text}");
     }
-    if !harness::lacks(harness::Facility::OpenFiles) {
+    if !harness::skips_without(harness::Facility::OpenFiles) {
         let (_, text) = teamctl(&["doctor"]);
         assert!(text.contains("was replaced or removed while teamd runs"), "{text}");
     }

@@ -140,7 +140,7 @@ fn missing_root_is_reported_and_recreated() {
     let env = TestEnv::with_team();
     move_away(&env.root());
     let report = env.teamctl(["doctor"]).stdout;
-    if !harness::lacks(harness::Facility::OpenFiles) {
+    if !harness::skips_without(harness::Facility::OpenFiles) {
         assert!(report.contains("is not the directory that teamd works in"), "{report}");
     }
     assert_supervised(&env, "next");

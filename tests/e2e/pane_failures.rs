@@ -271,7 +271,7 @@ fn pane_output_does_not_load_the_daemon() {
 /// inherit that.
 #[test]
 fn headless_agent_has_the_daemons_original_limits() {
-    if harness::lacks(harness::Facility::LimitsOfOtherProcesses) {
+    if harness::skips_without(harness::Facility::LimitsOfOtherProcesses) {
         return;
     }
     let env = TestEnv::new();

@@ -9,7 +9,7 @@ const FEW_TERMINALS: &str = "mount -t devpts devpts /dev/pts -o newinstance,ptmx
 #[test]
 #[allow(clippy::print_stderr, reason = "the reason for a skipped test")]
 fn limit_of_terminals_is_named() {
-    if harness::lacks(harness::Facility::SystemLimits) {
+    if harness::skips_without(harness::Facility::SystemLimits) {
         return;
     }
     let env = TestEnv::new();

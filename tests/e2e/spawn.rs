@@ -79,7 +79,7 @@ fn unverified_profile_is_reported() {
 
 #[test]
 fn fifty_agents_spawn_survive_the_daemon_and_end() {
-    if harness::lacks(harness::Facility::FastProcessTable) {
+    if harness::skips_without(harness::Facility::FastProcessTable) {
         return;
     }
     let env = TestEnv::with_team();

@@ -158,7 +158,7 @@ fn plan_of_a_suspended_member_keeps_its_id_and_its_pane_stays_hidden() {
 
 #[test]
 fn members_are_suspended_by_a_reboot_and_resume() {
-    if harness::lacks(harness::Facility::BootId) {
+    if harness::skips_without(harness::Facility::BootId) {
         return;
     }
     let env = env_with_members();

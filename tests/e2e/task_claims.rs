@@ -105,7 +105,7 @@ fn trace_claim(env: &TestEnv) -> (String, BTreeSet<u32>) {
 
 #[test]
 fn claim_opens_only_the_task_and_its_blockers() {
-    if harness::lacks(harness::Facility::NamesInFileEvents) {
+    if harness::skips_without(harness::Facility::NamesInFileEvents) {
         return;
     }
     if !harness::can_trace("claims") {

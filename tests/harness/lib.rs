@@ -45,7 +45,7 @@ pub use many_members::count_unread;
 pub use mcp_client::McpClient;
 pub use member_env::MemberEnv;
 pub use permissions_page::{COMMANDS_WITHOUT_TEAM, REQUESTS, documented_permissions, request_name};
-pub use platform_facility::{Facility, lacks};
+pub use platform_facility::{Facility, skips_without};
 pub use process_stats::ProcessStats;
 pub use processes::{TaggedProcesses, start_time};
 pub use recovery_timer::{RecoveryTimer, quantile};

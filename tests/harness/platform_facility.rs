@@ -1,8 +1,9 @@
-//! What the tested programs cannot do with the portable implementation of the crate `platform`.
+//! What the tested programs cannot do on systems other than Linux, or with the portable implementation of
+//! the crate `platform`.
 
 use crate::results::record_skip;
 
-/// A facility that Linux has and POSIX lacks.
+/// A facility of Linux that other systems lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facility {
     /// An id of the boot. Without it, teamd notices a reboot by the start times of processes alone.
@@ -33,20 +34,28 @@ pub enum Facility {
     OpenFiles,
 }
 
-/// Whether the tested programs lack the facility, because `TESTED_PLATFORM` selects the portable
-/// implementation. The caller then skips its test, or the part that needs the facility. The skip is
-/// recorded.
-pub fn lacks(facility: Facility) -> bool {
-    let is_portable = test_platform().is_some_and(|name| name == "posix");
-    if is_portable {
-        let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
-        record_skip(&format!("posix-{test}"), &format!("POSIX lacks {facility:?}"));
+impl Facility {
+    /// Whether the crate `platform` has the facility on macOS and FreeBSD.
+    fn is_on_bsd(self) -> bool {
+        matches!(self, Facility::BootId | Facility::WorkingDirectories | Facility::FastProcessTable)
     }
-    is_portable
+}
+
+/// Whether the caller must skip its test, or the part that needs the facility. This is so if
+/// `PLATFORM_OF_TESTED_PROGRAMS` selects the portable implementation, or if this system lacks the
+/// facility. The skip is recorded.
+pub fn skips_without(facility: Facility) -> bool {
+    let is_portable = platform_of_tested_programs().is_some_and(|name| name == "posix");
+    let is_missing = is_portable || !(cfg!(target_os = "linux") || facility.is_on_bsd());
+    if is_missing {
+        let test = std::thread::current().name().unwrap_or_default().replace("::", "-");
+        record_skip(&format!("without-facility-{test}"), &format!("there is no {facility:?}"));
+    }
+    is_missing
 }
 
 /// The implementation that the tested programs use. `None` for that of the system. The harness itself always
 /// uses that of the system.
-pub(crate) fn test_platform() -> Option<String> {
-    std::env::var("TESTED_PLATFORM").ok()
+pub(crate) fn platform_of_tested_programs() -> Option<String> {
+    std::env::var("PLATFORM_OF_TESTED_PROGRAMS").ok()
 }

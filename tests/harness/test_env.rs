@@ -108,7 +108,9 @@ impl TestEnv {
         command.env("TERM", "xterm-256color").env("LANG", "C").env("SHELL", "/bin/sh");
         command.env("TEST_DIR", self.directory.path());
         // `posix` runs the programs with the portable implementation of the crate `platform`.
-        command.envs(crate::platform_facility::test_platform().map(|name| ("TEST_PLATFORM", name)));
+        command.envs(
+            crate::platform_facility::platform_of_tested_programs().map(|name| ("TEST_PLATFORM", name)),
+        );
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -8,7 +8,7 @@
 //! is replaced, the new one is watched.
 //!
 //! The system limits how many directories can be watched. Linux also limits the number of watchers
-//! (inotify instances). While a limit prevents the watch of a directory, each wait ends after two
+//! (watch instances). While a limit prevents the watch of a directory, each wait ends after two
 //! seconds at the latest. After each wait, the watcher tries to add the missing watches.
 
 use crate::stdout_closed::poll_output_closed;
@@ -264,8 +264,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit of the system prevents the watch. EMFILE means that no inotify instance or file
-/// descriptor is left. ENOSPC means that no inotify watch is left.
+/// Whether a limit of the system prevents the watch. EMFILE means that no watch instance or file
+/// descriptor is left. ENOSPC means that no watch is left.
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,

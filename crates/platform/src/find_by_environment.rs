@@ -1,18 +1,28 @@
 //! Finds processes by an entry of their environment.
 
-use crate::process_entry::{EnvironmentError, ProcessEntry, ProcessEnvironment};
+use crate::process_entry::{EnvironmentError, ProcessEntry};
 use crate::system_trait::System;
+use std::io;
 use std::time::Instant;
 
 /// The processes of this user that have `entry`, such as `NAME=value`, in their environment. Processes
-/// whose environment the system hides are missing.
+/// whose environment the system hides are missing. If the system reads environments with `ps`, a process
+/// with `entry` among its arguments is included.
 ///
 /// While a process calls `exec`, its environment reads as empty or incomplete. So the function reads
 /// such an environment again, until `deadline`. It reads all other environments first, because an `exec`
 /// may take long.
-pub fn find_by_environment(system: &dyn System, entry: &str, deadline: Instant) -> Vec<ProcessEntry> {
+///
+/// # Errors
+///
+/// If the process table cannot be read.
+pub fn find_by_environment(
+    system: &dyn System,
+    entry: &str,
+    deadline: Instant,
+) -> io::Result<Vec<ProcessEntry>> {
     let mut found = Vec::new();
-    let mut unread = read_all(system, deadline);
+    let mut unread = system.environments()?;
     loop {
         unread.retain(|process| match &process.entries {
             Ok(environment) => {
@@ -24,21 +34,10 @@ pub fn find_by_environment(system: &dyn System, entry: &str, deadline: Instant) 
             Err(EnvironmentError::Unsupported) => false,
         });
         if unread.is_empty() || Instant::now() >= deadline {
-            return found;
+            return Ok(found);
         }
         std::thread::yield_now();
         unread.iter_mut().for_each(|process| process.entries = system.environment(process.process.pid));
-    }
-}
-
-/// The environments of all processes. Empty if the process table cannot be read before `deadline`.
-fn read_all(system: &dyn System, deadline: Instant) -> Vec<ProcessEnvironment> {
-    loop {
-        match system.environments() {
-            Ok(processes) => return processes,
-            Err(_) if Instant::now() >= deadline => return Vec::new(),
-            Err(_) => std::thread::yield_now(),
-        }
     }
 }
 
@@ -56,8 +55,8 @@ mod tests {
             for _ in 0..children {
                 let mut child = Command::new("sleep").arg("1000").env("TEAMD_FIND", "x-1").spawn().unwrap();
                 let deadline = Instant::now() + Duration::from_secs(10);
-                let found = find_by_environment(system, "TEAMD_FIND=x-1", deadline);
-                let found_by_prefix = find_by_environment(system, "TEAMD_FIND=x", deadline);
+                let found = find_by_environment(system, "TEAMD_FIND=x-1", deadline).unwrap();
+                let found_by_prefix = find_by_environment(system, "TEAMD_FIND=x", deadline).unwrap();
                 child.kill().unwrap();
                 child.wait().unwrap();
                 assert!(found.iter().any(|process| process.pid == child.id()), "{system:?} {found:?}");

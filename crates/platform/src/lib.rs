@@ -1,17 +1,16 @@
-//! What differs between operating systems. All other crates use POSIX calls and this crate alone.
+//! What differs between operating systems. No other crate calls a facility of one operating system itself.
 //!
 //! [`System`] lists the facilities. It has three implementations:
 //!
 //! - `linux`: the process files and calls of Linux;
 //! - `bsd`: kqueue and the process tables of macOS and FreeBSD;
-//! - `posix`: what POSIX and `ps` offer, on every other system.
+//! - `posix`: what POSIX and `ps` offer. Only tests use it.
 //!
 //! [`system`] returns the implementation of the running system. In debug builds, the environment
 //! variable `TEST_PLATFORM=posix` selects `posix` on every system, so that tests can run with it.
 //!
-//! A question that a system cannot answer has the answer "unknown": an error of the kind
-//! `Unsupported`, or `None` where the function says so. "Unknown" never means that a process has
-//! exited.
+//! A question that a system cannot answer has the answer "unknown": an error, or a `None`, an empty list
+//! or a `true` where the function says so. "Unknown" never means that a process has exited.
 
 #[cfg(any(target_os = "macos", target_os = "freebsd"))]
 mod bsd;

@@ -1,9 +1,9 @@
-//! Signals on systems whose handles of processes take none.
+//! Signals and checks by pid, on systems whose handles of processes take none.
 
 use crate::ProcessEntry;
 use crate::process_exit_handle::to_pid;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, kill_process, test_kill_process};
 use std::io;
 
 /// Sends a signal to the process `expected`, by its pid. Sends it only if `current`, the process
@@ -21,4 +21,32 @@ pub(crate) fn kill_if_same(
     let is_same = current.is_some_and(|current| current.is_same(expected));
     let pid = to_pid(expected.pid).filter(|_| is_same).ok_or(Errno::SRCH)?;
     Ok(kill_process(pid, signal)?)
+}
+
+/// Returns `entry`, which a process table has for `pid`. `None` only if the kernel says that there is no
+/// such process.
+///
+/// # Errors
+///
+/// If the table has no entry, but the process exists: the table could not be read.
+pub(crate) fn confirm_absence(pid: u32, entry: Option<ProcessEntry>) -> io::Result<Option<ProcessEntry>> {
+    let is_absent = || to_pid(pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
+    if entry.is_some() || is_absent() {
+        return Ok(entry);
+    }
+    Err(io::Error::other(format!("the process table does not show the process {pid}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_entry_of_a_running_process_is_an_error() {
+        assert!(confirm_absence(std::process::id(), None).is_err());
+        assert_eq!(confirm_absence(0, None).unwrap(), None);
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(confirm_absence(child.id(), None).unwrap(), None);
+    }
 }

@@ -50,7 +50,9 @@ pub(crate) fn start_agent(
         None => run_in_foreground(&mut command, wake_socket),
     }
     let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
-    orphans_without_subreaper::track_session(child.id());
+    if pane_mode == PaneMode::Headless {
+        orphans_without_subreaper::track_session(child.id());
+    }
     Ok(child)
 }
 

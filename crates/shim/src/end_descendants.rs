@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use platform::ProcessEntry;
 use rustix::process::Signal;
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -54,21 +55,23 @@ pub(crate) fn end_all(
 ) -> Remaining {
     let term_deadline = Instant::now() + grace;
     let kill_deadline = term_deadline + KILL_TIMEOUT;
+    // An error of a scan does not mean that all descendants have exited.
+    let is_done = |scan: &io::Result<Vec<ProcessEntry>>| scan.as_ref().is_ok_and(Vec::is_empty);
     let mut remaining = live_descendants(exempt);
-    signal_all(&remaining, Signal::TERM);
+    signal_all(remaining.as_deref().unwrap_or_default(), Signal::TERM);
     // A stopped process handles SIGTERM only when it continues.
-    signal_all(&remaining, Signal::CONT);
-    while !remaining.is_empty() && Instant::now() < term_deadline {
+    signal_all(remaining.as_deref().unwrap_or_default(), Signal::CONT);
+    while !is_done(&remaining) && Instant::now() < term_deadline {
         on_scan();
         wait(signals, term_deadline);
         remaining = reap_and_list(exempt, on_reap);
     }
-    while !reap_and_list(exempt, on_reap).is_empty() {
+    while !is_done(&reap_and_list(exempt, on_reap)) {
         if Instant::now() >= kill_deadline {
             return Remaining::Descendants;
         }
         stop_all(exempt, kill_deadline);
-        signal_all(&live_descendants(exempt), Signal::KILL);
+        signal_all(&live_descendants(exempt).unwrap_or_default(), Signal::KILL);
         on_scan();
         wait(signals, Instant::now() + RESCAN_INTERVAL);
     }
@@ -76,36 +79,41 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon was started. The tmux server is included only if the agent started it. This is seen
-/// from its parent: a tmux server detaches from the process that started it, and so becomes a child
-/// of the shim, which is a subreaper.
+/// the daemon was started. The tmux server is included only if the agent may have started it. This is
+/// seen from its parent: a tmux server detaches from the process that started it, and so becomes a
+/// child of the shim, if the shim is a subreaper, or else of the first process of the system.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
     let has_name = |process: &ProcessEntry, name: &str| {
         platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))
     };
     let daemon = ProcessEntry::read(pid).filter(|daemon| has_name(daemon, "teamd"));
     let tmux = daemon.and_then(|daemon| ProcessEntry::read(daemon.parent));
-    let tmux = tmux.filter(|tmux| tmux.parent == std::process::id() && has_name(tmux, "tmux"));
+    let parent_of_orphans = if orphans_without_subreaper::is_tracking() { 1 } else { std::process::id() };
+    let tmux = tmux.filter(|tmux| tmux.parent == parent_of_orphans && has_name(tmux, "tmux"));
     daemon.into_iter().chain(tmux).collect()
 }
 
 /// Sends SIGKILL to a child that was not reaped yet, and to all its descendants.
 pub(crate) fn kill_tree(child: u32) {
     descendants_except(child, &[])
+        .unwrap_or_default()
         .into_iter()
         .chain(ProcessEntry::read(child))
         .for_each(|process| send_signal(process, Signal::KILL));
 }
 
-/// Whether a descendant of the shim is in the session. Zombies do not count.
+/// Whether a descendant of the shim is in the session. Zombies do not count. True if the processes cannot
+/// be read.
 pub(crate) fn has_process_in_session(session: u32) -> bool {
-    live_descendants(&[]).iter().any(|process| process.session == session)
+    let descendants = live_descendants(&[]);
+    descendants.map_or(true, |processes| processes.iter().any(|process| process.session == session))
 }
 
 /// Sends a signal to all descendants of the shim in the session.
 pub(crate) fn signal_session(session: u32, signal: Signal) {
-    let processes = live_descendants(&[]).into_iter().filter(|process| process.session == session);
-    processes.for_each(|process| send_signal(process, signal));
+    let processes = live_descendants(&[]).unwrap_or_default();
+    let in_session = processes.into_iter().filter(|process| process.session == session);
+    in_session.for_each(|process| send_signal(process, signal));
 }
 
 /// Reaps all children that have exited. Returns false if the shim has no child left. Then the shim
@@ -129,13 +137,10 @@ pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
 }
 
 /// Reaps children that have exited, and returns the descendants that still run.
-fn reap_and_list(exempt: &[ProcessEntry], on_reap: OnReap<'_>) -> Vec<ProcessEntry> {
+fn reap_and_list(exempt: &[ProcessEntry], on_reap: OnReap<'_>) -> io::Result<Vec<ProcessEntry>> {
     let has_children = reap(on_reap);
-    if has_children || orphans_without_subreaper::is_tracking() {
-        live_descendants(exempt)
-    } else {
-        Vec::new()
-    }
+    let may_have_descendants = has_children || orphans_without_subreaper::is_tracking();
+    if may_have_descendants { live_descendants(exempt) } else { Ok(Vec::new()) }
 }
 
 fn wait(signals: &ShimSignals, deadline: Instant) {
@@ -152,6 +157,7 @@ fn stop_all(exempt: &[ProcessEntry], deadline: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < deadline {
         let processes: Vec<ProcessEntry> = live_descendants(exempt)
+            .unwrap_or_default()
             .into_iter()
             .filter(|process| stopped.insert((process.pid, process.start)))
             .collect();
@@ -172,10 +178,14 @@ fn send_signal(process: ProcessEntry, signal: Signal) {
 }
 
 /// All descendants of the shim that are not zombies, except `exempt` and their descendants.
-fn live_descendants(exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
-    let mut processes = descendants_except(std::process::id(), exempt);
-    processes.extend(orphans_without_subreaper::find_orphans(&processes, exempt));
-    processes
+///
+/// # Errors
+///
+/// If the process table cannot be read.
+fn live_descendants(exempt: &[ProcessEntry]) -> io::Result<Vec<ProcessEntry>> {
+    let mut processes = descendants_except(std::process::id(), exempt)?;
+    processes.extend(orphans_without_subreaper::find_orphans(&processes, exempt)?);
+    Ok(processes)
 }
 
 /// All descendants of the process `ancestor` that are not zombies, except the processes in `exempt`
@@ -183,12 +193,12 @@ fn live_descendants(exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
 ///
 /// If a process exits during a walk, its children get another parent, and the walk may miss them.
 /// So the result is used only if two successive walks agree.
-fn descendants_except(ancestor: u32, exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
+fn descendants_except(ancestor: u32, exempt: &[ProcessEntry]) -> io::Result<Vec<ProcessEntry>> {
     let mut previous_walk = None;
     for _ in 0..MAX_TREE_WALKS {
         let processes = walk_tree(ancestor, exempt);
         if processes.is_some() && processes == previous_walk {
-            return processes.into_iter().flatten().collect();
+            return Ok(processes.into_iter().flatten().collect());
         }
         previous_walk = processes;
     }
@@ -213,8 +223,8 @@ fn walk_tree(ancestor: u32, exempt: &[ProcessEntry]) -> Option<Vec<ProcessEntry>
 }
 
 /// Finds the descendants in the table of all processes.
-fn descendants_from_table(ancestor: u32, exempt: &[ProcessEntry]) -> Vec<ProcessEntry> {
-    let table = platform::system().processes().unwrap_or_default();
+fn descendants_from_table(ancestor: u32, exempt: &[ProcessEntry]) -> io::Result<Vec<ProcessEntry>> {
+    let table = platform::system().processes()?;
     let processes: HashMap<u32, ProcessEntry> =
         table.into_iter().map(|process| (process.pid, process)).collect();
     let is_descendant = |mut pid: u32| {
@@ -229,7 +239,8 @@ fn descendants_from_table(ancestor: u32, exempt: &[ProcessEntry]) -> Vec<Process
         }
         false
     };
-    processes.values().filter(|process| !process.zombie && is_descendant(process.pid)).copied().collect()
+    let live = processes.values().filter(|process| !process.zombie && is_descendant(process.pid));
+    Ok(live.copied().collect())
 }
 
 #[cfg(test)]
@@ -254,7 +265,7 @@ mod tests {
 
         /// The `sleep` processes in the tree.
         fn sleep_processes(&self) -> Vec<ProcessEntry> {
-            let all = descendants_from_table(self.0.id(), &[]).into_iter();
+            let all = descendants_from_table(self.0.id(), &[]).unwrap().into_iter();
             all.filter(|process| platform::system().program_name(process.pid).as_deref() == Some("sleep"))
                 .collect()
         }
@@ -263,6 +274,7 @@ mod tests {
     impl Drop for ProcessTree {
         fn drop(&mut self) {
             descendants_except(self.0.id(), &[])
+                .unwrap()
                 .into_iter()
                 .for_each(|process| send_signal(process, Signal::KILL));
             self.0.kill().unwrap();
@@ -279,7 +291,7 @@ mod tests {
         };
         let find = |exempt: &[ProcessEntry]| {
             let processes = sorted(walk_tree(tree.0.id(), exempt).unwrap());
-            assert_eq!(processes, sorted(descendants_from_table(tree.0.id(), exempt)));
+            assert_eq!(processes, sorted(descendants_from_table(tree.0.id(), exempt).unwrap()));
             processes
         };
         let all = find(&[]);
@@ -293,7 +305,7 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(walk_tree(child.id(), &[]), None);
-        assert!(descendants_except(child.id(), &[]).is_empty());
+        assert!(descendants_except(child.id(), &[]).unwrap().is_empty());
         let mut shell = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
         let is_zombie = |pid: &u32| ProcessEntry::read(*pid).is_some_and(|process| process.zombie);
@@ -318,7 +330,7 @@ mod tests {
         let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         let has_zombie_state =
             |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
-        while !(has_zombie_state(&stat()) && descendants_except(child.id(), &[]).len() == 1) {
+        while !(has_zombie_state(&stat()) && descendants_except(child.id(), &[]).unwrap().len() == 1) {
             assert!(Instant::now() < deadline, "{}", stat());
             std::thread::yield_now();
         }

@@ -67,7 +67,7 @@ fn lock_of_a_killed_sender() {
 /// The holder of the lock is a stopped teamctl.
 #[test]
 fn lock_held() {
-    if harness::lacks(harness::Facility::LockHolders) {
+    if harness::skips_without(harness::Facility::LockHolders) {
         return;
     }
     let env = TestEnv::with_team();

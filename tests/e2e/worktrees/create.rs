@@ -116,7 +116,7 @@ fn invalid_worktree_request_starts_nothing() {
 
 #[test]
 fn worktree_survives_a_daemon_killed_during_creation() {
-    if harness::lacks(harness::Facility::WorkingDirectories) {
+    if harness::skips_without(harness::Facility::WorkingDirectories) {
         return;
     }
     let env = env_with_repository();

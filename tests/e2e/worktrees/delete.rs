@@ -81,7 +81,7 @@ fn rejected_delete_touches_no_worktree() {
 
 #[test]
 fn mounted_file_system_is_named_with_the_command_that_unmounts_it() {
-    if harness::lacks(harness::Facility::MountTable) {
+    if harness::skips_without(harness::Facility::MountTable) {
         return;
     }
     let env = env_with_repository();

@@ -37,7 +37,8 @@ pub(super) struct UnsavedWorktree {
 impl UnsavedWorktree {
     /// Creates one member with its own repository for each kind.
     pub(super) fn create_all(env: &TestEnv) -> Vec<UnsavedWorktree> {
-        let is_skipped = |kind: &str| kind == "in-use" && harness::lacks(Facility::WorkingDirectories);
+        let is_skipped =
+            |kind: &str| kind == "in-use" && harness::skips_without(Facility::WorkingDirectories);
         let kinds = KINDS.iter().filter(|(kind, _)| !is_skipped(kind));
         kinds.map(|(kind, reason)| UnsavedWorktree::create(env, kind, reason)).collect()
     }

@@ -5,8 +5,9 @@
 mod process_table_and_details;
 mod watch_process_exit;
 
+use crate::signal_by_pid::confirm_absence;
 use crate::system_trait::System;
-use crate::{EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, SocketPeer};
+use crate::{EnvironmentError, ExitHandle, PidOrigin, ProcessEntry, ProcessEnvironment, SocketPeer};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ pub(crate) struct Bsd;
 
 impl System for Bsd {
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
-        Ok(process_table_and_details::read(pid))
+        confirm_absence(pid, process_table_and_details::read(pid))
     }
 
     fn processes(&self) -> io::Result<Vec<ProcessEntry>> {
@@ -31,6 +32,10 @@ impl System for Bsd {
     /// Empty also for the programs of Apple, whose environments macOS hides.
     fn environment(&self, pid: u32) -> Result<Vec<u8>, EnvironmentError> {
         Ok(process_table_and_details::environment(pid))
+    }
+
+    fn environments(&self) -> io::Result<Vec<ProcessEnvironment>> {
+        Ok(process_table_and_details::read_environments())
     }
 
     fn command_line(&self, pid: u32) -> Vec<u8> {
@@ -66,7 +71,11 @@ impl System for Bsd {
     #[cfg(target_os = "macos")]
     fn rename_if_absent(&self, directory: BorrowedFd<'_>, from: &str, to: &str) -> io::Result<()> {
         let flags = rustix::fs::RenameFlags::NOREPLACE;
-        Ok(rustix::fs::renameat_with(directory, from, directory, to, flags)?)
+        match rustix::fs::renameat_with(directory, from, directory, to, flags) {
+            // Some file systems, such as SMB, cannot do it.
+            Err(rustix::io::Errno::NOTSUP) => Err(rustix::io::Errno::NOSYS.into()),
+            result => Ok(result?),
+        }
     }
 
     #[cfg(target_os = "macos")]
@@ -91,7 +100,8 @@ fn peer_pid(socket: BorrowedFd<'_>) -> Option<u32> {
     u32::try_from(pid).ok().filter(|pid| *pid > 0)
 }
 
-/// FreeBSD tells the user alone.
+/// `None`, since `getpeereid` returns no pid. FreeBSD 13 and newer has it in `LOCAL_PEERCRED`, which is not
+/// used here.
 #[cfg(target_os = "freebsd")]
 fn peer_pid(_: BorrowedFd<'_>) -> Option<u32> {
     None

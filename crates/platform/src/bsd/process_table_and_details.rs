@@ -1,6 +1,6 @@
 //! Reads the process table. Start times are in seconds since the epoch.
 
-use crate::ProcessEntry;
+use crate::{ProcessEntry, ProcessEnvironment};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -25,6 +25,18 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
 pub(super) fn environment(pid: u32) -> Vec<u8> {
     let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     with_process(pid, kind, |process| end_with_nul(process.environ())).unwrap_or_default()
+}
+
+/// All processes with their environments.
+pub(super) fn read_environments() -> Vec<ProcessEnvironment> {
+    let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
+    let mut table = sysinfo::System::new();
+    table.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
+    let with_environment = |process: &Process| ProcessEnvironment {
+        process: to_entry(process),
+        entries: Ok(end_with_nul(process.environ())),
+    };
+    table.processes().values().map(with_environment).collect()
 }
 
 /// The arguments, each with a NUL at its end. Empty if they cannot be read.

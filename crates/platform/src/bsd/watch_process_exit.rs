@@ -2,7 +2,7 @@
 
 use super::process_table_and_details;
 use crate::process_exit_handle::{ExitHandle, to_pid};
-use crate::signal_by_pid::kill_if_same;
+use crate::signal_by_pid::{confirm_absence, kill_if_same};
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent, kqueue};
 use rustix::io::Errno;
 use std::io;
@@ -20,9 +20,8 @@ pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
         Err(Errno::SRCH) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
-    let Some(entry) = process_table_and_details::read(pid).filter(|entry| !entry.zombie) else {
-        return Ok(None);
-    };
+    let entry = confirm_absence(pid, process_table_and_details::read(pid))?;
+    let Some(entry) = entry.filter(|entry| !entry.zombie) else { return Ok(None) };
     let send_signal =
         move |_: &OwnedFd, signal| kill_if_same(&entry, process_table_and_details::read(pid), signal);
     Ok(Some(ExitHandle { fd, send_signal: Box::new(send_signal) }))

@@ -24,7 +24,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Linux 5.10 and newer.
+/// Linux 5.3 and newer, which have pidfds.
 #[derive(Debug)]
 pub(crate) struct Linux;
 

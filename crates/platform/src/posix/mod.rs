@@ -17,7 +17,7 @@ pub(crate) struct Posix;
 
 impl System for Posix {
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>> {
-        watch_process_exit::find(pid)
+        ps_table::find(pid)
     }
 
     fn processes(&self) -> io::Result<Vec<ProcessEntry>> {

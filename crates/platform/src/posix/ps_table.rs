@@ -2,6 +2,7 @@
 //! `ps` of macOS, the BSDs and procps (Linux) has them; that of BusyBox has not. The same systems
 //! print the environment after the command line if the options contain an `e` without a dash.
 
+use crate::signal_by_pid::confirm_absence;
 use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};
 use std::io;
 use std::path::Path;
@@ -12,7 +13,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Which processes `ps` prints.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selection {
     All,
     Process(u32),
@@ -28,7 +29,7 @@ impl Selection {
 }
 
 /// The columns that [`parse`] reads.
-const COLUMNS: &str = "pid=,ppid=,state=,lstart=";
+const COLUMNS: [&str; 4] = ["pid=", "ppid=", "state=", "lstart="];
 
 /// Reads the table, without the process of `ps` itself. The start time is in seconds since the epoch.
 ///
@@ -36,10 +37,23 @@ const COLUMNS: &str = "pid=,ppid=,state=,lstart=";
 ///
 /// If `ps` cannot be run, or prints a line in another format.
 pub(super) fn read(selection: Selection) -> io::Result<Vec<ProcessEntry>> {
-    let (text, ps_pid) = run_ps(selection.options(), COLUMNS)?;
+    let (text, ps_pid) = run_ps(selection.options(), &COLUMNS)?;
     let entries = text.lines().map(|line| parse(line).ok_or_else(|| invalid_line(line)));
     let entries: Vec<ProcessEntry> = entries.collect::<io::Result<_>>()?;
+    if entries.is_empty() && selection == Selection::All {
+        return Err(io::Error::other("ps printed no process"));
+    }
     Ok(entries.into_iter().filter(|entry| entry.pid != ps_pid).collect())
+}
+
+/// The entry of a process. `None` if there is no such process.
+///
+/// # Errors
+///
+/// As [`read`], and if `ps` does not show the process, although it exists.
+pub(super) fn find(pid: u32) -> io::Result<Option<ProcessEntry>> {
+    let entries = read(Selection::Process(pid))?;
+    confirm_absence(pid, entries.into_iter().find(|entry| entry.pid == pid))
 }
 
 /// Reads the table with the environment of each process.
@@ -48,7 +62,7 @@ pub(super) fn read(selection: Selection) -> io::Result<Vec<ProcessEntry>> {
 ///
 /// As [`read`].
 pub(super) fn read_environments() -> io::Result<Vec<ProcessEnvironment>> {
-    let (text, ps_pid) = run_ps(vec!["axeww".to_owned()], &format!("{COLUMNS},command="))?;
+    let (text, ps_pid) = run_ps(vec!["axeww".to_owned()], &[&COLUMNS[..], &["command="]].concat())?;
     let read = |line: &str| {
         let process = parse(line).ok_or_else(|| invalid_line(line))?;
         Ok(ProcessEnvironment { process, entries: Ok(words_with_nul(line)) })
@@ -60,27 +74,32 @@ pub(super) fn read_environments() -> io::Result<Vec<ProcessEnvironment>> {
 /// The words of the environment of one process. Empty if there is no such process.
 pub(super) fn environment(pid: u32) -> Result<Vec<u8>, EnvironmentError> {
     let options = vec!["eww".to_owned(), "-p".to_owned(), pid.to_string()];
-    let (text, _) = run_ps(options, "command=").map_err(|_| EnvironmentError::Temporary)?;
+    let (text, _) = run_ps(options, &["command="]).map_err(|_| EnvironmentError::Temporary)?;
     Ok(words_with_nul(&text))
 }
 
-/// The words of a line, each with a NUL at its end. Words before the environment do no harm.
+/// The words of a line, each with a NUL at its end. They include the command line, which `ps` prints before
+/// the environment without a mark between them.
 fn words_with_nul(line: &str) -> Vec<u8> {
     line.split_whitespace().flat_map(|word| word.bytes().chain([0])).collect()
 }
 
 /// The name of a process's program. `None` if there is no such process.
 pub(super) fn program_name(pid: u32) -> Option<String> {
-    let (text, _) = run_ps(Selection::Process(pid).options(), "comm=").ok()?;
+    let (text, _) = run_ps(Selection::Process(pid).options(), &["comm="]).ok()?;
     let path = text.lines().next()?.trim();
     Some(path.rsplit('/').next().unwrap_or(path).to_owned())
 }
 
 /// Runs `ps`. Returns its output and its pid. If there is no such process, `ps` prints nothing and
 /// exits with 1, which is no error here.
-fn run_ps(options: Vec<String>, columns: &str) -> io::Result<(String, u32)> {
+fn run_ps(options: Vec<String>, columns: &[&str]) -> io::Result<(String, u32)> {
     let mut command = Command::new(ps_program());
-    command.args(options).args(["-o", columns]).env("LC_ALL", "C").env("TZ", "UTC");
+    command
+        .args(options)
+        .args(columns.iter().flat_map(|column| ["-o", column]))
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC");
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let pid = child.id();
     let output = child.wait_with_output()?;

@@ -1,7 +1,7 @@
 //! Waits for the exit of a process with POSIX calls. A thread waits, and closes a pipe when the process
 //! has exited: the other end of the pipe is then readable.
 
-use super::ps_table::{Selection, read};
+use super::ps_table::find;
 use crate::ProcessEntry;
 use crate::process_exit_handle::{ExitHandle, to_pid};
 use crate::signal_by_pid::kill_if_same;
@@ -13,8 +13,8 @@ use std::os::fd::OwnedFd;
 
 /// How often a process that is no child is looked for: POSIX reports its exit to its parent alone.
 const RESCAN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-/// Every how many searches `ps` is run. The searches between look only for the pid, which is cheap, but also
-/// finds a zombie, or another process with the same pid.
+/// `ps` runs in each eighth search. The other searches only ask whether the pid exists. They do not notice that
+/// the process is a zombie, or that its pid belongs to another process now.
 const SEARCHES_PER_PS: u32 = 8;
 
 /// Opens a handle. `None` if the process has exited.
@@ -29,11 +29,6 @@ pub(super) fn open(pid: u32) -> io::Result<Option<ExitHandle>> {
     })?;
     let send_signal = move |_: &OwnedFd, signal| kill_if_same(&entry, find(pid)?, signal);
     Ok(Some(ExitHandle { fd: reader.into(), send_signal: Box::new(send_signal) }))
-}
-
-/// The entry of a process. `None` if there is no such process.
-pub(super) fn find(pid: u32) -> io::Result<Option<ProcessEntry>> {
-    Ok(read(Selection::Process(pid))?.into_iter().find(|entry| entry.pid == pid))
 }
 
 /// Waits for a child of this process, and leaves it for the parent's own `wait`.

@@ -10,6 +10,7 @@
 use platform::find_by_environment;
 use rustix::process::Signal;
 use std::collections::HashSet;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// Maximum number of rounds of [`kill_orphans`]. A round stops all orphans with SIGSTOP and then
@@ -33,7 +34,7 @@ pub(crate) fn kill_orphans(token: &str) {
     // search finds no orphan.
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         stop_all(&marker, deadline);
-        if signal_all(&marker, Signal::KILL).is_empty() {
+        if signal_all(&marker, Signal::KILL).is_ok_and(|killed| killed.is_empty()) {
             return;
         }
     }
@@ -48,9 +49,8 @@ pub(crate) fn kill_orphans(token: &str) {
 fn stop_all(marker: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
-        let found = signal_all(marker, Signal::STOP);
         let count_before = stopped.len();
-        stopped.extend(found);
+        stopped.extend(signal_all(marker, Signal::STOP).unwrap_or_default());
         if stopped.len() == count_before {
             return;
         }
@@ -59,10 +59,31 @@ fn stop_all(marker: &str, deadline: Instant) {
 
 /// Sends a signal to every process with the environment entry `marker`, except the daemon. Returns the
 /// pids of these processes.
-fn signal_all(marker: &str, signal: Signal) -> Vec<u32> {
+///
+/// # Errors
+///
+/// If the process table cannot be read.
+fn signal_all(marker: &str, signal: Signal) -> io::Result<Vec<u32>> {
     let system = platform::system();
-    let mut found = find_by_environment(system, marker, Instant::now() + EXEC_TIMEOUT);
+    let mut found = find_by_environment(system, marker, Instant::now() + EXEC_TIMEOUT)?;
     found.retain(|process| process.pid != std::process::id());
     let signalled = found.iter().filter(|process| system.send_signal(process, signal).is_ok());
-    signalled.map(|process| process.pid).collect()
+    Ok(signalled.map(|process| process.pid).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// SIGCONT does nothing to a running process, so the parents of this test may get it, too.
+    #[test]
+    fn a_daemon_with_the_token_signals_other_processes_and_not_itself() {
+        let (name, value) = std::env::vars().find(|(_, value)| !value.contains(char::is_whitespace)).unwrap();
+        let mut child = Command::new("sleep").arg("1000").env(&name, &value).spawn().unwrap();
+        let signalled = signal_all(&format!("{name}={value}"), Signal::CONT).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(signalled.contains(&child.id()) && !signalled.contains(&std::process::id()), "{signalled:?}");
+    }
 }

@@ -7,6 +7,7 @@ use super::report_only_or_fix::FixMode;
 use platform::process_tree::{self_and_ancestors, with_ancestors};
 use platform::{ProcessEntry, ProcessEnvironment};
 use rustix::process::Signal;
+use std::io;
 use std::path::Path;
 
 /// A process with the environment of an agent.
@@ -20,7 +21,13 @@ struct OrphanProcess {
 /// Checks all agent processes of this root. Called only while a daemon answers, because only a
 /// running daemon keeps the roster up to date.
 pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut DoctorReport) {
-    let processes = agent_processes(root);
+    let processes = match agent_processes(root) {
+        Ok(processes) => processes,
+        Err(error) => {
+            let message = format!("cannot read the processes of this machine: {error}");
+            return report.warn("orphans", message, "see whether `ps -A` works");
+        }
+    };
     // The daemon writes a new spawn to the roster before it starts the process of the spawn. The
     // roster is read after the list of processes, so the roster has the spawn of every listed
     // process.
@@ -44,11 +51,15 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
 }
 
 /// The processes of agents of this root, without teamctl and its parents.
-fn agent_processes(root: &Path) -> Vec<OrphanProcess> {
+///
+/// # Errors
+///
+/// If the process table cannot be read.
+fn agent_processes(root: &Path) -> io::Result<Vec<OrphanProcess>> {
     let own_pids: Vec<u32> = self_and_ancestors().iter().map(|process| process.pid).collect();
-    let mut processes = platform::system().environments().unwrap_or_default();
+    let mut processes = platform::system().environments()?;
     processes.retain(|found| !own_pids.contains(&found.process.pid));
-    processes.into_iter().filter_map(|found| agent_process(found, root)).collect()
+    Ok(processes.into_iter().filter_map(|found| agent_process(found, root)).collect())
 }
 
 fn agent_process(found: ProcessEnvironment, root: &Path) -> Option<OrphanProcess> {
