@@ -78,6 +78,10 @@ pub struct LongPollRequest {
     /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_team: Option<TeamName>,
+    /// When the hook started, in milliseconds of the monotonic clock. A hook can send several long
+    /// polls, and only the newest hook of an agent may wait.
+    #[serde(default)]
+    pub hook_started_at: u64,
 }
 
 /// Why a long poll ended.

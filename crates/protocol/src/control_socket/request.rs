@@ -161,7 +161,7 @@ impl Request {
             | Request::StatusWithScreens
             | Request::ReportActivity(_)
             | Request::ReportHook(HookReport { leads_team: None, .. })
-            | Request::LongPoll(LongPollRequest { leads_team: None })
+            | Request::LongPoll(LongPollRequest { leads_team: None, .. })
             | Request::ConnectShim(_) => AllowedCallers::Everyone,
             Request::LocatePane(member) => AllowedCallers::MemberLeadOrPerson(&member.name),
             Request::CapturePane(request) => AllowedCallers::MemberLeadOrPerson(&request.name),

@@ -14,11 +14,12 @@ use crate::stderr_messages;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::prompt_for_hooks::NextPrompt;
 use client::find_terminal_and_ancestors_of_caller::controlling_terminal;
+use nix::time::{ClockId, clock_gettime};
 use protocol::control_socket::{Call, HookEvent, HookReply, LongPollRequest, Request};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::now;
 
 pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
@@ -112,14 +113,24 @@ fn mark_delivered_read(
 }
 
 fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Option<LongPoll>, ErrorReport> {
-    let request = Request::LongPoll(LongPollRequest { leads_team: invocation.owner.led_team() });
-    let call = Call { token: invocation.context.token(), ..Call::new(request) };
+    let request = LongPollRequest {
+        leads_team: invocation.owner.led_team(),
+        hook_started_at: monotonic_milliseconds_ago(started_at.elapsed()),
+    };
+    let call = Call { token: invocation.context.token(), ..Call::new(Request::LongPoll(request)) };
     Ok(LongPoll::new(
         invocation.context.daemon_address()?,
         call,
         started_at + invocation.hook_settings.max_wait(),
         &controlling_terminal(),
     ))
+}
+
+/// The time `duration` ago, in milliseconds of the clock that all processes share and nobody sets. 0
+/// if the clock cannot be read.
+fn monotonic_milliseconds_ago(duration: Duration) -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+    now.saturating_sub(duration).as_millis() as u64
 }
 
 fn deliver(

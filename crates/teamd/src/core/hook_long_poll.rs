@@ -9,7 +9,20 @@ use protocol::control_socket::{LongPollEnd, Reply, Response};
 /// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the
 /// same program ends. If work came before this long poll, answers it at once and returns false. The
 /// hook then reads the files again.
-pub(crate) fn hold_long_poll(long_poll: &mut LongPollState, client: ConnId, effects: &mut Effects) -> bool {
+///
+/// A hook that is older than another that has waited ends, too: its program may listen to the newer
+/// hook only.
+pub(crate) fn hold_long_poll(
+    long_poll: &mut LongPollState,
+    client: ConnId,
+    hook_started_at: u64,
+    effects: &mut Effects,
+) -> bool {
+    if hook_started_at < long_poll.newest_hook_started_at {
+        effects.push(release_reply(client, LongPollEnd::Superseded));
+        return false;
+    }
+    long_poll.newest_hook_started_at = hook_started_at;
     release_long_poll(long_poll, LongPollEnd::Superseded, effects);
     if std::mem::take(&mut long_poll.has_pending_check) {
         effects.push(release_reply(client, LongPollEnd::WorkMayWait));

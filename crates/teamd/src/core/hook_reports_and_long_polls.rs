@@ -216,8 +216,9 @@ pub(crate) fn start_long_poll(
     request: &LongPollRequest,
 ) {
     let result = match &request.leads_team {
-        Some(team) => lead_session::hold_lead_poll(context, team, client),
-        None => agent_of_token(context.state, token).map(|id| start_agent_long_poll(context, &id, client)),
+        Some(team) => lead_session::hold_lead_poll(context, team, client, request.hook_started_at),
+        None => agent_of_token(context.state, token)
+            .map(|id| start_agent_long_poll(context, &id, client, request.hook_started_at)),
     };
     if let Err(error) = result {
         send_reply(context, client, Err(error));
@@ -225,7 +226,7 @@ pub(crate) fn start_long_poll(
 }
 
 /// Starts the long poll of a member's hook. The poll ends at once if there is work already.
-fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId) {
+fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId, hook_started_at: u64) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.has_reported_activity = true;
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
@@ -233,7 +234,7 @@ fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId) {
         plan_approval_respawn::end_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
-    let is_held = hold_long_poll(&mut agent.long_poll, client, &mut context.effects);
+    let is_held = hold_long_poll(&mut agent.long_poll, client, hook_started_at, &mut context.effects);
     let team = agent.record.request.team.clone();
     // Only the long poll of a hook shows that the program is idle. So the agent counts as idle from
     // now on, even if the long poll was answered at once.

@@ -139,9 +139,10 @@ pub(crate) fn hold_lead_poll(
     context: &mut Context,
     team: &TeamName,
     client: ConnId,
+    hook_started_at: u64,
 ) -> Result<(), ErrorReport> {
     let lead_session = context.state.lead_sessions.get_mut(team).ok_or_else(unknown_caller_error)?;
-    hold_long_poll(&mut lead_session.long_poll, client, &mut context.effects);
+    hold_long_poll(&mut lead_session.long_poll, client, hook_started_at, &mut context.effects);
     Ok(())
 }
 

@@ -154,7 +154,8 @@ impl Simulation {
         match self.programs[&pid].state {
             ProgramState::NotStarted => self.start_session(pid),
             ProgramState::Retrying => {
-                let long_poll = Request::LongPoll(LongPollRequest { leads_team: self.lead_team(pid) });
+                let request = LongPollRequest { leads_team: self.lead_team(pid), hook_started_at: 0 };
+                let long_poll = Request::LongPoll(request);
                 let conn = self.send_hook_call(pid, long_poll);
                 self.set_state(pid, conn.map_or(ProgramState::Retrying, ProgramState::LongPolling));
             }

@@ -7,6 +7,8 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 pub(crate) struct LongPollState {
     /// The connection of the hook that waits for messages.
     pub(crate) waiting: Option<ConnId>,
+    /// When the newest hook started that has sent a long poll, in ms of the monotonic clock.
+    pub(crate) newest_hook_started_at: u64,
     /// Whether the next long poll is answered at once, so that the hook reads the files again. Work
     /// may have come while no hook waited. Initially true.
     pub(crate) has_pending_check: bool,
@@ -16,6 +18,11 @@ pub(crate) struct LongPollState {
 
 impl Default for LongPollState {
     fn default() -> LongPollState {
-        LongPollState { waiting: None, has_pending_check: true, has_reported_turn_end: false }
+        LongPollState {
+            waiting: None,
+            newest_hook_started_at: 0,
+            has_pending_check: true,
+            has_reported_turn_end: false,
+        }
     }
 }

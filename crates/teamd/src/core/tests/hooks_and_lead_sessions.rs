@@ -46,7 +46,12 @@ fn turn_started(summary: String) -> HookEvent {
 }
 
 fn start_long_poll(state: &mut State, client: u64, token: &str) -> Vec<Effect> {
-    send_call_as(state, client, token, Request::LongPoll(LongPollRequest { leads_team: None }))
+    start_long_poll_of_hook(state, client, token, 0)
+}
+
+fn start_long_poll_of_hook(state: &mut State, client: u64, token: &str, hook_started_at: u64) -> Vec<Effect> {
+    let request = LongPollRequest { leads_team: None, hook_started_at };
+    send_call_as(state, client, token, Request::LongPoll(request))
 }
 
 fn long_poll_end(effects: &[Effect], client: u64) -> Option<LongPollEnd> {
@@ -93,7 +98,7 @@ fn reports_of_an_earlier_spawn_are_ignored() {
     for request in [
         report,
         Request::ReportActivity(Activity::Active),
-        Request::LongPoll(LongPollRequest { leads_team: None }),
+        Request::LongPoll(LongPollRequest { leads_team: None, hook_started_at: 0 }),
     ] {
         assert_eq!(
             error_kind(&send_call_as(&mut state, 70, &token, request), 70),
@@ -160,6 +165,21 @@ fn agent_is_idle_once_its_hook_waits_and_a_turn_end_counts_once() {
         !send_hook_event(&mut state, &token, HookEvent::TurnEnded).is_first_report,
         "the agent was already idle"
     );
+}
+
+#[test]
+fn older_hook_that_polls_again_does_not_replace_the_newer() {
+    let mut state = new_state();
+    let (_, token) = start_hook_member(&mut state, "ann", 50);
+    end_turn_and_wait(&mut state, 60, &token);
+    start_long_poll_of_hook(&mut state, 61, &token, 1_000);
+    let effects = start_long_poll_of_hook(&mut state, 62, &token, 999);
+    assert_eq!(
+        (long_poll_end(&effects, 61), long_poll_end(&effects, 62)),
+        (None, Some(LongPollEnd::Superseded))
+    );
+    let effects = message_arrives(&mut state, "ann");
+    assert_eq!(long_poll_end(&effects, 61), Some(LongPollEnd::WorkMayWait));
 }
 
 #[test]
@@ -321,7 +341,11 @@ fn take_lead(pid: u32) -> Request {
 }
 
 fn start_lead_poll(state: &mut State, client: u64) -> Vec<Effect> {
-    send_call(state, client, Request::LongPoll(LongPollRequest { leads_team: Some(survey_team()) }))
+    send_call(
+        state,
+        client,
+        Request::LongPoll(LongPollRequest { leads_team: Some(survey_team()), hook_started_at: 0 }),
+    )
 }
 
 #[test]
@@ -405,7 +429,8 @@ fn message_for_the_lead_ends_its_long_poll_and_a_member_cannot_act_as_lead() {
     );
     assert_eq!(long_poll_end(&start_lead_poll(&mut state, 62), 62), None);
     assert_eq!(long_poll_end(&message_arrives(&mut state, "team-lead"), 62), Some(LongPollEnd::WorkMayWait));
-    let lead_poll = Request::LongPoll(LongPollRequest { leads_team: Some(survey_team()) });
+    let lead_poll =
+        Request::LongPoll(LongPollRequest { leads_team: Some(survey_team()), hook_started_at: 0 });
     assert_eq!(
         error_kind(&send_call_as(&mut state, 63, &token, lead_poll), 63),
         Some(ErrorKind::NotPermitted)

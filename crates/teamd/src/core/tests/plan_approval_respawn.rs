@@ -62,7 +62,12 @@ fn call_as_ann(state: &mut State, client: u64, spawn: &SpawnId, request: Request
 }
 
 fn start_long_poll(state: &mut State, client: u64, spawn: &SpawnId) -> Vec<Effect> {
-    call_as_ann(state, client, spawn, Request::LongPoll(LongPollRequest { leads_team: None }))
+    call_as_ann(
+        state,
+        client,
+        spawn,
+        Request::LongPoll(LongPollRequest { leads_team: None, hook_started_at: 0 }),
+    )
 }
 
 /// Completes the cleanup of a spawn and starts the respawn. Returns its command line and its id.
