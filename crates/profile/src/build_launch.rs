@@ -1,7 +1,7 @@
 //! Builds the launch of one member's program: its command line and environment.
 //!
 //! Template variables whose values are already known, such as `{cwd}`, are filled in here. Deferred
-//! variables (`protocol::deferred_variables`), such as `{session}`, are filled in later, by the
+//! variables (`protocol::deferred_template_variables`), such as `{session}`, are filled in later, by the
 //! daemon or at each turn. In the values that are filled in here, braces are escaped, so that text
 //! such as `{session}` in a value is not taken for a deferred variable.
 
@@ -17,7 +17,7 @@ use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, Pr
 use crate::template_variables::{base_name, encode_value, fill};
 use facts_for_template_variables::fill_facts;
 use protocol::control_socket::{LaunchArgv, ResumeArgv};
-use protocol::deferred_variables::{self, escape_variables, guard_leading_dash};
+use protocol::deferred_template_variables::{self, escape_variables, guard_leading_dash};
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
@@ -159,7 +159,8 @@ impl Profile {
         options: &[String],
     ) -> Result<Launch, ErrorReport> {
         let text = self.first_prompt(program, &launch.prompt_prefix, facts)?;
-        let in_args = program.args.iter().any(|text| deferred_variables::has_variable(text, "prompt"));
+        let in_args =
+            program.args.iter().any(|text| deferred_template_variables::has_variable(text, "prompt"));
         let prompt =
             if text.is_empty() { Vec::new() } else { prompt_arguments(&program.prompt_args, &text, facts) };
         let argv = argument_vector(&program.program, &program.args, options, &prompt, facts);
@@ -383,7 +384,7 @@ fn argument_vector(
 /// Removes the escapes that [`escape_variables`] has inserted. Called only for a text in which no
 /// deferred variable is filled in later, because filling in also removes the escapes.
 fn unescape_variables(text: &str) -> String {
-    deferred_variables::fill(text, |_| None)
+    deferred_template_variables::fill(text, |_| None)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, Pr
 use crate::required_program_settings;
 use crate::toml_table::TomlTable;
 use parse_delivery_keys::{check_session, parse_delivery, variables_in_args};
-use protocol::deferred_variables;
+use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
@@ -114,7 +114,9 @@ fn parse_prompt_args(
                 "prompt_args",
                 "is for delivery \"hook\", \"pull\": elsewhere it comes as a message",
             )),
-        Some(prompt) if !prompt.iter().any(|text| deferred_variables::has_variable(text, "prompt")) => {
+        Some(prompt)
+            if !prompt.iter().any(|text| deferred_template_variables::has_variable(text, "prompt")) =>
+        {
             Err(keys.invalid_key("prompt_args", "must hold {prompt}"))
         }
         None if has_variable => {

@@ -3,7 +3,7 @@
 //! A variable is a word of lower-case letters and underscores in braces. All other braces are
 //! ordinary text, so JSON in an argument needs no escapes.
 
-pub(crate) use protocol::deferred_variables::{base_name, encode_value};
+pub(crate) use protocol::deferred_template_variables::{base_name, encode_value};
 
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Shortens the texts of an event.
 
 use crate::event_log_line::Event;
-use crate::text_limit::{SHOWN_TEXT_BYTES, shorten};
+use crate::length_limits_of_texts::{SHOWN_TEXT_BYTES, shorten};
 use serde_json::Value;
 
 impl Event {

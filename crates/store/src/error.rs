@@ -3,9 +3,9 @@
 use nix::errno::Errno;
 use protocol::check_program_supports_answer::UnsupportedAnswer;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::length_limits_of_texts::TextTooLong;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{AgentName, TeamName};
-use protocol::text_limit::TextTooLong;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,9 @@ mod durability;
 mod env_vars_and_own_program_path;
 mod error;
 mod file_io;
+mod files_that_mark_tasks_in_work;
 mod find_limit_of_failed_start;
+mod flock;
 mod inbox;
 mod lock_directory;
 mod member_operations;
@@ -36,13 +38,13 @@ mod root_directory_handle;
 mod settings_files_of_other_programs;
 mod shared_root_state;
 mod state_dir_handle;
-mod task_hold_files;
 mod task_list;
 mod team_config;
 mod team_config_cache;
 mod team_export_import;
 mod team_file_names;
 mod team_handle;
+mod try_flock_despite_readers;
 
 pub use agent_log_paths::{agent_log_dir, agent_log_path};
 pub use answer_log::AnsweredRequest;
@@ -52,9 +54,8 @@ pub use durability::Durability;
 pub use env_vars_and_own_program_path::{env_var, env_vars, own_program};
 pub use error::{Error, MORE_DESCRIPTORS_HELP};
 pub use find_limit_of_failed_start::{process_limit_error, process_limits, reached_process_limit};
+pub use flock::Flock;
 pub use inbox::{EntrySelection, Inbox, InboxCursor, LastEntries, MESSAGE_LIMIT, message_id};
-pub use lock_directory::flock::Flock;
-pub use lock_directory::try_lock_exclusive_despite_readers::try_lock_exclusive_despite_readers;
 pub use lock_directory::{LockInfo, LockState};
 pub use member_operations::{
     BroadcastResult, Caller, FailedRecipient, SentMessage, ShutdownDecision, check_text,
@@ -74,3 +75,4 @@ pub use task_list::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks,
 pub use team_config_cache::{BaseVersion, CachedConfig};
 pub use team_export_import::TeamArchive;
 pub use team_handle::Team;
+pub use try_flock_despite_readers::try_lock_exclusive_despite_readers;

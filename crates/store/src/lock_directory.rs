@@ -10,16 +10,13 @@
 //! is never removed; `no_foreign_lock_or_file_is_removed` checks it. A holder that was stopped for
 //! a while may have lost its lock. So every holder checks [`Lock::is_ours`] before each change.
 
-pub(crate) mod flock;
 mod holder_liveness;
 mod inspect;
 mod lock_inode_and_age;
 mod stale_watch;
-pub(crate) mod try_lock_exclusive_despite_readers;
 
 pub use inspect::{LockInfo, LockState};
 
-pub(crate) use flock::Flock;
 pub(crate) use inspect::lock_state;
 
 use crate::backoff::Backoff;

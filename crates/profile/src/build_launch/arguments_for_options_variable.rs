@@ -8,7 +8,7 @@
 use super::facts_for_template_variables::{LaunchFacts, fill_facts, variable_value};
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProgramSpec};
 use crate::template_variables::{base_name, encode_value, fill, variables_in};
-use protocol::deferred_variables::escape_variables;
+use protocol::deferred_template_variables::escape_variables;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
 use std::collections::BTreeMap;

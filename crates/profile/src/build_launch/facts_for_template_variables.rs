@@ -3,7 +3,7 @@
 
 use crate::parse_agent_type_file::AgentType;
 use crate::template_variables::{base_name, encode_value, fill};
-use protocol::deferred_variables::escape_variables;
+use protocol::deferred_template_variables::escape_variables;
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
 use protocol::team_and_member_names::{AgentName, TeamName};
 

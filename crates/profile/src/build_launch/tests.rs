@@ -176,7 +176,7 @@ fn values_that_look_like_variables_are_unchanged() {
     let facts = LaunchFacts { cwd: "/{prompt}{color}", ..member.facts() };
     let first = per_turn_program(profile(text).build_launch(&facts).unwrap()).first_argv;
     let filled_argv: Vec<String> =
-        first.iter().map(|text| protocol::deferred_variables::fill(text, |_| Some("x"))).collect();
+        first.iter().map(|text| protocol::deferred_template_variables::fill(text, |_| Some("x"))).collect();
     assert_eq!(filled_argv, ["p", "/{prompt}{color}", "{session}"]);
 }
 
@@ -218,7 +218,7 @@ fn suffix_of_the_prompt_variable_selects_the_encoding() {
     let with_prompt_args =
         launch("delivery = \"pull\"\nprogram = \"p\"\nprompt_args = [\"{\\\"a\\\":{prompt_json}}\"]");
     assert_eq!(with_prompt_args.argv[1].replace('\0', ""), "{\"a\":\"it's {prompt_sh} {color}\"}");
-    let command = protocol::deferred_variables::fill(&pull.argv[2], |_| Some("x"));
+    let command = protocol::deferred_template_variables::fill(&pull.argv[2], |_| Some("x"));
     assert_eq!(command, format!("echo {sh}"), "variables in the prompt are not filled in");
 }
 

@@ -3,7 +3,7 @@
 
 use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, UsageFile};
 use crate::toml_table::TomlTable;
-use protocol::deferred_variables;
+use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
 use protocol::turn_program::SessionSource;
@@ -215,7 +215,9 @@ pub(crate) fn check_session(
     args: &[String],
     delivery: &DeliverySpec,
 ) -> Result<(), ErrorReport> {
-    let names = |texts: &[String]| texts.iter().any(|text| deferred_variables::has_variable(text, "session"));
+    let names = |texts: &[String]| {
+        texts.iter().any(|text| deferred_template_variables::has_variable(text, "session"))
+    };
     let (first, later, resume) = (names(args), names(delivery.resume_args()), delivery.resume_args());
     let DeliverySpec::Turn(TurnDelivery { session, .. }) = delivery else {
         return match resume.is_empty() || later {

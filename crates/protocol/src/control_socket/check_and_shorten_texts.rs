@@ -16,7 +16,7 @@ use super::spawn_request::SpawnRequest;
 use super::turn_status::{ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
 use super::worktree_messages::WorktreeRequest;
 use crate::error_kind_and_report::ErrorReport;
-use crate::text_limit::{TextLimit, TextTooLong, shorten};
+use crate::length_limits_of_texts::{TextLimit, TextTooLong, shorten};
 use crate::token_and_cost_usage::UsageReport;
 use std::path::PathBuf;
 
@@ -267,7 +267,7 @@ fn is_session_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text_limit::SHOWN_TEXT_BYTES;
+    use crate::length_limits_of_texts::SHOWN_TEXT_BYTES;
     use serde_json::{Value, json};
 
     fn check(request: Value) -> Result<(), String> {

@@ -4,7 +4,7 @@
 //! value, for example because of the number 1e999, the output has only the fields that teamd knows.
 //! If the entry is not a valid message, the output has the kind `invalid` and the error.
 
-use super::parse_and_edit_inbox_text::{InboxEntry, Message};
+use super::message_and_inbox_entry::{InboxEntry, Message};
 use crate::inbox_message_payload::Payload;
 use crate::json::replace_lone_surrogates;
 use serde_json::{Value, json};

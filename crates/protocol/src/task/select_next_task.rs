@@ -1,7 +1,7 @@
 //! Selects the task that a member starts next. A member that claims a task and the daemon that
 //! suggests a task use the same rule.
 
-use super::task_file::{Task, TaskStatus};
+use super::task_and_task_status::{Task, TaskStatus};
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::AgentName;
 use std::borrow::Borrow;

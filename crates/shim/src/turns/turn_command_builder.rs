@@ -4,7 +4,7 @@
 use super::prompt_text::TurnSubject;
 use super::scan_output_for_session_and_usage::OutputFields;
 use super::turn_executor_trait::{TurnCommand, TurnInput};
-use protocol::deferred_variables::{self, guard_leading_dash};
+use protocol::deferred_template_variables::{self, guard_leading_dash};
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::IdleReason;
 use protocol::permission_mode::PermissionMode;
@@ -199,7 +199,8 @@ impl TurnBuilder {
         if argv.iter().any(|argument| argument.len() > MAX_ARGUMENT_BYTES) {
             argv = fill_template(template, &self.write_prompt_file(text)?, &session_id);
         }
-        let has_prompt = template.iter().any(|argument| deferred_variables::has_variable(argument, "prompt"));
+        let has_prompt =
+            template.iter().any(|argument| deferred_template_variables::has_variable(argument, "prompt"));
         let session_key = match &agent.session {
             SessionSource::OutputKey { key } if self.session == SessionState::New => Some(key.clone()),
             _ => None,
@@ -271,7 +272,7 @@ fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> 
         "session" => Some(session),
         _ => None,
     };
-    template.iter().map(|argument| deferred_variables::fill(argument, value)).collect()
+    template.iter().map(|argument| deferred_template_variables::fill(argument, value)).collect()
 }
 
 /// Variables that prevent pagers. The command of a worker has a terminal without a person, so a

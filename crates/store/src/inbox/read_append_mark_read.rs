@@ -11,7 +11,7 @@ use protocol::inbox_file::{
     InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages,
 };
 use protocol::json;
-use protocol::text_limit::TextLimit;
+use protocol::length_limits_of_texts::TextLimit;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 

@@ -14,10 +14,10 @@
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
 //! has no flock on directories, a lock becomes stale only by its age, after ten seconds.
 
-use super::flock::Flock;
 use super::lock_inode_and_age::LockStamp;
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
+use crate::flock::Flock;
 use nix::errno::Errno;
 use nix::sys::stat::{FchmodatFlags, FileStat, Mode, fchmod, fchmodat, fstat};
 use nix::unistd::geteuid;

@@ -4,7 +4,7 @@
 
 use crate::dir_handle::DirHandle;
 use crate::error::Error;
-use crate::lock_directory::Flock;
+use crate::flock::Flock;
 use crate::team_file_names::LOCK_FILE;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;

@@ -1,9 +1,9 @@
 //! The data of new tasks and of batches.
 
+use protocol::length_limits_of_texts::{TextLimit, TextTooLong};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::AgentName;
-use protocol::text_limit::{TextLimit, TextTooLong};
 use serde_json::{Map, Value};
 
 /// The data of a new task.

@@ -4,10 +4,10 @@ use super::claim::{check_unblocked, clear_failure};
 use super::task_list_handle::{ReadScope, Tasks};
 use super::transaction::TaskTransaction;
 use crate::error::Error;
+use protocol::length_limits_of_texts::{TextLimit, TextTooLong};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, with_metadata};
 use protocol::team_and_member_names::AgentName;
-use protocol::text_limit::{TextLimit, TextTooLong};
 use serde_json::{Map, Value};
 
 /// The fields of a task to change. `None` and empty fields stay unchanged.

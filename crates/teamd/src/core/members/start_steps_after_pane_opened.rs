@@ -24,7 +24,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::queued_registration::QueuedRegistration;
 use protocol::control_socket::PlanStage;
 use protocol::control_socket::{Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
-use protocol::deferred_variables;
+use protocol::deferred_template_variables;
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
@@ -278,7 +278,7 @@ fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
         _ => None,
     };
     let argv = resume_launch.map_or(first_argv, |resume_launch| &resume_launch.argv);
-    argv.iter().map(|argument| deferred_variables::fill(argument, variable_value)).collect()
+    argv.iter().map(|argument| deferred_template_variables::fill(argument, variable_value)).collect()
 }
 
 /// The permission mode of the previous spawn, or else of the spawn request.

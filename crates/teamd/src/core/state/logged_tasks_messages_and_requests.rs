@@ -6,10 +6,10 @@
 //! daemon ran are logged as well, and no change is logged twice.
 
 use protocol::event_log_line::{Event, EventKind};
+use protocol::length_limits_of_texts::shorten;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::{AgentName, TeamName};
-use protocol::text_limit::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

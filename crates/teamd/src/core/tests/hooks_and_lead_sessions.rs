@@ -12,7 +12,7 @@ use protocol::control_socket::{
 };
 use protocol::delivery_kind::DeliveryPoint;
 use protocol::event_log_line::EventKind;
-use protocol::text_limit::SHOWN_TEXT_BYTES;
+use protocol::length_limits_of_texts::SHOWN_TEXT_BYTES;
 
 /// Starts a member with hook delivery. Returns its spawn id and its token.
 pub(crate) fn start_hook_member(state: &mut State, name: &str, conn: u64) -> (SpawnId, String) {

@@ -1,11 +1,12 @@
 //! Cycles of tasks that wait for each other. teamd refuses a link that would close a cycle, but
 //! another program can write one into the files.
 
-use super::task_file::{Task, TaskStatus};
+use super::task_and_task_status::{Task, TaskStatus, dependents};
 use crate::member_task_and_request_ids::TaskId;
 use serde::Serialize;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 /// Open tasks that wait for each other, so that none of them can start. Each task waits for the one
@@ -84,6 +85,38 @@ pub fn wait_cycles<T: Borrow<Task>>(all: &[T]) -> Vec<WaitCycle> {
     cycles
 }
 
+/// The dependency cycle that a new link from `blocker` to `blocked` would close. The cycle is a
+/// path of task ids from `blocked` to `blocker` and back. `None` if the link closes no cycle.
+pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
+    if blocker == blocked {
+        return Some(vec![blocker, blocked]);
+    }
+    let waiting = dependents(all);
+    let mut came_from = BTreeMap::from([(blocked, blocked)]);
+    let mut open = vec![blocked];
+    while let Some(at) = open.pop() {
+        if at == blocker {
+            return Some(path_between(&came_from, blocked, blocker));
+        }
+        for next in waiting.get(&at).into_iter().flatten() {
+            if let Entry::Vacant(unvisited) = came_from.entry(*next) {
+                unvisited.insert(at);
+                open.push(*next);
+            }
+        }
+    }
+    None
+}
+
+fn path_between(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
+    let mut path = vec![from, to];
+    while let Some(at) = path.last().copied().filter(|at| *at != from) {
+        path.push(came_from[&at]);
+    }
+    path.reverse();
+    path
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +170,15 @@ mod tests {
         tasks.insert(0, task(1, "pending", &["2"]));
         let cycles: Vec<String> = wait_cycles(&tasks).iter().map(ToString::to_string).collect();
         assert_eq!(cycles, ["tasks 1, 2 wait for each other"]);
+    }
+
+    #[test]
+    fn cycle_is_returned_as_a_path() {
+        let all = [task(1, "pending", &[]), task(2, "pending", &["1"]), task(3, "pending", &["2"])];
+        let [a, b, c] = [all[0].id, all[1].id, all[2].id];
+        assert_eq!(find_cycle(&all, c, a), Some(vec![a, b, c, a]));
+        assert_eq!(find_cycle(&all, b, a), Some(vec![a, b, a]));
+        assert_eq!(find_cycle(&all, a, a), Some(vec![a, a]));
+        assert_eq!(find_cycle(&all, a, c), None);
     }
 }

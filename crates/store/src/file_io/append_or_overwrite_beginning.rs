@@ -1,4 +1,4 @@
-//! Appends to a file that only teamd writes, or overwrites its start.
+//! Appends to a file that only teamd writes, or overwrites its beginning.
 
 use super::rename::rename;
 use crate::dir_handle::{DirHandle, file_type};

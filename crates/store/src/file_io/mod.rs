@@ -10,7 +10,7 @@
 //! attempt and later: if other programs changed the file during three attempts, both phases run
 //! under the lock.
 
-mod append_or_overwrite_start;
+mod append_or_overwrite_beginning;
 mod chunked_json_array_reader;
 mod corrupt_backup;
 mod durability_and_backup_options;
@@ -23,7 +23,7 @@ pub(crate) mod rename;
 mod tail_rewrite;
 mod write_via_temp_file;
 
-pub(crate) use append_or_overwrite_start::{append, append_if_fits, append_line, overwrite};
+pub(crate) use append_or_overwrite_beginning::{append, append_if_fits, append_line, overwrite};
 pub(crate) use chunked_json_array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use durability_and_backup_options::IoOptions;

@@ -2,7 +2,8 @@
 //!
 //! A text over its limit is refused with an error that names the text and the limit. Only the texts
 //! of events and the texts in a shim's reports are shortened instead. The limits of team and member
-//! names are in `name`. The limit of a plan is in `store::member_operations`.
+//! names are in [`crate::team_and_member_names`]. The limit of a plan is in
+//! `store::member_operations`.
 
 use crate::error_kind_and_report::{ErrorKind, ErrorReport};
 use crate::turn_program::MAX_ARGUMENT_BYTES;

@@ -1,16 +1,15 @@
-//! Parses and edits task files, and computes properties that depend on the whole task list.
+//! One task and its status, parsed from its file, and the links between tasks.
 //!
 //! Whether a task is available is computed from the whole list each time and never stored. A link
 //! to a blocker stays in the file after the blocker is completed. If a task's status is unknown to
 //! teamd, the task is shown, it blocks its dependents, and its status is kept in the file.
 
-use crate::json::{FieldError, JsonError, Object, apply_edits, to_value};
+use crate::json::{FieldError, JsonError, Object, to_value};
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::AgentName;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -221,70 +220,6 @@ pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     }
 }
 
-/// Sets each field of the task in `text`. `None` as a value removes the field.
-pub fn with_fields(text: &str, fields: &[(&str, Option<Value>)]) -> Result<String, TaskError> {
-    let mut edited = text.to_owned();
-    for (field, value) in fields {
-        let object = Object::parse(&edited)?;
-        let edits = match value {
-            Some(value) => object.set(&[(field, value.clone())]),
-            None => object.remove(field).into_iter().collect(),
-        };
-        edited = apply_edits(&edited, edits);
-    }
-    Ok(edited)
-}
-
-/// Merges `changes` into the metadata of the task in `text`. A null value removes the key.
-pub fn with_metadata(text: &str, changes: &Map<String, Value>) -> Result<String, TaskError> {
-    let object = Object::parse(text)?;
-    if object.non_null("metadata").is_none() {
-        let added = changes.iter().filter(|(_, value)| !value.is_null());
-        let added: Map<String, Value> = added.map(|(key, value)| (key.clone(), value.clone())).collect();
-        return with_fields(text, &[("metadata", (!added.is_empty()).then_some(Value::Object(added)))]);
-    }
-    let mut merged = text.to_owned();
-    for (key, value) in changes {
-        merged = with_metadata_key(&merged, key, value)?;
-    }
-    Ok(merged)
-}
-
-fn with_metadata_key(text: &str, key: &str, value: &Value) -> Result<String, TaskError> {
-    let object = Object::parse(text)?;
-    let found = object.get("metadata");
-    let metadata = found.and_then(|raw| Object::from_raw(text, raw).ok());
-    let metadata = metadata.ok_or_else(|| FieldError::new("metadata", "an object", found))?;
-    let edits = match value {
-        Value::Null => metadata.remove(key).into_iter().collect(),
-        value => metadata.set(&[(key, value.clone())]),
-    };
-    Ok(apply_edits(text, edits))
-}
-
-/// The dependency cycle that a new link from `blocker` to `blocked` would close. The cycle is a
-/// path of task ids from `blocked` to `blocker` and back. `None` if the link closes no cycle.
-pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
-    if blocker == blocked {
-        return Some(vec![blocker, blocked]);
-    }
-    let waiting = dependents(all);
-    let mut came_from = BTreeMap::from([(blocked, blocked)]);
-    let mut open = vec![blocked];
-    while let Some(at) = open.pop() {
-        if at == blocker {
-            return Some(path_between(&came_from, blocked, blocker));
-        }
-        for next in waiting.get(&at).into_iter().flatten() {
-            if let Entry::Vacant(unvisited) = came_from.entry(*next) {
-                unvisited.insert(at);
-                open.push(*next);
-            }
-        }
-    }
-    None
-}
-
 /// For each task, the tasks that wait for it. The link between two such tasks is stored in the
 /// files of both. Both files are read, because a crash can leave the link in only one of them.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
@@ -298,15 +233,6 @@ pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskI
         }
     }
     waiting
-}
-
-fn path_between(came_from: &BTreeMap<TaskId, TaskId>, from: TaskId, to: TaskId) -> Vec<TaskId> {
-    let mut path = vec![from, to];
-    while let Some(at) = path.last().copied().filter(|at| *at != from) {
-        path.push(came_from[&at]);
-    }
-    path.reverse();
-    path
 }
 
 fn parse_id(object: &Object) -> Result<TaskId, FieldError> {
@@ -372,20 +298,6 @@ mod tests {
     }
 
     #[test]
-    fn cycle_is_returned_as_a_path() {
-        let all = [
-            task(1, TaskStatus::Pending, &[]),
-            task(2, TaskStatus::Pending, &[1]),
-            task(3, TaskStatus::Pending, &[2]),
-        ];
-        let [a, b, c] = [all[0].id, all[1].id, all[2].id];
-        assert_eq!(find_cycle(&all, c, a), Some(vec![a, b, c, a]));
-        assert_eq!(find_cycle(&all, b, a), Some(vec![a, b, a]));
-        assert_eq!(find_cycle(&all, a, a), Some(vec![a, a]));
-        assert_eq!(find_cycle(&all, a, c), None);
-    }
-
-    #[test]
     fn empty_owner_is_none_and_errors_name_the_field() {
         let task_json =
             |owner: &str| format!(r#"{{"id":"1","subject":"s","status":"pending","owner":{owner}}}"#);
@@ -396,32 +308,12 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_merged() {
-        let merged =
-            |text: &str, changes: &str| with_metadata(text, &serde_json::from_str(changes).unwrap()).unwrap();
-        let text = r#"{"id":"1","metadata":{"a":1e999,"b":2}}"#;
-        let expected = r#"{"id":"1","metadata":{"a":1e999,"c":3}}"#;
-        assert_eq!(merged(text, r#"{"b":null,"c":3,"d":null}"#), expected);
-        assert_eq!(merged(r#"{"id":"1"}"#, r#"{"x":1,"y":null}"#), r#"{"id":"1","metadata":{"x":1}}"#);
-        assert_eq!(merged(r#"{"id":"1"}"#, r#"{"y":null}"#), r#"{"id":"1"}"#);
-    }
-
-    #[test]
     fn values_that_do_not_fit_are_kept_as_text() {
         let text =
             r#"{"id":"1","subject":"s","status":"pending","metadata":{"n":1e999,"f":"x"},"new":[1e999]}"#;
         let task = Task::parse(text).unwrap();
         assert_eq!(task.metadata.unwrap()["n"], "1e999");
         assert_eq!(task.unknown_fields["new"], "[1e999]");
-    }
-
-    #[test]
-    fn edit_keeps_other_fields() {
-        let text = r#"{"id":"1","future":1000.0,"status":"pending","owner":""}"#;
-        let fields =
-            [("status", Some(Value::from("completed"))), ("owner", None), ("new", Some(Value::from(1)))];
-        let expected = r#"{"id":"1","future":1000.0,"status":"completed","new":1}"#;
-        assert_eq!(with_fields(text, &fields).unwrap(), expected);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! this, a reader takes a shared lock and releases it at once. During this moment the exclusive
 //! lock can't be taken, so the attempt must be repeated.
 
-use super::flock::Flock;
 use crate::backoff::Backoff;
+use crate::flock::Flock;
 use std::fs::{File, TryLockError};
 use std::time::Duration;
 
