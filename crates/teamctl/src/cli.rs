@@ -122,7 +122,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Requests(args) => commands::requests::run(context, &args),
         CliCommand::Approve(args) => commands::approve::run(context, &args),
         CliCommand::Deny(args) => commands::deny::run(context, &args),
-        CliCommand::Mode(args) => commands::permission_mode::run(context, &args),
+        CliCommand::Mode(args) => commands::set_permission_mode::run(context, &args),
         CliCommand::Interrupt(args) => commands::interrupt::run(context, &args),
         CliCommand::Shutdown(args) => commands::shutdown::run(context, &args),
         CliCommand::AnswerShutdown(args) => commands::answer_shutdown::run(context, &args),

@@ -1,11 +1,12 @@
 //! Finds the reasons to keep a worktree: everything that would be lost if it were removed, and
 //! everything that prevents its removal.
 
-use crate::count_commits_lost_with_worktree::{self, HeadState};
+use crate::count_commits_lost_with_worktree;
 use crate::disable_filters_and_hooks_of_repository::filters_not_run;
 use crate::error::Error;
 use crate::find_remote_with_untracked_branches::find_narrow_remote;
 use crate::git_command::GitEnvironment;
+use crate::head_and_reflog_of_worktree::HeadState;
 use crate::keep_reason::KeepReason;
 use crate::mount_points::mount_points_below;
 use crate::repository_and_its_worktrees::list_worktrees;

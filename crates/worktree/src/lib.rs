@@ -27,6 +27,7 @@ mod find_remote_with_untracked_branches;
 mod find_submodules;
 mod git_command;
 mod git_settings_that_run_programs;
+mod head_and_reflog_of_worktree;
 mod ignored_cache_directories;
 mod keep_reason;
 mod look_up_branches;

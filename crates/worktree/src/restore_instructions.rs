@@ -1,7 +1,7 @@
 //! Writes the README of a saved worktree. It contains the shell commands that restore the worktree,
 //! in its repository or in a clone.
 
-use crate::count_commits_lost_with_worktree::HeadState;
+use crate::head_and_reflog_of_worktree::HeadState;
 use crate::keep_reason::escape_controls;
 use crate::refs_for_saved_commits::SAVED_REFS;
 use crate::trash_branch_names::trash_branch;

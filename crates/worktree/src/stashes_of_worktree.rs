@@ -4,9 +4,9 @@
 //! the branch and the commit on which it was made. These show in which worktree it was made, but
 //! only while the worktree exists.
 
-use crate::count_commits_lost_with_worktree::HeadState;
 use crate::error::Error;
 use crate::git_command::Git;
+use crate::head_and_reflog_of_worktree::HeadState;
 use crate::worktree_record::WorktreeRecord;
 
 /// Returns the commits of the stashes that were made in this worktree. A stash counts if it was

@@ -4,10 +4,10 @@
 //! Invariant: every write to a file changes the fingerprint, even if all names and sizes stay the
 //! same. The test `writes_after_saving_prevent_removal` checks this.
 
-use crate::count_commits_lost_with_worktree::HeadState;
 use crate::error::{Error, io_error};
 use crate::find_submodules;
 use crate::git_command::Git;
+use crate::head_and_reflog_of_worktree::HeadState;
 use crate::tar_archive::walk;
 use crate::uncommitted_files::FileStatus;
 use crate::worktree_handle::Worktree;

@@ -1,6 +1,7 @@
 //! Runs an agent in turns: chooses the work of the next turn, runs it, and settles its outcome.
 
 pub(crate) mod agent_team_files;
+mod approve_shutdown_requests;
 mod choose_inbox_action;
 mod combine_updates_for_lead;
 mod count_exchange_turns;

@@ -5,8 +5,7 @@ use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd};
 use protocol::control_socket::Activity;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::inbox_file::InboxEntry;
-use protocol::inbox_message_payload::{IdleNotification, ShutdownRequest};
+use protocol::inbox_message_payload::IdleNotification;
 use std::time::{Duration, Instant};
 
 /// The time until the operation is tried again, unless a wake arrives earlier. The agent cannot
@@ -63,35 +62,6 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 }
             }
         }
-    }
-
-    /// Answers a shutdown request while the turn loop waits to repeat a failed read or write of a
-    /// team file. This wait may be long, and the agent must not ignore the request meanwhile.
-    fn answer_shutdown_request(&mut self) -> Result<(), StepError> {
-        let result = match self.files.latest_shutdown_request() {
-            Ok(Some((request, entries))) => self.approve_shutdown(request, entries),
-            Ok(None) => Ok(()),
-            Err(error) => Err(StepError::Retryable(error)),
-        };
-        match result {
-            Err(StepError::Retryable(error)) => {
-                self.print_error_once(&error);
-                Ok(())
-            }
-            result => result,
-        }
-    }
-
-    /// Approves a shutdown request. The result is always an error, which ends the turn loop:
-    /// `LoopEnded` after the approval, or `Retryable` if the approval could not be written.
-    pub(super) fn approve_shutdown(
-        &mut self,
-        request: ShutdownRequest,
-        entries: Vec<InboxEntry>,
-    ) -> Result<(), StepError> {
-        self.files.approve(request, entries)?;
-        self.executor.print_line("The shutdown is approved.");
-        Err(StepError::LoopEnded(TurnLoopEnd::ShutdownApproved))
     }
 
     pub(super) fn wait_after_error(&mut self, error: &ErrorReport) -> Result<(), TurnLoopEnd> {

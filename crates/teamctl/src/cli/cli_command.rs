@@ -26,7 +26,7 @@ pub(crate) enum CliCommand {
     Requests(commands::requests::RequestsArgs),
     Approve(commands::approve::ApproveArgs),
     Deny(commands::deny::DenyArgs),
-    Mode(commands::permission_mode::ModeArgs),
+    Mode(commands::set_permission_mode::ModeArgs),
     Interrupt(commands::interrupt::InterruptArgs),
     Shutdown(commands::shutdown::ShutdownArgs),
     AnswerShutdown(commands::answer_shutdown::AnswerShutdownArgs),

@@ -1,6 +1,6 @@
 //! `approve`: approves a plan, or permits the use of a tool.
 
-use super::requests::answer::answer_request;
+use super::answer_request::answer_request;
 use crate::command_context::CommandContext;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_request::{Answer, Approval};

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments first, then what it does. A file is named for its
 //! command, or for what the command does.
 
+mod answer_request;
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
 pub(crate) mod attach;
@@ -28,13 +29,13 @@ pub(crate) mod layout;
 pub(crate) mod lead_from_this_terminal;
 pub(crate) mod logs;
 pub(crate) mod man;
-pub(crate) mod permission_mode;
 pub(crate) mod policy;
 pub(crate) mod profiles;
 pub(crate) mod requests;
 pub(crate) mod run_notification_command;
 pub(crate) mod run_team_from_file;
 pub(crate) mod send;
+pub(crate) mod set_permission_mode;
 pub(crate) mod setup_program_settings;
 pub(crate) mod show_hidden_pane;
 pub(crate) mod shutdown;

@@ -1,7 +1,5 @@
 //! `requests`: lists the open requests of members, from the files alone.
 
-pub(super) mod answer;
-
 use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output::{self, sanitize};

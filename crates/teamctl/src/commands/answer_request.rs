@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use store::{Error, OpenRequest, Team, now};
 
 /// Answers the request with this id, or the only request whose id begins with `id`.
-pub(in crate::commands) fn answer_request(
+pub(super) fn answer_request(
     context: &CommandContext,
     id: &str,
     answer: &Answer,
