@@ -5,6 +5,7 @@ mod args;
 mod core;
 mod event_loop;
 mod io;
+mod read_and_update_roster_at_startup;
 mod signals;
 #[cfg(test)]
 mod simulator;

@@ -2,7 +2,7 @@
 //! binds the control socket. Then the event loop runs.
 
 use crate::args::Args;
-use crate::core::roster::{ROSTER_VERSION, Roster};
+use crate::core::roster::Roster;
 use crate::core::state::daemon::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::event_loop::run_event_loop;
@@ -10,8 +10,7 @@ use crate::io::control_connections::Connections;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::thread::ROSTER_FILE;
 use crate::io::files::{
-    agent_environment_files, create_and_delete_teams, event_log, read_exit_report_or_kill_orphans,
-    thread as files_thread,
+    agent_environment_files, event_log, read_exit_report_or_kill_orphans, thread as files_thread,
 };
 use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::keep_control_socket_at_path::ControlListener;
@@ -25,16 +24,17 @@ use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread::WatcherThread;
 use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
+use crate::read_and_update_roster_at_startup::{
+    add_unknown_teams, forget_deletions_of_newer_teams, read_roster, remove_deleted_teams,
+};
 use crate::signals::watch_signals;
 use protocol::control_socket::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::policy::Policy;
-use protocol::shell_quote::shell_quote;
 use protocol::team_and_member_names::TeamName;
-use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -177,111 +177,6 @@ fn leave_working_directory(state_dir: &Path) {
     changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
 }
 
-/// Reads the roster from the state directory. If the file is missing, returns an empty roster.
-///
-/// # Errors
-///
-/// If the file cannot be read, is not valid, or was written in another version of the format.
-fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
-    let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
-        return Ok(Roster::default());
-    };
-    let path = state.path().join(ROSTER_FILE);
-    let roster: RosterVersion =
-        serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
-    check_roster_version(&path, roster.version)?;
-    serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))
-}
-
-/// The version field of a roster. All other fields may differ in another version.
-#[derive(serde::Deserialize)]
-struct RosterVersion {
-    version: u32,
-}
-
-/// Refuses a roster that was written in another version of the format. The agents in that roster
-/// may still run. A daemon that misread the roster could end these agents or start them twice.
-fn check_roster_version(path: &Path, version: u32) -> Result<(), ErrorReport> {
-    let (writer, help) = match version.cmp(&ROSTER_VERSION) {
-        Ordering::Equal => return Ok(()),
-        Ordering::Greater => ("a newer", "start that teamd again".to_owned()),
-        Ordering::Less => ("an older", older_roster_help(path)),
-    };
-    let message = format!(
-        "cannot read {}: {writer} teamd wrote it (version {version}; this teamd reads version {ROSTER_VERSION})",
-        path.display()
-    );
-    Err(ErrorReport::new(ErrorKind::Config, message).with_help(help))
-}
-
-fn older_roster_help(path: &Path) -> String {
-    let state_dir = path.parent().unwrap_or(path).to_string_lossy();
-    let [from, to] = [state_dir.to_string(), format!("{state_dir}.old")].map(|path| shell_quote(&path));
-    format!(
-        "end its members with the older teamctl (teamctl down), then move the state directory away; agents that still \
-         run are not adopted: mv {from} {to}"
-    )
-}
-
-fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
-    ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
-        .with_help("move it aside; agents that run then are not adopted")
-}
-
-/// Adds those teams to the roster whose directories exist in the root but which the roster does not
-/// name.
-///
-/// Such a team was created by another program, or by an earlier daemon whose state directory was
-/// lost. The daemon can spawn members into such a team and delete it. It does not end members that
-/// the team has already.
-fn add_unknown_teams(root: &Root, roster: &mut Roster) {
-    for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
-        // An invalid config.json counts as empty. Another program may be writing the file, but the
-        // start does not wait until the file is complete.
-        let config = || root.team(&name).ok()?.config_if_valid();
-        let member_count = || config().map_or(0, |config| config.members.len());
-        roster.joined_counts.entry(name.clone()).or_insert_with(|| member_count().saturating_sub(1) as u64);
-    }
-}
-
-/// Removes those teams from the roster that have no directory, no recorded worktree, no agent and
-/// no member that waits for a respawn.
-///
-/// Such a team remains if an earlier daemon was killed while it deleted the team. A deletion
-/// removes the worktrees before the directory. So a team that still has a recorded worktree was not
-/// deleted completely, and stays in the roster.
-pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
-    let running = roster.records.iter().map(|record| &record.request.team);
-    let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
-    let teams_with_members: BTreeSet<TeamName> = running.chain(pending).cloned().collect();
-    let is_deleted = |name: &TeamName| {
-        !teams_with_members.contains(name)
-            && roster.worktrees.get(name).is_none_or(Vec::is_empty)
-            && matches!(root.open_team_without_config(name), Ok(None))
-    };
-    for name in roster.joined_counts.keys().filter(|name| is_deleted(name)).cloned().collect::<Vec<_>>() {
-        roster.joined_counts.remove(&name);
-        roster.layouts.remove(&name);
-        roster.person_panes.remove(&name);
-        let removed =
-            create_and_delete_teams::remove_team_files(state, &name).and(root.delete_records(&name));
-        removed.unwrap_or_else(|error| tracing::warn!("{error}"));
-    }
-}
-
-/// Drops the unfinished deletion of a team from the roster, if a newer team has the same name by
-/// now. Otherwise the daemon would continue the deletion and delete the newer team.
-///
-/// Such a deletion is left if an earlier daemon was killed after it had deleted the team's files,
-/// but before it saved the roster. Meanwhile another program created the newer team.
-fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
-    roster.deletions.retain(|deletion| {
-        let team = root.team(&deletion.request.team).ok();
-        let config = team.and_then(|team| team.config_if_valid());
-        config.is_none_or(|config| config.created_at <= deletion.accepted_at)
-    });
-}
-
 /// Removes files that killed daemons have left: temporary files, and saved environments and exit
 /// reports that no member of the roster needs. If a file cannot be removed, the error is only
 /// logged, because such a file does no harm.
@@ -373,87 +268,5 @@ fn tmux_location(args: &Args) -> TmuxLocation {
         (None, None) => {
             TmuxLocation { address: ServerAddress::Name("teamd".to_owned()), pane: None, is_optional: true }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::roster::{AcceptedDeletion, PidOrigin};
-    use protocol::control_socket::DeleteTeamRequest;
-    use store::Durability;
-
-    #[test]
-    fn a_team_without_files_is_removed_and_a_team_with_a_directory_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("root");
-        std::fs::create_dir_all(path.join("teams/half")).unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let root = Root::open(&path, state.path(), Durability::Process).unwrap();
-        let [with_directory, without_files] = ["half", "gone"].map(|name| TeamName::parse(name).unwrap());
-        let subdirs = ["answers", "journal"].map(|name| state.open_subdir(name).unwrap());
-        for team in [&with_directory, &without_files] {
-            state.replace(&format!("config-backup-{team}.json"), b"{}").unwrap();
-            subdirs.iter().for_each(|dir| dir.replace(&format!("{team}.jsonl"), b"").unwrap());
-        }
-        let mut roster = Roster {
-            joined_counts: [(with_directory.clone(), 1), (without_files, 1)].into(),
-            ..Roster::default()
-        };
-        remove_deleted_teams(&root, &state, &mut roster);
-        assert_eq!(roster.joined_counts.into_keys().collect::<Vec<_>>(), [with_directory]);
-        assert!(state.names().unwrap().contains(&"config-backup-half.json".to_owned()));
-        assert!(!state.names().unwrap().contains(&"config-backup-gone.json".to_owned()));
-        subdirs.iter().for_each(|dir| assert_eq!(dir.names().unwrap(), ["half.jsonl"]));
-    }
-
-    #[test]
-    fn roster_of_any_size_can_be_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let pid_origin = PidOrigin { boot_id: Some("x".repeat(9 << 20)), pid_namespace: None };
-        let roster = Roster { version: ROSTER_VERSION, pid_origin: pid_origin.clone(), ..Roster::default() };
-        state.replace(ROSTER_FILE, &serde_json::to_vec(&roster).unwrap()).unwrap();
-        assert_eq!(read_roster(&state).unwrap().pid_origin, pid_origin);
-    }
-
-    #[test]
-    fn deletion_is_kept_for_its_own_team_only() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("root");
-        let files = StateDir::open(&path.join("teams/survey")).unwrap();
-        let config = br#"{"name":"survey","createdAt":1000,"members":[]}"#;
-        files.replace("config.json", config).unwrap();
-        let root = Root::open(&path, dir.path(), Durability::Process).unwrap();
-        let is_kept = |accepted_at: u64| {
-            let team = TeamName::parse("survey").unwrap();
-            let request = DeleteTeamRequest::forced(team);
-            let deletions = vec![AcceptedDeletion { request, accepted_at }];
-            let mut roster = Roster { deletions, ..Roster::default() };
-            forget_deletions_of_newer_teams(&root, &mut roster);
-            !roster.deletions.is_empty()
-        };
-        assert!(is_kept(1000), "the team was created before the deletion was accepted");
-        assert!(!is_kept(999));
-    }
-
-    #[test]
-    fn a_team_without_a_directory_is_kept_while_it_has_a_worktree() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(&dir.path().join("root"), dir.path(), Durability::Process).unwrap();
-        let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let survey = TeamName::parse("survey").unwrap();
-        let worktree = serde_json::from_value(serde_json::json!({"member": "ann", "record": {
-            "path": "/repo/ann", "branch": "ann", "branch_created": true, "common_git_dir": "/repo/.git", "base_commit": "0",
-            "inode": 1,
-        }}))
-        .unwrap();
-        let mut roster = Roster {
-            joined_counts: [(survey.clone(), 1)].into(),
-            worktrees: [(survey, vec![worktree])].into(),
-            ..Roster::default()
-        };
-        remove_deleted_teams(&root, &state, &mut roster);
-        assert_eq!(roster.joined_counts.len(), 1, "the roster still records the worktree");
     }
 }

@@ -1,10 +1,10 @@
 //! Handles the result of a scan of config.json.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::ConfigSnapshot;
 use crate::core::members::{cleanup_after_exit, permission_mode};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
 use protocol::event_log_line::EventKind;
 use protocol::team_and_member_names::TeamName;

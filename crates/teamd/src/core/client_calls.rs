@@ -4,7 +4,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::kill;
@@ -16,6 +15,7 @@ use crate::core::reply_to_client::{error_reply, send_reply};
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use crate::core::teams::{create, delete, set_policy, supervise_foreign_team};
 use crate::core::turns::apply_reported_turns_and_activity;

@@ -6,7 +6,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath};
 use crate::core::reply_to_client::send_reply;
@@ -17,9 +16,10 @@ use crate::core::state::call_errors::{going_down_error, no_such_team_error};
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
+use crate::core::state::name_reservation::NameReservation;
 use crate::core::state::names_reserved_for_worktrees::expire_reservations;
 use crate::core::state::recorded_worktrees::forget_worktrees;
-use crate::core::state::team::NameReservation;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::{AgentName, TeamName};

@@ -1,7 +1,6 @@
 //! Deadlines: when the next one is, and what is done about deadlines that have passed.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::members::{
     forced_termination, plan_approval_respawn, shutdown_requests, start_pending_respawns,
@@ -11,6 +10,7 @@ use crate::core::panes::search_screens_for_dialogs;
 use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::{member_requests, rescan_files};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -2,8 +2,8 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::agent_record::AgentRecord;
 use protocol::control_socket::{Process, Response, ToShim};

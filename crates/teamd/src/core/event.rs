@@ -3,8 +3,8 @@
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::jobs::pane_jobs::PaneResult;
-use crate::core::jobs::watcher_command::WatchPurpose;
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use protocol::control_socket::{Call, FromShim, Process, ShimHello};
 use protocol::error_kind_and_report::ErrorReport;

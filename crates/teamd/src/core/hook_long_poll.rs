@@ -2,8 +2,8 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::state::long_poll::LongPollState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, Reply, Response};
 
 /// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the

@@ -7,7 +7,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::ignore_hooks_of_nested_sessions::{
@@ -23,6 +22,7 @@ use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, PromptDel
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::apply_reported_turns_and_activity;
 use protocol::control_socket::{

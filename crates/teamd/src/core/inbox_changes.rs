@@ -2,11 +2,11 @@
 //! for messages to log, answers to shutdown requests, and requests of members.
 
 use crate::core::effect::{Effect, Wake};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::daemon::State;
-use crate::core::state::team::ScanState;
+use crate::core::state::scan_state::ScanState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::{lead_session, member_requests};
 use protocol::control_socket::Activity;

@@ -5,7 +5,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::ignore_hooks_of_nested_sessions::{
     HookSession, ignored_reply, lead_hook_session, unknown_caller_error,
@@ -15,6 +14,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::HookState;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::lead_session::LeadSession;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{
     HookEvent, HookReply, HookReport, LeadProcess, LongPollEnd, Process, Reply, SetLeadRequest,
 };

@@ -12,7 +12,6 @@
 //! the request open again. The event log then has the request already, so it is not logged twice.
 
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
 use crate::core::members::plan_approval_respawn;
@@ -21,7 +20,8 @@ use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
-use crate::core::state::team::{GivenAnswer, RequestStage, TrackedRequest};
+use crate::core::state::tracked_member_request::{GivenAnswer, RequestStage, TrackedRequest};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::Payload;

@@ -10,7 +10,6 @@ pub(crate) mod deadlines;
 pub(crate) mod dispatch_core_events;
 pub(crate) mod effect;
 pub(crate) mod event;
-pub(crate) mod event_context;
 pub(crate) mod event_time;
 pub(crate) mod exit_record;
 pub(crate) mod hook_long_poll;
@@ -33,6 +32,7 @@ pub(crate) mod schedule_scans;
 pub(crate) mod shim_connections_and_reports;
 pub(crate) mod spawn_lifecycle;
 pub(crate) mod state;
+pub(crate) mod state_time_and_effects_of_one_event;
 pub(crate) mod tasks;
 pub(crate) mod teams;
 #[cfg(test)]

@@ -5,7 +5,6 @@
 use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
 use crate::core::dispatch_core_events::run_follow_ups;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
@@ -16,6 +15,7 @@ use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::daemon::State;
 use crate::core::state::lead_session::LeadSession;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::{budget, delete};
 use protocol::team_and_member_names::TeamName;
 

@@ -2,7 +2,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_flag};
@@ -13,6 +12,7 @@ use crate::core::state::call_errors::{no_pane_error, tmux_gone_error};
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
 use crate::core::state::recorded_worktrees::worktree_reply;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::log_and_notify_turn_pauses::pause_flag;
 use crate::core::turns::no_output::is_quiet;
 use protocol::control_socket::Backend;

@@ -2,7 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, Response};
 use protocol::error_kind_and_report::ErrorReport;
 

@@ -2,16 +2,16 @@
 //! watcher has lost events. A rescan finds the changes for which no event came.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::members::cleanup_after_exit;
 use crate::core::panes::hidden_panes_in_config::write_all_hidden_panes;
 use crate::core::panes::{hide_and_show, search_screens_for_dialogs};
 use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::state::daemon::State;
 use crate::core::state::watcher_state::WatcherState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::no_output;
 use crate::core::watch_team_directories::request_watches;

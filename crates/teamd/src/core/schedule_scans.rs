@@ -1,10 +1,10 @@
 //! Schedules scans of files. Other modules handle the results.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers};
 use crate::core::panes::hidden_panes_in_config::restore_hidden_panes;
 use crate::core::state::team::TeamState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::watch_team_directories::watch_session_team;
 use protocol::team_and_member_names::TeamName;
 

@@ -2,13 +2,13 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
     cleanup_after_exit, forced_termination, pending_respawns, record_exit_and_decide_respawn,
     start_steps_after_pane_opened,
 };
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
 use protocol::control_socket::{FromShim, InterruptReply, Process, ShimHello, ToShim};

@@ -1,8 +1,8 @@
 //! Requests watches of the teams' directories.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::team_and_member_names::TeamName;
 
 /// Asks the watcher to watch the directories of all teams. The files are scanned only after the

@@ -5,7 +5,7 @@
 //! reports when a shim exits; this module only reaps the zombie processes.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::io::check_before_shim_start::check_shim_start;
+use crate::io::check_shim_program_and_descriptors::check_shim_start;
 use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
 use crate::io::process_start_error::{descriptors_error, start_error};
 use crate::io::resource_limits_of_daemon_and_children::SavedLimits;

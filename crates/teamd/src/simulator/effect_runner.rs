@@ -5,7 +5,7 @@ use crate::core::effect::{Effect, Wake};
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_lanes::Lane;
-use crate::core::jobs::watcher_command::WatcherCommand;
+use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use std::collections::{BTreeSet, VecDeque};

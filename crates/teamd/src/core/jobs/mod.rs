@@ -2,6 +2,6 @@
 
 pub(crate) mod file_jobs;
 pub(crate) mod file_lanes;
+pub(crate) mod file_watcher_command;
 pub(crate) mod pane_jobs;
-pub(crate) mod watcher_command;
 pub(crate) mod worktree_jobs;

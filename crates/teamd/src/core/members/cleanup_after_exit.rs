@@ -4,7 +4,6 @@
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::{Context, FollowUp};
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::jobs::file_jobs::FileJob;
@@ -14,6 +13,7 @@ use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::roster::agent_record::{AgentPane, AgentRecord};
 use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan};
 use crate::core::spawn_lifecycle::{Cleanup, Exited, Lifecycle, ShutdownApproval};
+use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};
 use protocol::control_socket::LongPollEnd;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;

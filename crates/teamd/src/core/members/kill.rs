@@ -2,7 +2,6 @@
 
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
-use crate::core::event_context::Context;
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::mark_agents_to_suspend::cancel_suspend;
 use crate::core::members::start_steps_after_pane_opened::abort_start;
@@ -11,6 +10,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StartStage};
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::MemberSelection;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 

@@ -8,7 +8,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::notifications_to_people::notice::NoticeKind;
@@ -17,6 +16,7 @@ use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, Re
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::{DaemonShutdown, State};
 use crate::core::state::member_names::is_of_member;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::RestartPolicy;
 use protocol::control_socket::{AgentExit, PastMember};
 use protocol::event_log_line::{Event, EventKind};

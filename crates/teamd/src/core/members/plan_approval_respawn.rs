@@ -8,7 +8,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::members::forced_termination::{send_terminate, termination};
@@ -19,6 +18,7 @@ use crate::core::spawn_lifecycle::{
     Lifecycle, PlanApprovalRespawn, ShutdownRequests, StopCause, StopStage, Stopping,
 };
 use crate::core::state::agent::Agent;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, SpawnRequest};
 use protocol::delivery_kind::Delivery;
 use protocol::event_log_line::EventKind;

@@ -3,7 +3,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
@@ -18,6 +17,7 @@ use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::DaemonShutdown;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::interrupt_turn;
 use protocol::control_socket::{ExitReport, SpawnRequest};
 

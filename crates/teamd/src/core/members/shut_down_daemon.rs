@@ -2,12 +2,12 @@
 //! that do not approve, and then ends the daemon.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
-use crate::core::event_context::Context;
 use crate::core::members::mark_agents_to_suspend::suspend_on_exit;
 use crate::core::members::pending_respawns;
 use crate::core::members::shutdown_requests::{ShutdownTerms, request_and_wait};
 use crate::core::state::daemon::DaemonShutdown;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use std::collections::BTreeSet;
 
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.

@@ -11,7 +11,6 @@ use crate::core::clients_waiting_for_exits::{
 };
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
@@ -28,6 +27,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{AgentExit, ShutdownMembersRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;

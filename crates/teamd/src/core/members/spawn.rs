@@ -1,9 +1,9 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
-//! process) in which the shim runs. The module `start_steps` has the steps that follow.
+//! process) in which the shim runs. The module `start_steps_after_pane_opened` has the steps that
+//! follow.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, new_uuid};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneSpec};
 use crate::core::members::{cleanup_after_exit, plan_approval_respawn};
 use crate::core::pane_labels::label;
@@ -20,6 +20,7 @@ use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_hol
 use crate::core::state::names_reserved_for_worktrees::{expire_reservations, release_name};
 use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
 use crate::core::state::recorded_worktrees::{check_worktree, recorded_worktree};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::Backend;
 use protocol::control_socket::SpawnRequest;
 use protocol::control_socket::shim_subcommands;

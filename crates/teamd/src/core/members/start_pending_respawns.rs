@@ -2,7 +2,6 @@
 //! resumes.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event_context::Context;
 use crate::core::members::pending_respawns::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
 use crate::core::members::spawn;
 use crate::core::reply_to_client::send_reply;
@@ -11,7 +10,8 @@ use crate::core::state::budget_status::{exhausted_error, is_exhausted, used_shar
 use crate::core::state::call_errors::going_down_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
-use crate::core::state::team::Deletion;
+use crate::core::state::team_deletion_stage::Deletion;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest};
 use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::BTreeMap;

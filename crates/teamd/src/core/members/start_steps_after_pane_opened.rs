@@ -4,7 +4,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, Registration};
 use crate::core::jobs::pane_jobs::OpenedPane;
@@ -22,6 +21,7 @@ use crate::core::spawn_lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, Sta
 use crate::core::state::call_errors::no_such_team_error;
 use crate::core::state::daemon::State;
 use crate::core::state::queued_registration::QueuedRegistration;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::PlanStage;
 use protocol::control_socket::{Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_template_variables;

@@ -4,10 +4,10 @@
 //! runs the user's command.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::notifications_to_people::queue::NoticeText;
 use crate::core::state::daemon::State;
+use crate::core::state_time_and_effects_of_one_event::Context;
 
 /// Shows the next notice, but not sooner than a second after the last one.
 pub(crate) fn show_next_notice(context: &mut Context) {

@@ -3,7 +3,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PaneVisibility};
 use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::reply_to_client::send_reply;
@@ -11,6 +10,7 @@ use crate::core::state::call_errors::no_pane_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
 use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{MemberAddress, Reply, SpawnRequest, VisibilityReply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::BTreeSet;

@@ -4,13 +4,13 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{MemberFlag, SpawnRequest};
 use protocol::event_log_line::EventKind;
 use std::collections::BTreeMap;

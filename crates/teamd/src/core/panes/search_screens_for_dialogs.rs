@@ -6,12 +6,12 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_panes, record_screen_dialogs};
 use crate::core::reply_status_and_screen_contents;
 use crate::core::state::daemon::State;
 use crate::core::state::waiting_clients::ScreenWaiter;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use std::collections::BTreeMap;
 
 /// The shortest time from the start of a capture to one at a rescan, in milliseconds.

@@ -2,10 +2,10 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::find_team_or_member::supervised_team;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Layout, Reply, SetLayoutReply, SetLayoutRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;

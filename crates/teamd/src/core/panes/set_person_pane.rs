@@ -1,9 +1,9 @@
 //! Sets the pane beside which a team's panes are opened.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event_context::Context;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::no_such_team_error;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, SetPersonPaneRequest};
 
 /// Keeps the pane for the team's next panes. Panes that are open stay where they are.

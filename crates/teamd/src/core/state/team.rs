@@ -1,16 +1,18 @@
 //! The state of one team: its files at the last scan, running scans, and open requests.
 
-use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
 use crate::core::state::logged_tasks_messages_and_requests::{EventLogCursor, LoggedRequests, LoggedTask};
+use crate::core::state::name_reservation::NameReservation;
+use crate::core::state::scan_state::ScanState;
 use crate::core::state::task_board::TaskBoard;
+use crate::core::state::team_deletion_stage::Deletion;
+use crate::core::state::tracked_member_request::TrackedRequest;
 use protocol::control_socket::{Layout, PastMember, PersonPane};
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
-use protocol::policy::{AnsweredBy, Policy};
+use protocol::policy::Policy;
 use protocol::team_and_member_names::{AgentName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
-use store::OpenRequest;
 
 /// A team that the daemon supervises.
 #[derive(Debug, Default)]
@@ -73,31 +75,6 @@ pub(crate) struct WatchedTeam {
     pub(crate) logged_requests: LoggedRequests,
 }
 
-/// The stage of a deletion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Deletion {
-    /// A client has asked for the deletion of a team that still has members. Before the first
-    /// member is killed, the daemon checks whether the team's files or worktrees prevent the
-    /// deletion.
-    Checking,
-    /// The deletion was accepted: the members are killed, then the worktrees are removed, then the
-    /// files. The roster has the request from now on, so that the next daemon completes it.
-    Accepted {
-        accepted: AcceptedDeletion,
-        /// The members that the deletion kills.
-        killed: Vec<String>,
-        /// Clients that sent the same request again. They get the same reply.
-        joined: Vec<ConnId>,
-    },
-}
-
-/// An open request, and what is done about it.
-#[derive(Debug)]
-pub(crate) struct TrackedRequest {
-    pub(crate) request: Box<OpenRequest>,
-    pub(crate) stage: RequestStage,
-}
-
 impl TeamState {
     pub(crate) fn accepted_deletion(&self) -> Option<&AcceptedDeletion> {
         match &self.deletion {
@@ -122,68 +99,4 @@ impl WatchedTeam {
     pub(crate) fn is_task_scan_current(&self) -> bool {
         self.task_scan == ScanState::Idle && self.unscanned_tasks.is_empty()
     }
-}
-
-impl TrackedRequest {
-    pub(crate) fn deadline(&self) -> Option<u64> {
-        match self.stage {
-            RequestStage::Waiting { deadline } => deadline,
-            RequestStage::Answering(_) | RequestStage::WriteFailed => None,
-        }
-    }
-}
-
-/// What is done about an open request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestStage {
-    /// The request waits for an answer of the lead or a person. At the time `deadline`, in
-    /// milliseconds on the monotonic clock, the policy answers instead. `None`: the policy never
-    /// answers.
-    Waiting { deadline: Option<u64> },
-    /// The files thread writes the policy's answer.
-    Answering(GivenAnswer),
-    /// The policy's answer could not be written. The next request scan tries again.
-    WriteFailed,
-}
-
-/// An answer, and who gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GivenAnswer {
-    pub(crate) by: AnsweredBy,
-    pub(crate) is_approved: bool,
-}
-
-/// The state of one kind of scan. Any number of changes during a scan cause one more scan.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScanState {
-    /// No scan runs.
-    #[default]
-    Idle,
-    /// A scan runs.
-    Running,
-    /// A scan runs, and another must follow.
-    RunningRescanNeeded,
-}
-
-impl ScanState {
-    /// Starts a scan, or marks that another must follow. Returns whether the caller must start it.
-    pub(crate) fn try_start(&mut self) -> bool {
-        let due = *self == ScanState::Idle;
-        *self = if due { ScanState::Running } else { ScanState::RunningRescanNeeded };
-        due
-    }
-    /// Ends a scan. Returns whether another must follow.
-    pub(crate) fn finish(&mut self) -> bool {
-        std::mem::take(self) == ScanState::RunningRescanNeeded
-    }
-}
-
-/// Why a name is reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameReservation {
-    /// Git creates the worktree.
-    Creating,
-    /// The worktree exists. The reservation ends if the member is not spawned by this time, in
-    /// milliseconds on the monotonic clock.
-    ReservedUntil(u64),
 }

@@ -6,7 +6,6 @@
 //! changes. The daemon then scans the tasks that have changed.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::NextTaskQuery;
 use crate::core::reply_to_client::send_reply;
 use crate::core::schedule_scans::schedule_task_scan;
@@ -14,6 +13,7 @@ use crate::core::state::daemon::State;
 use crate::core::state::queued_next_task_queries::QueuedQuery;
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::watcher_state::WatcherState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::team_and_member_names::TeamName;
 

@@ -3,7 +3,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::{Effect, Effects, Wake};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_task_scan;
@@ -11,6 +10,7 @@ use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_tasks_messages_and_requests::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use protocol::control_socket::Activity;
 use protocol::delivery_kind::Delivery;

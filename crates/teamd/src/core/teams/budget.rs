@@ -5,7 +5,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::members::shutdown_requests;
 use crate::core::notifications_to_people::notice::NoticeKind;
@@ -15,6 +14,7 @@ use crate::core::state::budget_status::{exhausted_reason, member_limit, remainin
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::living_ids;
 use crate::core::state::team::TeamState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::event_log_line::EventKind;
 use protocol::policy::Policy;
 use protocol::team_and_member_names::TeamName;

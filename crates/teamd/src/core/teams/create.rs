@@ -3,14 +3,14 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::{FileJob, TeamCreation};
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::members::{forced_termination, pending_respawns};
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::TeamUsage;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::team::TeamState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;

@@ -3,7 +3,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
@@ -16,10 +15,12 @@ use crate::core::state::call_errors::has_members_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::member_names::names_between_spawns;
+use crate::core::state::name_reservation::NameReservation;
 use crate::core::state::recorded_worktrees::forget_worktrees;
-use crate::core::state::team::NameReservation;
-use crate::core::state::team::{Deletion, TeamState};
+use crate::core::state::team::TeamState;
+use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -1,11 +1,11 @@
 //! Compares the list of all teams in the root with the teams that the daemon knows.
 
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::team::WatchedTeam;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use crate::core::watch_team_directories::request_watches;
 use protocol::team_and_member_names::TeamName;

@@ -2,12 +2,12 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Wake};
-use crate::core::event_context::Context;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::member_requests;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::find_team_or_member::supervised_team;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use protocol::control_socket::{Reply, SetPolicyRequest};
 use protocol::error_kind_and_report::ErrorReport;

@@ -1,10 +1,10 @@
 //! Adopts a team that another program has created. The daemon can then spawn members into the team
 //! and delete it. The daemon does not end members that were in the team before.
 
-use crate::core::event_context::Context;
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::roster::TeamUsage;
 use crate::core::state::team::TeamState;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::watch_team_directories::request_watches;
 use protocol::team_and_member_names::TeamName;
 

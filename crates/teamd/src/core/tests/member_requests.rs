@@ -6,7 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::state::team::GivenAnswer;
+use crate::core::state::tracked_member_request::GivenAnswer;
 use crate::core::tests::turns_and_task_offers::logged_event_kinds;
 use protocol::control_socket::SetPolicyRequest;
 use protocol::error_kind_and_report::ErrorReport;

@@ -5,9 +5,9 @@ use super::*;
 use crate::core::effect::Effect;
 use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
-use crate::core::jobs::watcher_command::WatchPurpose;
+use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::state::daemon::State;
-use crate::core::state::team::ScanState;
+use crate::core::state::scan_state::ScanState;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 #[test]

@@ -13,7 +13,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects};
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::permission_mode;
@@ -23,6 +22,7 @@ use crate::core::roster::agent_record::SharedRecord;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon::State;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::log_and_notify_turn_pauses::report_pause;
 use protocol::control_socket::{Activity, Reply, TurnStatus};

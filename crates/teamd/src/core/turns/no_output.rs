@@ -4,12 +4,12 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
-use crate::core::event_context::Context;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
+use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::Activity;
 use protocol::event_log_line::EventKind;
 

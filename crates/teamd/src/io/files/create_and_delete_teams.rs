@@ -1,4 +1,4 @@
-//! Creates and deletes teams, and writes their policies and the ids of their hidden panes.
+//! Creates and deletes teams.
 
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::call_errors::has_unsupervised_members_error;
@@ -40,12 +40,6 @@ impl FilesThread {
         let config = initial_config(request, name, at);
         self.save_backup(name, &config.to_text())?;
         self.root.create_team(&config)
-    }
-
-    /// Writes the policy of an existing team.
-    pub(super) fn replace_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
-        self.root.team(name)?;
-        self.write_policy(name, policy)
     }
 
     /// Returns the error with which [`FilesThread::delete`] would refuse to delete the team.
@@ -106,26 +100,6 @@ impl FilesThread {
             }
         }
         Ok(())
-    }
-
-    /// Writes the ids of hidden panes to config.json, if they have changed.
-    pub(super) fn write_hidden_panes(&mut self, name: &TeamName, panes: &[String]) -> Result<(), Error> {
-        let team = match self.open_team(name) {
-            Err(Error::NoSuchTeam { .. }) if panes.is_empty() => return Ok(()),
-            team => team?,
-        };
-        if team.as_repairer().cached_config()?.hidden_pane_ids == panes {
-            return Ok(());
-        }
-        let value = if panes.is_empty() { serde_json::Value::Null } else { serde_json::json!(panes) };
-        team.set_fields(&[("hiddenPaneIds", value)])
-    }
-
-    /// Writes the policy of a team to the state directory. If an earlier team had the same name,
-    /// its policy is replaced.
-    fn write_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
-        self.state.replace(&Policy::file_name(name), &bytes)
     }
 }
 

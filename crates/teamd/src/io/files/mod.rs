@@ -13,8 +13,10 @@ pub(crate) mod reopen_root;
 pub(crate) mod scan_and_repair_team_config;
 pub(crate) mod scan_inboxes_and_restore_messages;
 pub(crate) mod send_shutdown_requests_and_read_answers;
+pub(crate) mod set_permission_mode;
 pub(crate) mod state_shared_by_files_threads;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod thread;
+pub(crate) mod write_policies_and_hidden_panes;
 pub(crate) mod write_roster_and_leads;

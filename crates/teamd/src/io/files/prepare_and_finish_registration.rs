@@ -1,7 +1,7 @@
-//! File jobs for one member: registering and deregistering the member, and setting its permission
-//! mode.
+//! File jobs for one member: the steps before and after its registration, and after its
+//! deregistration.
 
-use crate::core::jobs::file_jobs::{FileResult, ModeChange, ModeRoute};
+use crate::core::jobs::file_jobs::FileResult;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, SharedRecord};
 use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::io::files::read_exit_report_or_kill_orphans::exit_report_file;
@@ -11,7 +11,7 @@ use protocol::control_socket::{Activity, EarlierMessages, SpawnRequest};
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::{InboxEntry, Message};
-use protocol::inbox_message_payload::{ModeSetRequest, Payload};
+use protocol::inbox_message_payload::Payload;
 use protocol::member_color::Color;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::AgentName;
@@ -78,23 +78,6 @@ impl FilesThread {
         }
         let member = to_config_member(record, initial_activity(record));
         Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
-    }
-
-    /// Sets the permission mode of a member. `route` says how: by writing the mode to config.json,
-    /// or by sending a message to the member.
-    pub(super) fn set_mode(
-        &mut self,
-        ModeChange { team, name, mode }: &ModeChange,
-        route: ModeRoute,
-        at: u64,
-    ) -> Result<(), Error> {
-        let team = self.open_team(team)?;
-        if route == ModeRoute::InConfig {
-            return team.set_member_fields(name, &[("mode", serde_json::json!(mode))]);
-        }
-        let lead = AgentName::lead();
-        let request = ModeSetRequest { mode: mode.to_string(), from: lead.to_string() };
-        team.inbox(name).append(&Message::new(&lead, Payload::ModeSetRequest(request).to_text(), at))
     }
 
     /// Checks that the roster on disk contains the exit of a member, before the lead is notified of

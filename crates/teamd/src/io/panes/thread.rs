@@ -8,7 +8,7 @@
 use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::agent_record::AgentPane;
-use crate::io::check_before_shim_start::check_shim_start;
+use crate::io::check_shim_program_and_descriptors::check_shim_start;
 use crate::io::panes::choose_close_batch;
 use crate::io::panes::find_visible_panes::find_visible_panes;
 use crate::io::panes::pane_opening_cache::PaneOpeningCache;

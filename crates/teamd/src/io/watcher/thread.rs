@@ -4,7 +4,7 @@
 //! changes. This thread waits for that, so the event loop need not.
 
 use crate::core::event::CoreEvent;
-use crate::core::jobs::watcher_command::WatcherCommand;
+use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::io::process_start_error::thread_error;
 use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::{FileWatcher, WatchSinks};
