@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// The payload of a panic that is raised when the tmux server has ended.
 ///
 /// tmux 3.3a sometimes crashes if something happens while a control client identifies itself. It
-/// notifies that client too, which has no control state yet (`control_write`).
+/// notifies that client too, which has no control state yet. The function `control_write` of tmux
+/// then follows a null pointer.
 pub(super) struct TmuxCrashed;
 
 /// Percentage of cases in which tmux may crash. Three crashes are always allowed.
