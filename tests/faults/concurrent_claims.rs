@@ -14,7 +14,7 @@ use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::history::{History, HistoryEvent, HistoryEventKind, monotonic_ns};
 use harness::{TestEnv, checker, number_from_env, record_result};
 use protocol::member_color::Color;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeammateEntry};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -203,7 +203,7 @@ fn foreign_tasks(report: &WriterReport) -> Vec<(u64, String)> {
 
 fn teammate_entry(name: &str) -> TeammateEntry {
     TeammateEntry {
-        name: AgentName::new_unchecked(name),
+        name: MemberName::new_unchecked(name),
         agent_type: None,
         model: String::new(),
         prompt: "claim".to_owned(),

@@ -14,7 +14,7 @@ const AGENTS: usize = 3;
 /// A foreign pane: its id, the pid of its process and the start time of that process.
 type ForeignPane = (String, u32, Option<u64>);
 
-fn agent_name(n: usize) -> String {
+fn member_name(n: usize) -> String {
     format!("a{n}")
 }
 
@@ -107,7 +107,7 @@ fn run_round(env: &TestEnv, nth: usize) {
     let shims: Vec<TaggedProcesses> = (0..AGENTS)
         .map(|n| {
             let restart = if n == 0 { "on-failure" } else { "never" };
-            let spawned = env.json(["spawn", &agent_name(n), "--restart", restart, "--", "sleep", "3600"]);
+            let spawned = env.json(["spawn", &member_name(n), "--restart", restart, "--", "sleep", "3600"]);
             let pane = spawned["pane"].as_str().unwrap();
             TaggedProcesses::single(
                 env.tmux(["display-message", "-p", "-t", pane, "#{pane_pid}"]).parse().unwrap(),
@@ -117,17 +117,17 @@ fn run_round(env: &TestEnv, nth: usize) {
     let foreign_panes = replace_tmux_server(env);
     for (n, shim) in shims.iter().enumerate() {
         env.wait_until("the exit is reported", || {
-            (exit_notices(env, &agent_name(n)).len() == expected_notices(n, nth)).then_some(())
+            (exit_notices(env, &member_name(n)).len() == expected_notices(n, nth)).then_some(())
         });
         if n == 0 {
             env.wait_until("the agent with a restart policy runs in the new server", || {
-                let member = env.member(&agent_name(n))?;
+                let member = env.member(&member_name(n))?;
                 (member["lifecycle"] == "running" && member["respawns"] == 1).then_some(())
             });
         } else {
-            env.wait_until("the member is removed", || env.member(&agent_name(n)).is_none().then_some(()));
+            env.wait_until("the member is removed", || env.member(&member_name(n)).is_none().then_some(()));
         }
-        let notice = exit_notices(env, &agent_name(n)).pop().unwrap()["message"].to_string();
+        let notice = exit_notices(env, &member_name(n)).pop().unwrap()["message"].to_string();
         assert!(notice.contains("tmux gone"), "{notice}");
         assert_eq!(notice.contains("it is started again"), n == 0, "{notice}");
         assert!(shim.exit_within(Duration::from_secs(5)), "the shim exits with its agent: {shim:?}");
@@ -140,10 +140,10 @@ fn run_round(env: &TestEnv, nth: usize) {
     env.teamctl(["kill", "cat"]).expect_success();
     assert_unchanged(env, &foreign_panes);
     for n in 0..AGENTS {
-        let notices = exit_notices(env, &agent_name(n)).len();
+        let notices = exit_notices(env, &member_name(n)).len();
         assert_eq!(notices, expected_notices(n, nth), "the exit is reported once");
     }
-    env.teamctl(["kill", &agent_name(0)]).expect_success();
+    env.teamctl(["kill", &member_name(0)]).expect_success();
     // The server is ended normally while no agent uses it. The next round then starts with few
     // panes.
     let server = TaggedProcesses::single(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());

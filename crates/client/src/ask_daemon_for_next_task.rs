@@ -72,7 +72,7 @@ impl NextTaskClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::{AgentName, TeamName};
+    use protocol::team_and_member_names::{MemberName, TeamName};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixListener;
     use std::path::Path;
@@ -84,7 +84,7 @@ mod tests {
     fn next_task_request() -> NextTaskRequest {
         NextTaskRequest {
             team: TeamName::parse("t").unwrap(),
-            owner: AgentName::lead(),
+            owner: MemberName::lead(),
             include_in_progress: false,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::root_socket_team_and_caller::{TeamContext, only_team};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
@@ -39,13 +39,13 @@ impl TeamContext {
 
 fn has_current_member(root: &Root, team: &TeamName, address: &str) -> bool {
     let config = root.team(team).and_then(|team| team.config());
-    config.is_ok_and(|config| config.member(&AgentName::new_unchecked(strip_team(address, team))).is_some())
+    config.is_ok_and(|config| config.member(&MemberName::new_unchecked(strip_team(address, team))).is_some())
 }
 
 /// Whether a member of this name has an inbox or an output log. Past members usually still have
 /// both.
 fn has_past_member(root: &Root, team: &TeamName, address: &str) -> bool {
-    let name = AgentName::new_unchecked(strip_team(address, team));
+    let name = MemberName::new_unchecked(strip_team(address, team));
     root.team(team).is_ok_and(|team| team.inbox(&name).path().exists() || team.agent_log_path(&name).exists())
 }
 

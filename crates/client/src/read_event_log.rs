@@ -1,7 +1,7 @@
 //! Reads the daemon's event log.
 
 use protocol::event_log_line::Event;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl EventLog {
     /// Returns the events whose lines contain the member's name or one of `words`, oldest first.
     /// Only lines that contain one of these words are parsed, because the log is large and most
     /// lines are about other members.
-    pub fn events_of(&self, name: &AgentName, words: &[&str]) -> Vec<Event> {
+    pub fn events_of(&self, name: &MemberName, words: &[&str]) -> Vec<Event> {
         // Names that differ only in case mean the same member.
         let name = serde_json::to_string(name.as_str()).unwrap_or_default().to_ascii_lowercase();
         let is_match = |line: &str| {

@@ -15,7 +15,7 @@ use protocol::control_socket::{Call, Reply, Request, Response, StatusReply, Work
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_and_runtime_directories::Directories;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use store::{Caller, Durability, Root, StateDir, Team, env_var};
@@ -271,8 +271,8 @@ impl TeamContext {
     }
 
     /// Name of the caller in its team. `team-lead` outside of agents.
-    pub fn caller_name(&self) -> AgentName {
-        env_var("TEAMD_MEMBER").map_or_else(AgentName::lead, |name| AgentName::new_unchecked(&name))
+    pub fn caller_name(&self) -> MemberName {
+        env_var("TEAMD_MEMBER").map_or_else(MemberName::lead, |name| MemberName::new_unchecked(&name))
     }
 
     /// The caller's token, which proves to the daemon which agent the caller is. `None` if the
@@ -368,7 +368,9 @@ pub fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
     else {
         return Ok(());
     };
-    let (Ok(team), name) = (TeamName::parse(&team), AgentName::new_unchecked(&member)) else { return Ok(()) };
+    let (Ok(team), name) = (TeamName::parse(&team), MemberName::new_unchecked(&member)) else {
+        return Ok(());
+    };
     let roster = store::read_roster_file(state_dir).unwrap_or_default();
     if !roster.is_superseded(&team, &name, &token) {
         return Ok(());
@@ -453,6 +455,6 @@ fn absolute(path: &Path) -> Result<PathBuf, ErrorReport> {
 }
 
 /// The name of a member as spelled in the team's config.
-pub fn member_name(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
+pub fn member_name(team: &Team, name: &str) -> Result<MemberName, ErrorReport> {
     team.member(name).map(|member| member.name).map_err(ErrorReport::from)
 }

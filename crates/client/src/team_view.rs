@@ -10,7 +10,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::redact_variables::redact;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use protocol::token_and_cost_usage::Usage;
 use serde::Serialize;
@@ -90,7 +90,7 @@ impl TeamView {
     /// Fills in pane and pid of the lead's row, if the team has a lead session.
     pub fn set_lead_session(&mut self, leads: &LeadsFile) {
         let lead = leads.leads.iter().find(|lead| lead.team == self.name);
-        let row = self.members.iter_mut().find(|member| AgentName::new_unchecked(&member.name).is_lead());
+        let row = self.members.iter_mut().find(|member| MemberName::new_unchecked(&member.name).is_lead());
         if let (Some(lead), Some(row)) = (lead, row) {
             (row.pane, row.pid) = (lead.pane.clone(), Some(lead.pid));
         }
@@ -184,7 +184,7 @@ pub struct TaskCounts {
 pub struct AbandonedTask {
     pub id: TaskId,
     pub subject: String,
-    pub owner: AgentName,
+    pub owner: MemberName,
 }
 
 /// A task whose work failed.
@@ -192,13 +192,13 @@ pub struct AbandonedTask {
 pub struct FailedTask {
     pub id: TaskId,
     pub subject: String,
-    pub owner: Option<AgentName>,
+    pub owner: Option<MemberName>,
     pub failure: String,
 }
 
 /// A function that counts the unread messages of a member. It returns `None`, not 0, if the inbox
 /// cannot be read.
-pub type UnreadCounter<'a> = dyn FnMut(&Team, &AgentName) -> Option<usize> + 'a;
+pub type UnreadCounter<'a> = dyn FnMut(&Team, &MemberName) -> Option<usize> + 'a;
 
 /// The view of the team `name`. If the team's files cannot be read, the view contains only the
 /// status from `source`.
@@ -378,13 +378,13 @@ fn unsupervised_member_views(
 
 /// Counts the unread messages in a member's inbox, without a cache. Returns `None`, not 0, if the
 /// inbox cannot be read.
-pub fn count_unread(team: &Team, name: &AgentName) -> Option<usize> {
+pub fn count_unread(team: &Team, name: &MemberName) -> Option<usize> {
     team.inbox(name).count_unread().ok()
 }
 
 /// The members that may work on a task. These are the current members, and past members that will
 /// be started again.
-fn possible_workers(config: &TeamConfig, status: Option<&TeamStatus>) -> Vec<AgentName> {
+fn possible_workers(config: &TeamConfig, status: Option<&TeamStatus>) -> Vec<MemberName> {
     let members = config.members.iter().map(|member| member.name.clone());
     let supervised = status.into_iter().flat_map(|team| team.members.iter().map(|agent| agent.name.clone()));
     let respawning =
@@ -411,7 +411,7 @@ fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
 }
 
 /// The tasks in progress whose owner is not one of `workers`. Failed tasks are listed separately.
-fn abandoned_tasks(tasks: &[Task], workers: &[AgentName]) -> Vec<AbandonedTask> {
+fn abandoned_tasks(tasks: &[Task], workers: &[MemberName]) -> Vec<AbandonedTask> {
     let to_abandoned_task = |task: &Task| {
         let owner = task.owner.clone().filter(|owner| !workers.contains(owner))?;
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })
@@ -448,7 +448,7 @@ mod tests {
             task(6, "in_progress", "bob", r#""_internal":true"#),
             task(7, "in_progress", "", ""),
         ];
-        let ann = AgentName::new_unchecked("ann");
+        let ann = MemberName::new_unchecked("ann");
         let abandoned: Vec<String> =
             abandoned_tasks(&tasks, &[ann]).iter().map(|task| task.id.to_string()).collect();
         assert_eq!(abandoned, ["2"]);
@@ -467,7 +467,7 @@ mod tests {
         let config = TeamConfig::parse(text).unwrap();
         let team = root.create_team(&config).unwrap();
         let past_member = |name: &str, respawns_at| PastMember {
-            name: AgentName::new_unchecked(name),
+            name: MemberName::new_unchecked(name),
             outcome: "failed".into(),
             description: "exit 1".into(),
             ended_at: 7,
@@ -508,7 +508,7 @@ mod tests {
         };
         assert_eq!(
             possible_workers(&config, Some(&status)),
-            ["team-lead", "bob", "cy", "bob"].map(AgentName::new_unchecked)
+            ["team-lead", "bob", "cy", "bob"].map(MemberName::new_unchecked)
         );
         let error =
             |team: &Team| open_team_view(team, StatusSource::Daemon(&[]), &mut count_unread).config_error;

@@ -2,7 +2,7 @@
 
 use client::parse_args_of_top_and_mcp::{FlagKind, StartedProgramArgs};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(crate) struct ServerArgs {
     /// The control socket of the daemon.
     pub(crate) socket: PathBuf,
     /// The agent that the server acts for.
-    pub(crate) member: AgentName,
+    pub(crate) member: MemberName,
     /// `None` for a lead that has no team yet.
     pub(crate) team: Option<TeamName>,
 }
@@ -31,7 +31,7 @@ impl ServerArgs {
             root: flags.require("--root")?.into(),
             state_dir: flags.require("--state-dir")?.into(),
             socket: flags.require("--socket")?.into(),
-            member: AgentName::new_unchecked(&flags.require("--member")?.to_string_lossy()),
+            member: MemberName::new_unchecked(&flags.require("--member")?.to_string_lossy()),
             team: flags.teams()?.pop(),
         })
     }

@@ -3,7 +3,7 @@
 
 use crate::args::ServerArgs;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Caller, Durability, Root, Team};
 
@@ -25,7 +25,7 @@ impl ServerContext {
     }
 
     /// The agent that the server acts for.
-    pub(crate) fn member(&self) -> &AgentName {
+    pub(crate) fn member(&self) -> &MemberName {
         &self.arguments.member
     }
 

@@ -1,9 +1,9 @@
 //! Builds the launch of one member's program: its command line and environment.
 //!
 //! Template variables whose values are already known, such as `{cwd}`, are filled in here. Deferred
-//! variables (`protocol::deferred_template_variables`), such as `{session}`, are filled in later, by the
-//! daemon or at each turn. In the values that are filled in here, braces are escaped, so that text
-//! such as `{session}` in a value is not taken for a deferred variable.
+//! variables (`protocol::deferred_template_variables`), such as `{session}`, are filled in later,
+//! by the daemon or at each turn. In the values that are filled in here, braces are escaped, so
+//! that text such as `{session}` in a value is not taken for a deferred variable.
 
 mod arguments_for_options_variable;
 mod facts_for_template_variables;

@@ -15,7 +15,7 @@ use protocol::control_socket::{Backend, EarlierMessages, RestartPolicy};
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ pub fn build_spawn_request(
     config: Option<&TeamConfig>,
     mut options: SpawnOptions,
 ) -> Result<control_socket::SpawnRequest, ErrorReport> {
-    let name = AgentName::parse(&options.name)
+    let name = MemberName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     let cwd = directory_env_and_prompt::resolve_directory(options.cwd.as_deref())?;
     let prompt =
@@ -180,9 +180,9 @@ pub fn build_spawn_request(
 /// The parts of a spawn request that were derived from the options, and checked.
 struct ResolvedSpawn {
     team: TeamName,
-    name: AgentName,
+    name: MemberName,
     /// The placeholder for the member's name in `argv`. `None` unless the daemon chooses the name.
-    name_placeholder: Option<AgentName>,
+    name_placeholder: Option<MemberName>,
     cwd: PathBuf,
     env: BTreeMap<String, String>,
     prompt: String,
@@ -267,7 +267,7 @@ pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
 /// What is known about the member besides its options.
 struct MemberFacts<'a> {
     /// The member's name, or the placeholder if the daemon chooses the name.
-    name: &'a AgentName,
+    name: &'a MemberName,
     team: &'a TeamName,
     cwd: &'a Path,
     prompt: &'a str,
@@ -354,8 +354,8 @@ fn launch_command(options: &SpawnOptions) -> Result<Launch, ErrorReport> {
 /// Creates a random placeholder for a name that the daemon will choose. The placeholder stands in
 /// the member's arguments until the daemon replaces it by the name. It has the maximum length of a
 /// name, so the replacement makes no argument longer.
-fn random_name_placeholder() -> AgentName {
-    AgentName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
+fn random_name_placeholder() -> MemberName {
+    MemberName::new_unchecked(&format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
 /// The definition of the agent type. `None` if the type has no file; most types have none.

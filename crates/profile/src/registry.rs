@@ -5,7 +5,7 @@ use crate::profile::{Profile, ProfileKind};
 use crate::toml_table::{did_you_mean, read_if_present};
 use protocol::did_you_mean::nearest_names;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::path::PathBuf;
 use store::env_var;
 
@@ -91,10 +91,10 @@ impl ProfileRegistry {
     }
 
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
-        // The rules for a profile's name are those for a member's name. `AgentName::parse` rejects
+        // The rules for a profile's name are those for a member's name. `MemberName::parse` rejects
         // a slash, so the path cannot lead out of the directory.
         let path =
-            AgentName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
+            MemberName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
         let Some(path) = path else { return Ok(None) };
         Ok(read_if_present(&path)?.map(|text| (path, text)))
     }
@@ -151,7 +151,7 @@ impl ProfileRegistry {
         let own = files.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
         let built_in = built_in_names().map(str::to_owned);
         let mut names: Vec<String> =
-            built_in.chain(own.filter(|name| AgentName::parse(name).is_ok())).collect();
+            built_in.chain(own.filter(|name| MemberName::parse(name).is_ok())).collect();
         names.sort();
         names.dedup();
         names

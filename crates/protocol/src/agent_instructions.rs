@@ -6,14 +6,14 @@
 //! wrote is put on one line, with control characters escaped.
 
 use crate::escape_control_chars::visible;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::team_config::{Member, TeamConfig};
 
 /// Facts about the agent that reads the instructions.
 #[derive(Debug, Clone, Copy)]
 pub struct InstructionContext<'a> {
     /// Name of the reader. If it is a lead's name, the text addresses a lead, otherwise a teammate.
-    pub name: &'a AgentName,
+    pub name: &'a MemberName,
     /// The reader's team. `None` for a lead without a team, or a teammate whose team is unknown.
     pub team: Option<&'a TeamName>,
     /// The team's config. `None` if the config does not exist yet or cannot be read.
@@ -89,7 +89,7 @@ fn members_line(facts: &InstructionContext<'_>) -> String {
     }
 }
 
-fn messages_section(reader: &AgentName) -> String {
+fn messages_section(reader: &MemberName) -> String {
     let recipient = if reader.is_lead() { "ann" } else { "team-lead" };
     format!(
         "Talking. Nobody on the team sees what you write as your answer. To tell a member something, send a \
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn render_survey(me: &str, config: &TeamConfig, presence: Interactivity) -> String {
-        let (me, team) = (AgentName::new_unchecked(me), TeamName::parse("survey").unwrap());
+        let (me, team) = (MemberName::new_unchecked(me), TeamName::parse("survey").unwrap());
         render(&InstructionContext {
             name: &me,
             team: Some(&team),
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn lead_without_team_gets_how_to_create_one() {
-        let me = AgentName::lead();
+        let me = MemberName::lead();
         let text = render(&InstructionContext {
             name: &me,
             team: None,

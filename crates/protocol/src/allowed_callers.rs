@@ -8,7 +8,7 @@
 //! The checks prevent mistakes, not attacks: all agents run as the same user.
 
 use crate::error_kind_and_report::{ErrorKind, ErrorReport};
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 
 /// The callers that may perform an operation. The check never refuses the lead or a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl AllowedCallers<'_> {
     /// # Errors
     ///
     /// `NotPermitted` if the caller is not allowed.
-    pub fn check(self, action: &str, caller: &AgentName) -> Result<(), ErrorReport> {
+    pub fn check(self, action: &str, caller: &MemberName) -> Result<(), ErrorReport> {
         let allowed = match self {
             _ if caller.is_lead() => return Ok(()),
             AllowedCallers::Everyone => return Ok(()),
@@ -46,8 +46,8 @@ impl AllowedCallers<'_> {
 }
 
 /// The name in an address `NAME@TEAM`.
-fn name_without_team(address: &str) -> AgentName {
-    AgentName::new_unchecked(address.split('@').next().unwrap_or_default())
+fn name_without_team(address: &str) -> MemberName {
+    MemberName::new_unchecked(address.split('@').next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn member_is_allowed_what_is_for_everyone_or_about_itself() {
         let is_allowed = |allowed: AllowedCallers, caller: &str| {
-            allowed.check("x", &AgentName::new_unchecked(caller)).is_ok()
+            allowed.check("x", &MemberName::new_unchecked(caller)).is_ok()
         };
         let all = [
             AllowedCallers::Everyone,
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(all.map(|allowed| is_allowed(allowed, "ann")), [true, true, true, false]);
         assert_eq!(all.map(|allowed| is_allowed(allowed, "bob")), [true, false, false, false]);
         let error = AllowedCallers::MemberLeadOrPerson("ann@survey")
-            .check("read it", &AgentName::new_unchecked("bob"))
+            .check("read it", &MemberName::new_unchecked("bob"))
             .unwrap_err();
         assert_eq!(error.message, "cannot read it as bob: that is for ann, the lead or a person");
     }

@@ -10,7 +10,7 @@ use crate::member_request::MemberRequestKind;
 use crate::member_task_and_request_ids::TaskId;
 use crate::permission_mode::PermissionMode;
 use crate::policy::AnsweredBy;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct Event {
     pub team: Option<TeamName>,
     /// The member. For a message it is the recipient. `None` for events of a task or a whole team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub member: Option<AgentName>,
+    pub member: Option<MemberName>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
@@ -124,7 +124,7 @@ pub enum EventKind {
     /// The member has answered another member so often that more messages from that member wait.
     MemberExchangePaused {
         /// The other member.
-        with: AgentName,
+        with: MemberName,
         /// How many turns the member had on messages from the other member within `within_ms`.
         turns: u32,
         /// Length of the period in which the policy limits the number of turns, in milliseconds.
@@ -207,7 +207,7 @@ pub enum EventKind {
         /// Subject of the task.
         subject: String,
         /// The member that works on the task.
-        owner: Option<AgentName>,
+        owner: Option<MemberName>,
     },
     /// A task was completed.
     TaskCompleted {
@@ -216,7 +216,7 @@ pub enum EventKind {
         /// Subject of the task.
         subject: String,
         /// The member that worked on the task.
-        owner: Option<AgentName>,
+        owner: Option<MemberName>,
     },
     /// The work on a task failed. No member claims the task until it is released.
     TaskFailed {
@@ -225,7 +225,7 @@ pub enum EventKind {
         /// Subject of the task.
         subject: String,
         /// The member that worked on the task.
-        owner: Option<AgentName>,
+        owner: Option<MemberName>,
         /// Why the work failed.
         reason: String,
     },
@@ -243,7 +243,7 @@ pub enum EventKind {
         /// Subject of the task.
         subject: String,
         /// The member that exited.
-        owner: AgentName,
+        owner: MemberName,
     },
     /// Other fields of a task changed: subject, owner, links or metadata.
     TaskUpdated {
@@ -252,7 +252,7 @@ pub enum EventKind {
         /// Subject of the task.
         subject: String,
         /// Owner of the task.
-        owner: Option<AgentName>,
+        owner: Option<MemberName>,
     },
     /// A task's file was removed.
     TaskDeleted {
@@ -306,7 +306,7 @@ impl Event {
     }
 
     /// An event of a member. `time` is empty.
-    pub fn for_member(team: &TeamName, agent: &AgentName, kind: EventKind) -> Event {
+    pub fn for_member(team: &TeamName, agent: &MemberName, kind: EventKind) -> Event {
         Event { member: Some(agent.clone()), ..Event::for_team(team, kind) }
     }
 
@@ -420,7 +420,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-fn by_owner(owner: &Option<AgentName>) -> String {
+fn by_owner(owner: &Option<MemberName>) -> String {
     owner.as_ref().map_or_else(String::new, |owner| format!(" by {owner}"))
 }
 
@@ -434,7 +434,7 @@ mod tests {
         let kind = EventKind::TaskFailed {
             task: TaskId::parse("3").unwrap(),
             subject: "count\u{1b}".into(),
-            owner: Some(AgentName::parse("ann").unwrap()),
+            owner: Some(MemberName::parse("ann").unwrap()),
             reason: "exit 1".into(),
         };
         let event = Event { time: "2026-02-13T10:00:00.000Z".into(), ..Event::for_team(&team, kind) };
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         assert_eq!(event.to_text(), "survey task 3 failed by ann (exit 1): count\\u{1b}");
         let suspended =
-            Event::for_member(&team, &AgentName::parse("ann").unwrap(), EventKind::MemberSuspended);
+            Event::for_member(&team, &MemberName::parse("ann").unwrap(), EventKind::MemberSuspended);
         assert_eq!(
             suspended.to_text(),
             "ann@survey is suspended; resume it with: teamctl up --resume -t survey"

@@ -14,7 +14,7 @@ pub use permission::{
 
 use crate::json::{Object, decode_string, replace_lone_surrogates};
 use crate::member_task_and_request_ids::{RequestId, TaskId};
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -261,7 +261,7 @@ pub struct ShutdownApproved {
 impl ShutdownApproved {
     /// A teammate's agreement to shut down, without the id of the teammate's pane. A lead on
     /// another tmux server could take the id for a pane of its own server, and close that pane.
-    pub fn new(request_id: RequestId, from: &AgentName, timestamp: String) -> ShutdownApproved {
+    pub fn new(request_id: RequestId, from: &MemberName, timestamp: String) -> ShutdownApproved {
         let from = from.to_string();
         ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }
     }

@@ -13,7 +13,7 @@ use crate::inbox_message_payload::Payload;
 use crate::member_task_and_request_ids::{RequestId, TaskId};
 use crate::policy::Policy;
 use crate::task::Task;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::team_config::TeamConfig;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -84,6 +84,6 @@ impl_string_schema!(RequestId, {
     "type": "string", "minLength": 1, "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"
 });
 impl_string_schema!(TeamName, {"type": "string", "maxLength": 64, "pattern": "^-*[a-z0-9][a-z0-9-]*$"});
-impl_string_schema!(AgentName, {
+impl_string_schema!(MemberName, {
     "type": "string", "description": "teamd accepts new names that match [A-Za-z0-9][A-Za-z0-9_-]{0,63}. A name of another program can be any text."
 });

@@ -11,11 +11,11 @@
 //!
 //! ```
 //! use protocol::team_config::TeamConfig;
-//! use protocol::team_and_member_names::AgentName;
+//! use protocol::team_and_member_names::MemberName;
 //!
 //! let text = r#"{"name": "survey", "members": [{"name": "ann", "cwd": "/src", "later": true}]}"#;
 //! let team = TeamConfig::parse(text)?;
-//! assert_eq!(team.member(&AgentName::new_unchecked("Ann")).unwrap().cwd, "/src");
+//! assert_eq!(team.member(&MemberName::new_unchecked("Ann")).unwrap().cwd, "/src");
 //! # Ok::<(), protocol::team_config::ConfigError>(())
 //! ```
 //!
@@ -25,10 +25,10 @@
 //!
 //! ```
 //! use protocol::inbox_file::{Message, parse_inbox, with_marked_read, with_message};
-//! use protocol::team_and_member_names::AgentName;
+//! use protocol::team_and_member_names::MemberName;
 //!
 //! let inbox = r#"[{"from": "bob", "text": "hi", "timestamp": "2026-02-13T10:05:44.590Z", "msgV": 1}]"#;
-//! let ann = AgentName::parse("ann").unwrap();
+//! let ann = MemberName::parse("ann").unwrap();
 //! let inbox = with_message(inbox, &Message::new(&ann, "done".into(), 1_770_977_144_590))?;
 //! let inbox = with_marked_read(&inbox, &[0])?;
 //! let unread: Vec<String> =

@@ -4,7 +4,7 @@
 //! to people. New request ids contain the current time in milliseconds. [`UniqueMillis`] makes sure
 //! that two ids of one process contain different times.
 
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub enum IdError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId {
     /// The member's name.
-    pub name: AgentName,
+    pub name: MemberName,
     /// The member's team.
     pub team: TeamName,
 }
@@ -39,7 +39,7 @@ impl AgentId {
         let unreadable = || IdError::Agent(text.chars().take(200).collect());
         let (name, team) = text.split_once('@').ok_or_else(unreadable)?;
         let team = TeamName::parse(team).map_err(|_| unreadable())?;
-        Ok(AgentId { name: AgentName::new_unchecked(name), team })
+        Ok(AgentId { name: MemberName::new_unchecked(name), team })
     }
 }
 
@@ -91,12 +91,12 @@ pub struct RequestId(String);
 
 impl RequestId {
     /// Id of a shutdown request to `agent`. `ms` is from a [`UniqueMillis`].
-    pub fn shutdown(ms: u64, agent: &AgentName) -> RequestId {
+    pub fn shutdown(ms: u64, agent: &MemberName) -> RequestId {
         RequestId(format!("shutdown-{ms}@{agent}"))
     }
 
     /// Id of a plan that `agent` submitted at `ms`. `ms` is from a [`UniqueMillis`].
-    pub fn plan(ms: u64, agent: &AgentName, team: &TeamName) -> RequestId {
+    pub fn plan(ms: u64, agent: &MemberName, team: &TeamName) -> RequestId {
         RequestId(format!("plan_approval-{ms}@{agent}@{team}"))
     }
 
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn request_ids_have_the_format_of_claude_code() {
-        let agent = AgentName::parse("ann").unwrap();
+        let agent = MemberName::parse("ann").unwrap();
         let team = TeamName::parse("orchard").unwrap();
         assert_eq!(RequestId::shutdown(5, &agent).as_str(), "shutdown-5@ann");
         let plan = RequestId::plan(5, &agent, &team);

@@ -7,7 +7,7 @@ use crate::check_program_supports_answer::Capabilities;
 use crate::control_socket::{PastMember, PlanStage, TeamStatus};
 use crate::delivery_kind::Delivery;
 use crate::member_task_and_request_ids::RequestId;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -70,7 +70,7 @@ struct RecordedPane {
 #[derive(Debug, Deserialize)]
 struct RecordedRequest {
     team: TeamName,
-    name: AgentName,
+    name: MemberName,
     delivery: Delivery,
     #[serde(default)]
     turns: Option<TurnProgram>,
@@ -122,17 +122,17 @@ impl RosterFile {
 
     /// What the program of the member `name` can do. If no such member runs, all capabilities are
     /// unknown.
-    pub fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+    pub fn member_capabilities(&self, team: &TeamName, name: &MemberName) -> Capabilities {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
-    fn running_record(&self, team: &TeamName, name: &AgentName) -> Option<&RosterRecord> {
+    fn running_record(&self, team: &TeamName, name: &MemberName) -> Option<&RosterRecord> {
         self.records.iter().rev().find(|record| record.is_running_member(team, name))
     }
 
     /// Whether the member `name` is a built-in worker that runs the command of each task. Such a
     /// worker cannot do a task without a command. False if no such member runs.
-    pub fn needs_task_commands(&self, team: &TeamName, name: &AgentName) -> bool {
+    pub fn needs_task_commands(&self, team: &TeamName, name: &MemberName) -> bool {
         let program = self.running_record(team, name).and_then(|record| record.request.turns.as_ref());
         matches!(program, Some(TurnProgram::Worker(worker)) if worker.run.is_none())
     }
@@ -145,7 +145,7 @@ impl RosterFile {
     /// Whether the spawn with the token `token` has ended and another spawn of the member `name`
     /// runs. False if the roster has no spawn of the member: the roster may have been lost, and an
     /// agent that still runs must not be stopped because of that.
-    pub fn is_superseded(&self, team: &TeamName, name: &AgentName, token: &str) -> bool {
+    pub fn is_superseded(&self, team: &TeamName, name: &MemberName, token: &str) -> bool {
         let is_known = self.records.iter().any(|record| record.token == token);
         !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
     }
@@ -170,7 +170,7 @@ impl RosterFile {
     }
 
     /// Whether the member is suspended.
-    pub fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+    pub fn is_suspended(&self, team: &TeamName, name: &MemberName) -> bool {
         let members = self.past_members.get(team).into_iter().flatten();
         members.into_iter().any(|member| member.is_suspended && member.name == *name)
     }
@@ -191,7 +191,7 @@ impl RosterFile {
 }
 
 impl RosterRecord {
-    fn is_running_member(&self, team: &TeamName, name: &AgentName) -> bool {
+    fn is_running_member(&self, team: &TeamName, name: &MemberName) -> bool {
         self.request.team == *team
             && self.request.name == *name
             && !matches!(self.lifecycle, RecordedLifecycle::Exited(_))
@@ -226,7 +226,7 @@ mod tests {
 
     fn capabilities(request: Value, lifecycle: &str) -> Capabilities {
         let team = TeamName::parse("survey").unwrap();
-        roster(request, lifecycle).member_capabilities(&team, &AgentName::new_unchecked("ann"))
+        roster(request, lifecycle).member_capabilities(&team, &MemberName::new_unchecked("ann"))
     }
 
     fn ann_capabilities(request: Value) -> Capabilities {
@@ -258,7 +258,7 @@ mod tests {
         let team = TeamName::parse("survey").unwrap();
         let is_superseded = |name: &str, token: &str, lifecycle: &str| {
             let roster = roster(json!({"delivery": "pull"}), lifecycle);
-            roster.is_superseded(&team, &AgentName::new_unchecked(name), token)
+            roster.is_superseded(&team, &MemberName::new_unchecked(name), token)
         };
         assert!(is_superseded("ann", "t-0", "running"));
         assert!(!is_superseded("ann", "t-1", "running"), "its own record");
@@ -319,7 +319,8 @@ mod tests {
             assert!(RosterFile::parse(bytes).is_err());
         }
         let team = TeamName::parse("survey").unwrap();
-        let capabilities = RosterFile::default().member_capabilities(&team, &AgentName::new_unchecked("ann"));
+        let capabilities =
+            RosterFile::default().member_capabilities(&team, &MemberName::new_unchecked("ann"));
         assert_eq!(capabilities, Capabilities::default());
     }
 
@@ -335,7 +336,7 @@ mod tests {
         let teams = roster.suspended_teams();
         assert_eq!((teams.len(), teams[0].name.as_str()), (1, "survey"));
         assert_eq!(teams[0].past_members.iter().map(|past| past.name.as_str()).collect::<Vec<_>>(), ["ann"]);
-        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &AgentName::new_unchecked(name));
+        let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &MemberName::new_unchecked(name));
         assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
         assert!(RosterFile::default().suspended_teams().is_empty());
     }

@@ -1,8 +1,8 @@
 //! Names of teams and members, checked when they are parsed.
 //!
-//! A [`TeamName`] is always a safe directory name. An [`AgentName`] may be any text, because
-//! [`AgentName::new_unchecked`] accepts every name that another program has written to a file. So
-//! only [`AgentName::file_stem`], whose result is a safe file name, may become part of a path.
+//! A [`TeamName`] is always a safe directory name. A [`MemberName`] may be any text, because
+//! [`MemberName::new_unchecked`] accepts every name that another program has written to a file. So
+//! only [`MemberName::file_stem`], whose result is a safe file name, may become part of a path.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ pub enum NameError {
     #[error(
         "cannot use {0:?} as an agent's name: it takes a letter or digit, then up to 63 of A-Z, a-z, 0-9, _ and -"
     )]
-    Agent(String),
+    Member(String),
 }
 
 /// Name of a team: 1 to 64 of `[a-z0-9-]`, at least one of them not a dash.
@@ -94,28 +94,28 @@ pub fn strip_team<'a>(address: &'a str, team: &TeamName) -> &'a str {
 /// Name of a member. Comparison, order and hash ignore ASCII case; the spelling is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct AgentName(String);
+pub struct MemberName(String);
 
-impl AgentName {
+impl MemberName {
     /// Parses a name that teamd accepts for a new member: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
     /// Deserialization uses the same check.
-    pub fn parse(text: &str) -> Result<AgentName, NameError> {
+    pub fn parse(text: &str) -> Result<MemberName, NameError> {
         let has_valid_start = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         if !has_valid_start || text.len() > MAX_NAME_BYTES || !text.bytes().all(is_allowed) {
-            return Err(NameError::Agent(clip(text)));
+            return Err(NameError::Member(clip(text)));
         }
-        Ok(AgentName(text.to_owned()))
+        Ok(MemberName(text.to_owned()))
     }
 
     /// Takes a name from another program's file without a check.
-    pub fn new_unchecked(text: &str) -> AgentName {
-        AgentName(text.to_owned())
+    pub fn new_unchecked(text: &str) -> MemberName {
+        MemberName(text.to_owned())
     }
 
     /// The name of the lead of every team.
-    pub fn lead() -> AgentName {
-        AgentName(LEAD_NAME.to_owned())
+    pub fn lead() -> MemberName {
+        MemberName(LEAD_NAME.to_owned())
     }
 
     /// Whether the name is that of the lead.
@@ -150,27 +150,27 @@ impl AgentName {
     }
 }
 
-impl PartialEq for AgentName {
-    fn eq(&self, other: &AgentName) -> bool {
+impl PartialEq for MemberName {
+    fn eq(&self, other: &MemberName) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }
 
-impl Eq for AgentName {}
+impl Eq for MemberName {}
 
-impl Ord for AgentName {
-    fn cmp(&self, other: &AgentName) -> Ordering {
+impl Ord for MemberName {
+    fn cmp(&self, other: &MemberName) -> Ordering {
         self.lowercase_bytes().cmp(other.lowercase_bytes())
     }
 }
 
-impl PartialOrd for AgentName {
-    fn partial_cmp(&self, other: &AgentName) -> Option<Ordering> {
+impl PartialOrd for MemberName {
+    fn partial_cmp(&self, other: &MemberName) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Hash for AgentName {
+impl Hash for MemberName {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.lowercase_bytes().for_each(|b| b.hash(state));
     }
@@ -213,7 +213,7 @@ macro_rules! impl_string_name {
 }
 
 impl_string_name!(TeamName);
-impl_string_name!(AgentName);
+impl_string_name!(MemberName);
 
 /// The first 80 characters of an invalid name, for error messages.
 fn clip(text: &str) -> String {
@@ -249,10 +249,10 @@ mod tests {
     #[test]
     fn invalid_member_names_are_refused() {
         for valid in ["a", "Worker_2", "9-x", &"a".repeat(64)] {
-            assert!(AgentName::parse(valid).is_ok(), "{valid}");
+            assert!(MemberName::parse(valid).is_ok(), "{valid}");
         }
         for invalid in ["", "-a", "_a", "a/b", "..", "a@b", "a b", "é", "a\n", &"a".repeat(65)] {
-            assert!(AgentName::parse(invalid).is_err(), "{invalid}");
+            assert!(MemberName::parse(invalid).is_err(), "{invalid}");
         }
     }
 
@@ -260,18 +260,18 @@ mod tests {
     fn file_stem_stays_in_its_directory() {
         for (name, stem) in [("a@b", "a-b"), ("../../x", "-.-..-x"), ("..", "-."), ("", "-"), ("a\0b", "a-b")]
         {
-            assert_eq!(AgentName::new_unchecked(name).file_stem(), stem);
+            assert_eq!(MemberName::new_unchecked(name).file_stem(), stem);
         }
     }
 
     #[test]
     fn names_are_compared_without_case() {
-        let (a, b) = (AgentName::parse("Bob").unwrap(), AgentName::parse("bob").unwrap());
+        let (a, b) = (MemberName::parse("Bob").unwrap(), MemberName::parse("bob").unwrap());
         assert_eq!(a, b);
         assert_eq!(a.cmp(&b), Ordering::Equal);
         assert_eq!(HashSet::from([a.clone(), b]).len(), 1);
         assert_eq!(a.to_string(), "Bob");
-        assert!(AgentName::new_unchecked("TEAM-LEAD").is_lead());
-        assert!(AgentName::new_unchecked("User").is_reserved());
+        assert!(MemberName::new_unchecked("TEAM-LEAD").is_lead());
+        assert!(MemberName::new_unchecked("User").is_reserved());
     }
 }

@@ -11,7 +11,7 @@ use protocol::member_request::MemberRequestKind;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use validator::validation_error;
@@ -52,7 +52,7 @@ samples! {
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };
-    MemberExchangePaused: EventKind::MemberExchangePaused { with: AgentName::new_unchecked("bob"), turns: 30, within_ms: 3_600_000, next_turn_at: 7 };
+    MemberExchangePaused: EventKind::MemberExchangePaused { with: MemberName::new_unchecked("bob"), turns: 30, within_ms: 3_600_000, next_turn_at: 7 };
     MemberInterrupted: EventKind::MemberInterrupted;
     MemberExited: EventKind::MemberExited { outcome: "failed".into(), description: "exit 1".into() };
     MemberRespawnScheduled: EventKind::MemberRespawnScheduled { attempt: 1, delay_ms: 500 };
@@ -75,7 +75,7 @@ samples! {
         EventKind::TaskFailed { task: task(), subject: subject(), owner: ann(), reason: text() },
         EventKind::TaskFailed { task: task(), subject: subject(), owner: None, reason: text() };
     TaskReleased: EventKind::TaskReleased { task: task(), subject: subject() };
-    TaskAbandoned: EventKind::TaskAbandoned { task: task(), subject: subject(), owner: AgentName::new_unchecked("ann") };
+    TaskAbandoned: EventKind::TaskAbandoned { task: task(), subject: subject(), owner: MemberName::new_unchecked("ann") };
     TaskUpdated:
         EventKind::TaskUpdated { task: task(), subject: subject(), owner: ann() },
         EventKind::TaskUpdated { task: task(), subject: subject(), owner: None };
@@ -102,13 +102,13 @@ fn task() -> TaskId {
     TaskId::parse("3").unwrap()
 }
 
-fn ann() -> Option<AgentName> {
-    Some(AgentName::new_unchecked("ann"))
+fn ann() -> Option<MemberName> {
+    Some(MemberName::new_unchecked("ann"))
 }
 
 fn to_json(kind: EventKind) -> Value {
     let team = TeamName::parse("survey").unwrap();
-    let event = Event::for_member(&team, &AgentName::new_unchecked("ann"), kind);
+    let event = Event::for_member(&team, &MemberName::new_unchecked("ann"), kind);
     serde_json::to_value(Event { time: "2026-02-13T10:00:00.000Z".into(), ..event }).unwrap()
 }
 

@@ -5,7 +5,7 @@
 use protocol::inbox_file::{InboxEntry, Message, parse_inbox, with_marked_read, with_message};
 use protocol::inbox_message_payload::Payload;
 use protocol::task::{Task, TaskStatus, with_fields, with_metadata};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{
     Member, TeamConfig, with_member, with_member_fields, with_members, without_first_matches, without_member,
     without_members,
@@ -52,7 +52,7 @@ fn adding_and_removing_members_restores_the_text() {
         text = with_member(&text, member).unwrap();
     }
     assert_eq!(text, data("seed-era/config.json"));
-    let names = |names: &[&str]| names.iter().map(|name| AgentName::new_unchecked(name)).collect::<Vec<_>>();
+    let names = |names: &[&str]| names.iter().map(|name| MemberName::new_unchecked(name)).collect::<Vec<_>>();
     assert_eq!(
         without_members(&text, &names(&["nobody", "picker", "PRUNER", "planner"])).unwrap(),
         lead_only
@@ -76,7 +76,7 @@ fn adding_and_removing_members_restores_the_text() {
         "the first of two members with one name is removed"
     );
     for name in ["PRUNER", "planner", "picker", "nobody"] {
-        text = without_member(&text, &AgentName::new_unchecked(name)).unwrap();
+        text = without_member(&text, &MemberName::new_unchecked(name)).unwrap();
     }
     assert_eq!(text, lead_only);
 }
@@ -91,17 +91,17 @@ fn setting_a_field_keeps_other_bytes() {
         let value = if to.is_empty() { Value::Null } else { Value::Bool(true) };
         let text = data(name);
         let edited =
-            with_member_fields(&text, &AgentName::new_unchecked(member), &[("isActive", value)]).unwrap();
+            with_member_fields(&text, &MemberName::new_unchecked(member), &[("isActive", value)]).unwrap();
         assert_eq!(edited.unwrap(), text.replacen(from, to, 1), "{name}");
     }
     let text = data("later-era/config.json");
-    assert_eq!(with_member_fields(&text, &AgentName::new_unchecked("x"), &[]).unwrap(), None);
+    assert_eq!(with_member_fields(&text, &MemberName::new_unchecked("x"), &[]).unwrap(), None);
 }
 
 #[test]
 fn config_of_a_later_release_may_omit_fields() {
     let config = TeamConfig::parse(&data("later-era/config.json")).unwrap();
-    let worker: &Member = config.member(&AgentName::new_unchecked("w1")).unwrap();
+    let worker: &Member = config.member(&MemberName::new_unchecked("w1")).unwrap();
     assert_eq!((worker.agent_type.as_str(), worker.model.as_str()), ("", ""));
     assert_eq!(config.members[0].tmux_pane_id, "leader");
 }

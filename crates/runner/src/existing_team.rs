@@ -8,7 +8,7 @@ use protocol::control_socket::SpawnRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeamConfig};
 use serde_json::Value;
 use store::{Root, Team};
@@ -116,7 +116,7 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
 }
 
 /// The member of the file with this name.
-fn spec_of<'a>(file: &'a RunFile, name: &AgentName) -> Option<&'a SpawnRequest> {
+fn spec_of<'a>(file: &'a RunFile, name: &MemberName) -> Option<&'a SpawnRequest> {
     file.members.iter().find(|member| member.name == *name)
 }
 
@@ -262,14 +262,14 @@ mod tests {
         assert_eq!(warnings(for_ann, owned_by_bob("in_progress")).len(), 1);
         assert_eq!(
             rules_for_existing(&file_with_task(for_ann), &[owned_by_bob("pending")]).owners["a"],
-            AgentName::new_unchecked("bob")
+            MemberName::new_unchecked("bob")
         );
         assert!(
             rules_for_existing(&file_with_task(for_ann), &[owned_by_bob("in_progress")]).owners.is_empty()
         );
         assert_eq!(
             rules_for_existing(&file_with_task(for_ann), &[]).owners["a"],
-            AgentName::new_unchecked("ann")
+            MemberName::new_unchecked("ann")
         );
     }
 

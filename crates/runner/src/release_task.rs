@@ -3,7 +3,7 @@
 use crate::task_release_decision::{ReleaseReason, TaskRelease};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 use store::{Error, TaskUpdate, Team};
 
@@ -28,7 +28,7 @@ pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, E
         Ok(_) | Err(Error::NoSuchTask { .. }) => return Ok(false),
         Err(error) => return Err(ErrorReport::from(error)),
     }
-    match tasks.update(&release.id, update, &AgentName::lead()) {
+    match tasks.update(&release.id, update, &MemberName::lead()) {
         Ok(_) => Ok(true),
         // The task is released, but the message to its owner could not be sent. The owner finds the
         // task without this message.

@@ -21,7 +21,7 @@ use profile::build_spawn_request;
 use protocol::control_socket;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::Policy as TeamPolicy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -49,7 +49,7 @@ pub struct RunFile {
     /// The options of each member that works in a worktree. When the daemon has created the
     /// worktree, the member's spawn request is built again from these options for the directory of
     /// the worktree.
-    pub(crate) worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
+    pub(crate) worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
 }
@@ -172,7 +172,7 @@ fn parse_run_file(
 /// The members of a run file. The fields are those of [`RunFile`] with the same names.
 struct RunMembers {
     members: Vec<control_socket::SpawnRequest>,
-    worktree_members: BTreeMap<AgentName, build_spawn_request::SpawnOptions>,
+    worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
 }
 
 fn parse_members(

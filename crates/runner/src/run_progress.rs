@@ -5,7 +5,7 @@ use crate::task_release_decision::TaskFate;
 use protocol::control_socket::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
 use protocol::single_line::single_line;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 
 /// The state of a run.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) fn member_progress(file: &RunFile, running: &[MemberStatus]) -> Vec<M
 }
 
 fn sort_members<'a>(file: &RunFile, running: &'a [MemberStatus]) -> Vec<&'a MemberStatus> {
-    let position = |name: &AgentName| file.members.iter().position(|member| member.name == *name);
+    let position = |name: &MemberName| file.members.iter().position(|member| member.name == *name);
     let mut members: Vec<&MemberStatus> = running.iter().collect();
     members.sort_by_key(|agent| {
         (agent.activity == Activity::Idle, position(&agent.name).unwrap_or(file.members.len()))

@@ -10,7 +10,7 @@ use protocol::control_socket::{Activity, ExchangePause, MemberFlag, MemberStatus
 use protocol::delivery_kind::Delivery;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::time::{Duration, Instant};
 
 /// How long all members must be idle, without a change of an open task, before the team counts as
@@ -36,7 +36,7 @@ struct IdlePeriod {
 struct OpenTask {
     id: TaskId,
     status: TaskStatus,
-    owner: Option<AgentName>,
+    owner: Option<MemberName>,
 }
 
 impl StallDetector {
@@ -93,7 +93,7 @@ fn is_in_long_exchange(member: &MemberStatus) -> bool {
 /// Whether the lead owns an open task. A team with such a task never counts as stalled, because the
 /// lead may be a person, who may take any time for the task.
 fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
-    open_tasks.iter().any(|task| task.owner.as_ref().is_some_and(AgentName::is_lead))
+    open_tasks.iter().any(|task| task.owner.as_ref().is_some_and(MemberName::is_lead))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::Paused]);
         assert_eq!(stall.update_deadline(&pausing, later), None, "ann goes on after a pause");
         let pause = |within_ms| ExchangePause {
-            with: AgentName::new_unchecked("bob"),
+            with: MemberName::new_unchecked("bob"),
             turns: 6,
             within_ms,
             until: 0,
@@ -156,7 +156,7 @@ mod tests {
         pausing.running.iter_mut().for_each(|ann| ann.flags = vec![MemberFlag::TurnsStopped]);
         assert_eq!(stall.update_deadline(&pausing, later), Some(later + STALL_TIMEOUT));
         let mut suspended = snapshot("idle", "pending", "");
-        suspended.members.states.insert(AgentName::new_unchecked("bob"), MemberState::Suspended);
+        suspended.members.states.insert(MemberName::new_unchecked("bob"), MemberState::Suspended);
         assert_eq!(
             stall.update_deadline(&suspended, later),
             Some(later + STALL_TIMEOUT),
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(stall.update_deadline(&suspended, later), None, "ann is active");
         suspended.running.clear();
         assert_eq!(stall.update_deadline(&suspended, later), Some(later + STALL_TIMEOUT));
-        suspended.members.states.insert(AgentName::new_unchecked("ann"), MemberState::Respawning);
+        suspended.members.states.insert(MemberName::new_unchecked("ann"), MemberState::Respawning);
         assert_eq!(stall.update_deadline(&suspended, later), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
@@ -32,7 +32,7 @@ pub(crate) enum MemberState {
 /// The states of all members and past members, except the lead.
 #[derive(Debug, Default)]
 pub(crate) struct MemberStates {
-    pub(crate) states: BTreeMap<AgentName, MemberState>,
+    pub(crate) states: BTreeMap<MemberName, MemberState>,
     /// The tasks on which members are working in their current turns.
     pub(crate) turn_tasks: BTreeSet<TaskId>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct MemberStates {
 impl MemberStates {
     /// The state of the member `name`. The lead always counts as running, because a person can act
     /// as the lead.
-    pub(crate) fn state_of(&self, name: &AgentName) -> MemberState {
+    pub(crate) fn state_of(&self, name: &MemberName) -> MemberState {
         if name.is_lead() {
             MemberState::Running
         } else {
@@ -67,7 +67,7 @@ impl MemberStates {
 #[derive(Debug, Default)]
 pub(crate) struct RetryRules {
     /// For the key of a task: the only member that may do the task.
-    pub(crate) owners: HashMap<String, AgentName>,
+    pub(crate) owners: HashMap<String, MemberName>,
     /// How often a failed task is released, so that it is tried again.
     pub(crate) retries: u32,
 }
@@ -80,7 +80,7 @@ impl RetryRules {
     }
 
     /// The only member that may do the task. `None` if any member may do it.
-    pub(crate) fn owner_of(&self, task: &Task) -> Option<AgentName> {
+    pub(crate) fn owner_of(&self, task: &Task) -> Option<MemberName> {
         self.owners.get(run_file_key(task)?).cloned()
     }
 }
@@ -141,7 +141,7 @@ impl ReleaseReason {
 pub(crate) struct TaskRelease {
     pub(crate) id: TaskId,
     /// The only member that may claim the task. `None` if any member may claim it.
-    pub(crate) owner: Option<AgentName>,
+    pub(crate) owner: Option<MemberName>,
     pub(crate) reason: ReleaseReason,
     /// How often the task was released for this reason, including this release.
     pub(crate) count: u32,
@@ -289,12 +289,12 @@ mod tests {
     }
 
     fn member_states(members: &[(&str, MemberState)]) -> MemberStates {
-        let states = members.iter().map(|(name, state)| (AgentName::new_unchecked(name), *state));
+        let states = members.iter().map(|(name, state)| (MemberName::new_unchecked(name), *state));
         MemberStates { states: states.collect(), turn_tasks: BTreeSet::new() }
     }
 
     fn rules(retries: u32) -> RetryRules {
-        let owners = [("for-ann".to_owned(), AgentName::new_unchecked("ann"))];
+        let owners = [("for-ann".to_owned(), MemberName::new_unchecked("ann"))];
         RetryRules { owners: owners.into_iter().collect(), retries }
     }
 
@@ -365,7 +365,7 @@ mod tests {
             |members: &[(&str, MemberState)]| evaluate_one(&rules(1), for_ann(), &member_states(members));
         let (fate, release) = evaluate_for_ann(&[("ann", Running)]);
         assert_eq!(fate, TaskFate::Waiting);
-        assert_eq!(release.unwrap().owner, Some(AgentName::new_unchecked("ann")));
+        assert_eq!(release.unwrap().owner, Some(MemberName::new_unchecked("ann")));
         assert_eq!(evaluate_for_ann(&[("ann", Respawning)]), (TaskFate::Waiting, None));
         assert_eq!(evaluate_for_ann(&[("ann", Gone), ("bob", Running)]), failed_without_release("exit 1"));
     }

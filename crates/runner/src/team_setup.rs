@@ -18,7 +18,7 @@ use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::{BatchTask, NewTask, Root, Tasks, Team};
@@ -120,11 +120,11 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
 /// them through hooks. This run spawns that member again, and the member then continues its task.
 /// If the task were released, another member could do it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
-    let will_continue = |owner: &AgentName| {
+    let will_continue = |owner: &MemberName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
         run.file.members.iter().any(|member| member.name == *owner && knows_turns(member))
     };
-    let is_lost = |owner: &AgentName| members.state_of(owner) == MemberState::Gone && !will_continue(owner);
+    let is_lost = |owner: &MemberName| members.state_of(owner) == MemberState::Gone && !will_continue(owner);
     let is_abandoned = |task: &&Task| {
         let is_started = task.status == TaskStatus::InProgress && task.failure().is_none();
         is_started && !task.is_internal() && task.owner.as_ref().is_none_or(is_lost)
@@ -222,7 +222,7 @@ fn create_missing_tasks(
             owner: spec.owner.clone(),
             blocked_by: blockers.clone().filter_map(|blocker| id(*blocker)).collect(),
             metadata: Some(spec.metadata.clone()),
-            ..NewTask::new(&spec.subject, &AgentName::lead())
+            ..NewTask::new(&spec.subject, &MemberName::lead())
         };
         let blocked_by_index = blockers.filter_map(|blocker| batch_indexes.get(blocker).copied()).collect();
         BatchTask { task, blocked_by_index }

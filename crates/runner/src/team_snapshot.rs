@@ -5,7 +5,7 @@ use crate::task_release_decision::{MemberState, MemberStates};
 use protocol::control_socket::{MemberStatus, TeamStatus};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeMap;
 use store::Team;
 
@@ -51,8 +51,8 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
 
 /// The team's members that are not in the run file, because they were added later. They count as
 /// running unless the daemon reports another state.
-fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<AgentName, MemberState>, ErrorReport> {
-    let is_in_file = |name: &AgentName| run.file.members.iter().any(|member| member.name == *name);
+fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<MemberName, MemberState>, ErrorReport> {
+    let is_in_file = |name: &MemberName| run.file.members.iter().any(|member| member.name == *name);
     let names = team.config()?.members.into_iter().map(|member| member.name);
     let added = names.filter(|name| !name.is_lead() && !is_in_file(name));
     Ok(added.map(|name| (name, MemberState::Running)).collect())

@@ -2,7 +2,7 @@
 //! file system.
 
 use protocol::inbox_file::Message;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use std::path::Path;
 use store::{BatchTask, Durability, NewTask, Root, Team};
@@ -41,12 +41,12 @@ pub(crate) fn create_team(dir: &Path, durability: Durability) -> Team {
 pub(crate) fn team_with_messages(count: usize) -> (TempDir, Team) {
     let (dir, team) = team();
     let messages: Vec<Message> = (0..count).map(|n| message(format!("{n:0>180}"))).collect();
-    messages.chunks(10_000).for_each(|chunk| team.inbox(&AgentName::lead()).append_all(chunk).unwrap());
+    messages.chunks(10_000).for_each(|chunk| team.inbox(&MemberName::lead()).append_all(chunk).unwrap());
     (dir, team)
 }
 
 pub(crate) fn message(text: String) -> Message {
-    Message::new(&AgentName::lead(), text, 1_771_000_000_000)
+    Message::new(&MemberName::lead(), text, 1_771_000_000_000)
 }
 
 /// Tasks in a chain of diamonds: one task, two that it blocks, one that both block, and so on.
@@ -56,6 +56,7 @@ pub(crate) fn diamond_tasks(count: usize) -> Vec<BatchTask> {
         0 => vec![index - 2, index - 1],
         position => vec![index - position],
     };
-    let task = |index: usize| NewTask::new(&format!("work on part {index} of the whole"), &AgentName::lead());
+    let task =
+        |index: usize| NewTask::new(&format!("work on part {index} of the whole"), &MemberName::lead());
     (0..count).map(|index| BatchTask { task: task(index), blocked_by_index: blockers(index) }).collect()
 }

@@ -10,7 +10,7 @@ mod bench_team;
 use bench_team::{diamond_tasks, message, open_team, team, team_with_messages};
 use divan::{Bencher, black_box};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::time::Duration;
 use store::{Caller, Durability, Inbox, Team};
 
@@ -22,7 +22,7 @@ fn main() {
 }
 
 fn lead_inbox(team: &Team) -> Inbox {
-    team.inbox(&AgentName::lead())
+    team.inbox(&MemberName::lead())
 }
 
 fn append(inbox: &Inbox) {
@@ -45,7 +45,7 @@ fn send(bencher: Bencher) {
     append(&lead_inbox(&team));
     bencher.bench_local(|| {
         let team = open_team(dir.path(), Durability::Process);
-        let caller = Caller::new(team, AgentName::lead());
+        let caller = Caller::new(team, MemberName::lead());
         caller.send("team-lead", format!("{:0>180}", 1), None, 1_771_000_000_000).unwrap()
     });
 }
@@ -135,7 +135,7 @@ fn create_all(bencher: Bencher, count: usize) {
 #[divan::bench(args = TASKS, sample_count = 5, sample_size = 1)]
 fn claim_and_complete(bencher: Bencher, count: usize) {
     let (_dir, team) = team_with_tasks(count);
-    let (tasks, lead) = (team.tasks(), AgentName::lead());
+    let (tasks, lead) = (team.tasks(), MemberName::lead());
     bencher.bench_local(|| {
         let task = tasks.claim(None, &lead).unwrap();
         tasks.complete(&task.id, &lead).unwrap()

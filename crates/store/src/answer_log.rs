@@ -11,7 +11,7 @@ use crate::file_io::FILE_LIMIT;
 use crate::state_dir_handle::StateDir;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::AnsweredBy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) struct AnswerLog(PathBuf);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRequest {
     /// The member that made the request.
-    pub member: AgentName,
+    pub member: MemberName,
     pub request_id: RequestId,
     /// Whether the request was approved.
     pub approved: bool,

@@ -5,7 +5,7 @@ use protocol::check_program_supports_answer::UnsupportedAnswer;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::length_limits_of_texts::TextTooLong;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -127,14 +127,14 @@ pub enum Error {
     TaskClaimed {
         id: TaskId,
         /// Its owner.
-        owner: AgentName,
+        owner: MemberName,
     },
     /// The member that claims the task already owns it, and the task is in progress.
     #[error("cannot claim task {id}: {owner} has it already, and it is in progress")]
     AlreadyInProgress {
         id: TaskId,
         /// Its owner.
-        owner: AgentName,
+        owner: MemberName,
     },
     /// The task has blockers that are not completed.
     #[error("cannot start task {id}: it waits for {}", join_ids(blockers))]
@@ -183,7 +183,7 @@ pub enum Error {
     OwnerNotNotified {
         id: TaskId,
         /// The new owner.
-        owner: AgentName,
+        owner: MemberName,
         /// Why the message was not sent.
         #[source]
         cause: Box<Error>,
@@ -216,21 +216,21 @@ pub enum Error {
     AskerGone {
         id: String,
         /// The member that made the request.
-        from: AgentName,
+        from: MemberName,
     },
     /// The member that made the request is suspended.
     #[error("cannot answer {id} now: {from} is suspended, and asks again when it is resumed")]
     AskerSuspended {
         id: String,
         /// The member that made the request.
-        from: AgentName,
+        from: MemberName,
     },
     /// The member no longer waits for the answer.
     #[error("cannot answer {id}: {from} has taken it back, since the turn that asked is over")]
     Withdrawn {
         id: String,
         /// The member that made the request.
-        from: AgentName,
+        from: MemberName,
     },
     /// The answer is of the wrong kind for the request.
     #[error("cannot answer {id} like that: {reason}")]

@@ -22,7 +22,7 @@ use protocol::member_request::{Answer, MemberRequest, parse_answer};
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::TeamConfig;
 use protocol::timestamp::parse_iso8601;
 use std::cell::OnceCell;
@@ -38,7 +38,7 @@ pub struct OpenRequest {
     /// The content of the request.
     pub request: MemberRequest,
     /// The member that made the request.
-    pub from: AgentName,
+    pub from: MemberName,
     /// When the request was made, in ms since the epoch. 0 if the message has no valid timestamp.
     pub asked_at: u64,
     /// When the member last repeated the request, in ms since the epoch. Some programs ask twice, and a
@@ -62,10 +62,10 @@ pub struct RequestScanResult {
     /// The answers to the other requests. An answer that is only in an inbox counts as the lead's.
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
-    pub withdrawn: Vec<(AgentName, RequestId)>,
+    pub withdrawn: Vec<(MemberName, RequestId)>,
     /// Members whose last two plans were rejected because of a timeout. Their next plan waits
     /// without a timeout, because after another rejection the member would only plan again.
-    pub plans_timed_out_twice: BTreeSet<AgentName>,
+    pub plans_timed_out_twice: BTreeSet<MemberName>,
 }
 
 /// A request in the lead's inbox and its state.
@@ -116,7 +116,7 @@ impl MemberRequests {
     }
 
     /// The id of the member's last plan request without an answer. `None` if there is none.
-    pub fn open_plan_request(&self, member: &AgentName) -> Result<Option<RequestId>, Error> {
+    pub fn open_plan_request(&self, member: &MemberName) -> Result<Option<RequestId>, Error> {
         let is_open_plan = |request: &ScannedRequest| {
             let plan = matches!(request.request.request, MemberRequest::Plan(_));
             plan && request.state == RequestState::Open && request.request.from == *member
@@ -201,7 +201,7 @@ impl MemberRequests {
         self.0.answer_log().append(self.0.name(), &answered).ok();
         // In a session team, Claude Code marks or removes the entries that it has read.
         if !self.0.name().is_claude_session() {
-            self.0.inbox(&AgentName::lead()).mark_read(&request.entries).ok();
+            self.0.inbox(&MemberName::lead()).mark_read(&request.entries).ok();
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl MemberRequests {
         }
         let mode = capabilities.supported_mode(self.lead_mode()?);
         let payload = request.request.response(answer, mode, at_ms);
-        Ok(Message::new(&AgentName::lead(), payload.to_text(), at_ms))
+        Ok(Message::new(&MemberName::lead(), payload.to_text(), at_ms))
     }
 
     /// Withdraws the requests `ids` of the member `from`. Callers do this when no program waits for
@@ -231,7 +231,7 @@ impl MemberRequests {
     ///
     /// # Errors
     /// Errors of writing the member's own inbox.
-    pub fn withdraw(&self, from: &AgentName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
+    pub fn withdraw(&self, from: &MemberName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
         let inbox = self.0.inbox(from);
         for id in ids {
             let outcome =
@@ -239,7 +239,8 @@ impl MemberRequests {
             let response = PermissionResponse { request_id: id.clone(), outcome };
             let text = Payload::PermissionResponse(response).to_text();
             let message = Message { read: true, ..Message::new(from, text, at_ms) };
-            let is_answered = |entries: &[InboxEntry]| find_answer(entries, id, AgentName::is_lead).is_some();
+            let is_answered =
+                |entries: &[InboxEntry]| find_answer(entries, id, MemberName::is_lead).is_some();
             inbox.append_unless(&message, MESSAGE_LIMIT, is_answered)?;
         }
         Ok(())
@@ -254,14 +255,14 @@ impl MemberRequests {
     /// lead has no permission mode.
     fn lead_mode(&self) -> Result<PermissionMode, Error> {
         let config = self.0.cached_config()?;
-        let mode = config.member(&AgentName::lead()).and_then(|lead| lead.mode.as_deref());
+        let mode = config.member(&MemberName::lead()).and_then(|lead| lead.mode.as_deref());
         let mode = mode.and_then(|mode| mode.parse::<PermissionMode>().ok());
         Ok(mode.map_or(PermissionMode::Default, PermissionMode::for_approved_member))
     }
 
     /// All requests in the lead's inbox, with their states.
     fn scan_all(&self) -> Result<Vec<ScannedRequest>, Error> {
-        let requests = self.0.inbox(&AgentName::lead()).fold(|requests, entry| {
+        let requests = self.0.inbox(&MemberName::lead()).fold(|requests, entry| {
             OpenRequest::from_entry(entry).into_iter().for_each(|request| merge_repeat(requests, request));
         })?;
         if requests.is_empty() {
@@ -272,7 +273,7 @@ impl MemberRequests {
 
     fn determine_states(&self, requests: Vec<OpenRequest>) -> Result<Vec<ScannedRequest>, Error> {
         let (config, answers) = (self.0.cached_config()?, self.0.answer_log().read_team(self.0.name()));
-        let mut inboxes: BTreeMap<AgentName, Vec<InboxEntry>> = BTreeMap::new();
+        let mut inboxes: BTreeMap<MemberName, Vec<InboxEntry>> = BTreeMap::new();
         let mut scanned = Vec::with_capacity(requests.len());
         let plans_to_resubmit = OnceCell::new();
         let plans_to_resubmit = || plans_to_resubmit.get_or_init(|| self.0.plans_to_resubmit());
@@ -304,7 +305,7 @@ impl MemberRequests {
 }
 
 impl ScannedRequest {
-    fn key(&self) -> (AgentName, RequestId) {
+    fn key(&self) -> (MemberName, RequestId) {
         (self.request.from.clone(), self.request.request.id().clone())
     }
 
@@ -335,8 +336,8 @@ impl RequestState {
 }
 
 /// The members whose last two plans were rejected because of a timeout.
-fn members_timed_out_twice(requests: &[ScannedRequest]) -> BTreeSet<AgentName> {
-    let mut timeout_counts: BTreeMap<&AgentName, u32> = BTreeMap::new();
+fn members_timed_out_twice(requests: &[ScannedRequest]) -> BTreeSet<MemberName> {
+    let mut timeout_counts: BTreeMap<&MemberName, u32> = BTreeMap::new();
     for request in requests.iter().filter(|request| matches!(request.request.request, MemberRequest::Plan(_)))
     {
         let count = timeout_counts.entry(&request.request.from).or_default();
@@ -388,7 +389,7 @@ impl OpenRequest {
         let message = entry.message.as_ref().ok()?;
         let request = MemberRequest::parse(&message.text)?;
         let asked_at = parse_iso8601(&message.timestamp).unwrap_or(0);
-        let (from, text) = (AgentName::new_unchecked(&message.from), message.text.clone());
+        let (from, text) = (MemberName::new_unchecked(&message.from), message.text.clone());
         Some(OpenRequest {
             request,
             from,
@@ -430,7 +431,7 @@ fn can_be_answer(entry: &InboxEntry) -> bool {
 /// takes precedence over a withdrawal.
 fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
     let id = request.request.id();
-    let answer = find_answer(entries, id, AgentName::is_lead);
+    let answer = find_answer(entries, id, MemberName::is_lead);
     let find_withdrawal = || find_answer(entries, id, |from| *from == request.from);
     let answered = answer.map(|approved| RequestState::Answered { approved, by: AnsweredBy::Lead });
     answered.or_else(|| find_withdrawal().map(|_| RequestState::Withdrawn))
@@ -441,11 +442,11 @@ fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<Reques
 fn find_answer(
     entries: &[InboxEntry],
     id: &RequestId,
-    is_sender: impl Fn(&AgentName) -> bool,
+    is_sender: impl Fn(&MemberName) -> bool,
 ) -> Option<bool> {
     let candidates =
         entries.iter().filter(|entry| can_be_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
-    let from_senders = candidates.filter(|message| is_sender(&AgentName::new_unchecked(&message.from)));
+    let from_senders = candidates.filter(|message| is_sender(&MemberName::new_unchecked(&message.from)));
     let answers = from_senders
         .filter_map(|message| parse_answer(&message.text))
         .filter(|(request_id, _)| request_id == id);

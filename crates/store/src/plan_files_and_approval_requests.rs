@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, PlanApprovalRequest};
 use protocol::member_task_and_request_ids::{RequestId, UniqueMillis};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use std::path::PathBuf;
 use uuid::Uuid;
@@ -68,7 +68,7 @@ impl Team {
     /// is the current time in ms since the epoch. Returns the request's id.
     pub fn request_plan_approval(
         &self,
-        member: &AgentName,
+        member: &MemberName,
         file: &str,
         plan: &str,
         at_ms: u64,
@@ -83,7 +83,7 @@ impl Team {
     pub fn repeat_plan_request(
         &self,
         request: &RequestId,
-        member: &AgentName,
+        member: &MemberName,
         file: &str,
         plan: &str,
         at_ms: u64,
@@ -96,7 +96,7 @@ impl Team {
             request_id: request.clone(),
         });
         // Claude Code also writes these requests without the sender's color.
-        self.inbox(&AgentName::lead()).append(&Message::new(member, payload.to_text(), at_ms))
+        self.inbox(&MemberName::lead()).append(&Message::new(member, payload.to_text(), at_ms))
     }
 
     fn open_plans_dir(&self) -> Result<DirHandle, Error> {

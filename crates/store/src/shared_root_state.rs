@@ -11,7 +11,7 @@ use crate::read_roster_and_leads_files::read_roster_file;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::check_program_supports_answer::Capabilities;
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -37,12 +37,12 @@ impl SharedRootState {
     }
 
     /// The capabilities of a member's program, from the daemon's roster.
-    pub(crate) fn member_capabilities(&self, team: &TeamName, name: &AgentName) -> Capabilities {
+    pub(crate) fn member_capabilities(&self, team: &TeamName, name: &MemberName) -> Capabilities {
         read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
     }
 
     /// Whether the member is suspended, from the daemon's roster.
-    pub(crate) fn is_suspended(&self, team: &TeamName, name: &AgentName) -> bool {
+    pub(crate) fn is_suspended(&self, team: &TeamName, name: &MemberName) -> bool {
         read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
     }
 

@@ -10,7 +10,7 @@ use crate::team_config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::{ConfigWait, Team};
 use protocol::json;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{
     ConfigError, Member, TeamConfig, with_member_fields, with_members, with_team_fields,
     without_first_matches,
@@ -104,12 +104,12 @@ impl Team {
     ///
     /// # Errors
     /// As [`Team::add_member`], but an existing member is not an error.
-    pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<AgentName>, Error> {
+    pub fn add_missing_members(&self, members: &[Member]) -> Result<Vec<MemberName>, Error> {
         let mut added_names = Vec::new();
         let cached = self.config_cache().get();
         self.change_config(ConfigChange::MembersOnly, |text| {
             let config = parse_or_reuse(cached.as_ref(), text)?;
-            let mut present_names: HashSet<&AgentName> =
+            let mut present_names: HashSet<&MemberName> =
                 config.members.iter().map(|member| &member.name).collect();
             let added_members: Vec<&Member> =
                 members.iter().filter(|member| present_names.insert(&member.name)).collect();
@@ -120,18 +120,18 @@ impl Team {
     }
 
     /// Removes a member. A missing member is not an error.
-    pub fn remove_member(&self, name: &AgentName) -> Result<(), Error> {
+    pub fn remove_member(&self, name: &MemberName) -> Result<(), Error> {
         self.remove_members(std::slice::from_ref(name))
     }
 
     /// Removes members in one change. Missing members are not an error.
-    pub fn remove_members(&self, names: &[AgentName]) -> Result<(), Error> {
+    pub fn remove_members(&self, names: &[MemberName]) -> Result<(), Error> {
         self.change_config(ConfigChange::MembersOnly, |text| without_first_matches(text, names).map(Some))?;
         Ok(())
     }
 
     /// Sets fields of a member. A null removes a field.
-    pub fn set_member_fields(&self, name: &AgentName, fields: &[(&str, Value)]) -> Result<(), Error> {
+    pub fn set_member_fields(&self, name: &MemberName, fields: &[(&str, Value)]) -> Result<(), Error> {
         match self.change_config(ConfigChange::AnyField, |text| with_member_fields(text, name, fields))? {
             Some(()) => Ok(()),
             None => Err(self.no_such_member(name.as_str(), &self.config()?)),

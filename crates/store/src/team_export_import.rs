@@ -21,7 +21,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{self, InboxEntry};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Team {
         sync_dir(tasks, durability)?;
         // A member that is spawned with one of these names must not work by messages from elsewhere.
         let owners = archive.inboxes.keys().filter_map(|file| file.strip_suffix(".json"));
-        let mut members = owners.map(AgentName::new_unchecked).filter(|owner| !owner.is_lead());
+        let mut members = owners.map(MemberName::new_unchecked).filter(|owner| !owner.is_lead());
         members.try_for_each(|owner| self.inbox(&owner).mark_all_read())?;
         let fields: Vec<(&str, Value)> =
             archive.config_fields.iter().map(|(key, value)| (&**key, value.clone())).collect();
@@ -105,7 +105,7 @@ pub struct TeamArchive {
     team: Option<TeamName>,
     has_config: bool,
     /// The members of the exported team except its lead.
-    members: Vec<AgentName>,
+    members: Vec<MemberName>,
     /// The fields of the config to import.
     config_fields: BTreeMap<String, Value>,
     inboxes: BTreeMap<String, String>,
@@ -174,7 +174,7 @@ impl TeamArchive {
     }
 
     /// The members of the exported team except its lead.
-    pub fn members(&self) -> &[AgentName] {
+    pub fn members(&self) -> &[MemberName] {
         &self.members
     }
 
@@ -349,6 +349,6 @@ mod tests {
         let mut archive = TeamArchive::default();
         archive.add_file("teams/t/config.json", CONFIG_TEXT.into()).unwrap();
         assert_eq!(archive.config_fields.keys().collect::<Vec<_>>(), ["note"]);
-        assert_eq!(archive.members(), [AgentName::new_unchecked("ann")]);
+        assert_eq!(archive.members(), [MemberName::new_unchecked("ann")]);
     }
 }

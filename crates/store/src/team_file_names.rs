@@ -1,7 +1,7 @@
 //! Names of the files and directories of a team. All programs that use these files share them.
 
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 
 /// Directory of the teams, in the root.
 pub(crate) const TEAMS_DIR: &str = "teams";
@@ -33,8 +33,8 @@ pub(crate) fn is_inbox_file(name: &str) -> bool {
 }
 
 /// The owner of the inbox with this file name. `None` if teamd gives no inbox such a file name.
-pub(crate) fn owner_of_inbox_file(name: &str) -> Option<AgentName> {
+pub(crate) fn owner_of_inbox_file(name: &str) -> Option<MemberName> {
     let stem = name.strip_suffix(".json")?;
-    let owner = AgentName::new_unchecked(stem);
+    let owner = MemberName::new_unchecked(stem);
     (owner.file_stem() == stem).then_some(owner)
 }

@@ -17,7 +17,7 @@ use protocol::check_program_supports_answer::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::Policy;
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Team {
     }
 
     /// The output log of a member. It exists only if teamd runs, or ran, the member.
-    pub fn agent_log_path(&self, name: &AgentName) -> PathBuf {
+    pub fn agent_log_path(&self, name: &MemberName) -> PathBuf {
         agent_log_path(&self.0.root.state_dir, self.name(), name)
     }
 
@@ -125,7 +125,7 @@ impl Team {
     /// The member `name` in a config that was read before.
     pub(crate) fn find_member(&self, config: &TeamConfig, name: &str) -> Result<Member, Error> {
         let member = [name, strip_team(name, &self.0.name)].into_iter().find_map(|name| {
-            let name = AgentName::new_unchecked(name);
+            let name = MemberName::new_unchecked(name);
             config.member(&name).cloned()
         });
         member.ok_or_else(|| self.no_such_member(name, config))
@@ -133,8 +133,10 @@ impl Team {
 
     pub(crate) fn no_such_member(&self, name: &str, config: &TeamConfig) -> Error {
         let nearest = nearest_names(name, config.members.iter().map(|member| &member.name));
-        let is_suspended =
-            self.0.root.is_suspended(&self.0.name, &AgentName::new_unchecked(strip_team(name, &self.0.name)));
+        let is_suspended = self
+            .0
+            .root
+            .is_suspended(&self.0.name, &MemberName::new_unchecked(strip_team(name, &self.0.name)));
         Error::NoSuchMember { name: name.to_owned(), team: self.0.name.clone(), nearest, is_suspended }
     }
 
@@ -202,7 +204,7 @@ impl Team {
     }
 
     /// The capabilities of a member's program, from the daemon's roster.
-    pub(crate) fn member_capabilities(&self, name: &AgentName) -> Capabilities {
+    pub(crate) fn member_capabilities(&self, name: &MemberName) -> Capabilities {
         self.0.root.member_capabilities(&self.0.name, name)
     }
 

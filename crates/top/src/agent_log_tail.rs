@@ -2,7 +2,7 @@
 
 use crate::args::ScreenArgs;
 use protocol::spawn_mark_in_agent_log::split_by_spawn;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const TAIL_BYTES: u64 = 8 << 10;
 
 /// The log of a member's output.
 pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
-    store::agent_log_path(&arguments.state_dir, &arguments.team, &AgentName::new_unchecked(name))
+    store::agent_log_path(&arguments.state_dir, &arguments.team, &MemberName::new_unchecked(name))
 }
 
 /// The directory with the logs of the team's members.

@@ -13,7 +13,7 @@ use crate::ui_state::{
     ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,
 };
 use panel_title::title_line;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -159,7 +159,7 @@ impl Painter<'_> {
     /// header because the lead's row in the list may be out of sight. `None` if all messages are
     /// read or the number is unknown.
     fn lead_span(&self) -> Option<Span<'static>> {
-        let lead = self.state.snapshot.member(AgentName::lead().as_str())?;
+        let lead = self.state.snapshot.member(MemberName::lead().as_str())?;
         let unread = lead.unread.filter(|unread| *unread > 0)?;
         Some(Span::styled(format!("  lead: {unread} unread"), Style::new().add_modifier(Modifier::BOLD)))
     }

@@ -7,7 +7,7 @@ use client::describe_message_for_people::message_text;
 use client::suggested_commands::SuggestedCommands;
 use protocol::inbox_file::InboxEntry;
 use protocol::single_line::single_line;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MAX_SUMMARY_CHARS: usize = 200;
 pub(crate) struct MessageStream {
     /// How a person types a command about the team.
     suggested_commands: SuggestedCommands,
-    cursors: BTreeMap<AgentName, InboxCursor>,
+    cursors: BTreeMap<MemberName, InboxCursor>,
     /// The messages, not sorted.
     messages: Vec<Arc<MessageItem>>,
     /// The number of the message that was read last.
@@ -41,7 +41,7 @@ impl MessageStream {
 
     /// Reads a member's inbox and adds its new messages to the list. Returns how many messages in
     /// the inbox are unread, `None` if the inbox cannot be read.
-    pub(crate) fn read_inbox(&mut self, team: &Team, name: &AgentName) -> Option<usize> {
+    pub(crate) fn read_inbox(&mut self, team: &Team, name: &MemberName) -> Option<usize> {
         let (new, cursor) = team.inbox(name).read_since(self.cursors.get(name)).ok()?;
         if cursor.is_reset() {
             self.messages.retain(|message| message.to != name.as_str());
@@ -88,7 +88,7 @@ impl MessageStream {
     }
 
     /// How far each inbox was read.
-    pub(crate) fn cursors(&self) -> &BTreeMap<AgentName, InboxCursor> {
+    pub(crate) fn cursors(&self) -> &BTreeMap<MemberName, InboxCursor> {
         &self.cursors
     }
 }
@@ -97,7 +97,7 @@ impl MessageStream {
 /// which is that of the previous entry, in milliseconds since the epoch.
 fn message_item(
     number: u64,
-    to: &AgentName,
+    to: &MemberName,
     entry: &InboxEntry,
     before: u64,
     commands: &SuggestedCommands,
@@ -119,7 +119,7 @@ fn message_item(
     MessageItem { number, at, time_text: clock_time(at), from, to: to.to_string(), summary, text, count: 1 }
 }
 
-fn truncate_text(mut text: String, to: &AgentName, commands: &SuggestedCommands) -> String {
+fn truncate_text(mut text: String, to: &MemberName, commands: &SuggestedCommands) -> String {
     if text.len() > MAX_TEXT_BYTES {
         let end = (0..=MAX_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
@@ -135,7 +135,7 @@ mod tests {
     fn message(raw: &str) -> MessageItem {
         message_item(
             1,
-            &AgentName::new_unchecked("bob"),
+            &MemberName::new_unchecked("bob"),
             &InboxEntry::parse(3, raw),
             7,
             &SuggestedCommands::default(),
@@ -150,7 +150,7 @@ mod tests {
             let raw = format!(r#"{{"from":"{from}","text":"{text}","timestamp":"{at}"}}"#);
             message_item(
                 number,
-                &AgentName::lead(),
+                &MemberName::lead(),
                 &InboxEntry::parse(0, &raw),
                 0,
                 &SuggestedCommands::default(),
@@ -193,7 +193,7 @@ mod tests {
     fn long_message_is_truncated_with_a_hint() {
         let truncated = truncate_text(
             "ä".repeat(MAX_TEXT_BYTES),
-            &AgentName::new_unchecked("bob"),
+            &MemberName::new_unchecked("bob"),
             &SuggestedCommands::default(),
         );
         assert!(

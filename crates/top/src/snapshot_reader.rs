@@ -20,7 +20,7 @@ use protocol::control_socket::{self, Call, Reply, Response, StatusReply};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::policy::Policy;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -62,7 +62,7 @@ struct LastLine {
 /// The versions of everything from which the open requests are read.
 #[derive(PartialEq)]
 struct RequestSources {
-    inboxes: BTreeMap<AgentName, InboxCursor>,
+    inboxes: BTreeMap<MemberName, InboxCursor>,
     config: Option<ShownFileVersion>,
     policy: Option<ShownFileVersion>,
     /// The date on which the requests' times were formatted.
@@ -207,7 +207,7 @@ impl SnapshotReader {
     /// inbox, and each answer is in the inbox of the member that made the request. So the requests
     /// are read again only when one of these inboxes has changed.
     fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
-        let lead = AgentName::lead();
+        let lead = MemberName::lead();
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
         let sources = self.request_sources(team);
         if !is_readable || self.requests.as_ref().is_none_or(|(known, _)| *known != sources) {

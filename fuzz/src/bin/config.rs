@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeamConfig, with_member, with_member_fields, without_member};
 use serde_json::json;
 
 fuzz_target!(|text: &str| {
     let Ok(config) = TeamConfig::parse(text) else { return };
     let Some(first) = config.members.first() else { return };
-    let name = AgentName::new_unchecked("zz-new");
+    let name = MemberName::new_unchecked("zz-new");
     if config.members.iter().any(|member| member.name == name) {
         return;
     }

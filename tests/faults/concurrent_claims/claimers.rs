@@ -5,7 +5,7 @@
 use super::ClaimRound;
 use harness::{McpClient, random_delay};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) enum Claimer {
     Command(String),
     McpServer { mcp: McpClient, rng: fastrand::Rng, name: String },
     Foreign(ForeignClaimer),
-    Library { tasks: Tasks, name: AgentName },
+    Library { tasks: Tasks, name: MemberName },
 }
 
 /// A foreign program that reads task ids from its input and prints `won` or `lost` for each.
@@ -94,7 +94,7 @@ impl Claimer {
 }
 
 fn library_claimer(round: &ClaimRound, name: &str) -> Claimer {
-    Claimer::Library { tasks: round.open_team().tasks(), name: AgentName::new_unchecked(name) }
+    Claimer::Library { tasks: round.open_team().tasks(), name: MemberName::new_unchecked(name) }
 }
 
 fn start_mcp_server(round: &ClaimRound, name: &str) -> McpClient {

@@ -3,7 +3,7 @@
 
 use super::{ClaimRound, TASKS_PER_CREATOR};
 use harness::{McpClient, random_delay};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Value, json};
 use store::NewTask;
 
@@ -17,7 +17,7 @@ pub(super) fn run_creator(round: &ClaimRound, index: usize) -> Vec<(u64, String)
         _ => {
             let tasks = round.open_team().tasks();
             let create = |subject: String| {
-                let task = tasks.create(NewTask::new(&subject, &AgentName::lead())).unwrap();
+                let task = tasks.create(NewTask::new(&subject, &MemberName::lead())).unwrap();
                 (u64::from(task.id.number()), subject)
             };
             subjects.map(create).collect()

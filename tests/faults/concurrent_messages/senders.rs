@@ -4,7 +4,7 @@
 use super::{MessageRound, READERS};
 use harness::history::{HistoryEventKind, TestMessageId};
 use harness::{McpClient, random_delay, sleep};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde_json::json;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
@@ -89,7 +89,7 @@ fn library_caller(round: &MessageRound) -> Caller {
     let state = std::fs::read_dir(round.env.path("state/teamd")).unwrap().flatten().next().unwrap();
     let root = Root::open(&round.env.root(), &state.path(), Durability::Process).unwrap();
     let team = root.team(&TeamName::parse(&round.team).unwrap()).unwrap();
-    Caller::new(team, AgentName::lead())
+    Caller::new(team, MemberName::lead())
 }
 
 impl SendMethod<'_> {

@@ -1,7 +1,7 @@
 //! Commands with an invalid name or id as an argument. Each command must fail without any effect.
 
 use super::HostileRun;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 
 /// Placeholder for the invalid argument.
 const X: &str = "X";
@@ -82,7 +82,7 @@ pub(super) fn run_command_with_invalid_argument(run: &mut HostileRun) {
         INVALID_ARGUMENTS.get(run.rng.usize(0..=INVALID_ARGUMENTS.len())).copied().unwrap_or(&long)
     });
     // Some of these arguments, such as numbers, are valid names for a new member.
-    let is_invalid = |argument: &&str| command[..2] != ["spawn", X] || AgentName::parse(argument).is_err();
+    let is_invalid = |argument: &&str| command[..2] != ["spawn", X] || MemberName::parse(argument).is_err();
     let invalid = candidates.find(is_invalid).expect("most candidates are invalid names");
     let mut args = vec!["-t", "survey"];
     args.extend(command.iter().map(|arg| if *arg == X { invalid } else { *arg }));

@@ -8,7 +8,7 @@ use crate::server_context::ServerContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +153,7 @@ impl ToolDefinition for MarkReadTool {
 }
 
 fn mark_read(caller: &Caller, ids: &[String]) -> Result<Value, ErrorReport> {
-    let own: &AgentName = caller.name();
+    let own: &MemberName = caller.name();
     let inbox = caller.team().inbox(own);
     let found = inbox.fold(|found: &mut FoundEntries, entry| found.add(ids, entry))?;
     // Counted without another read of the inbox, which could fail although the messages are marked.

@@ -6,7 +6,7 @@ use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorRepor
     let to_report = |error: protocol::team_and_member_names::NameError| {
         ErrorReport::new(ErrorKind::Usage, error.to_string())
     };
-    let name = AgentName::parse(&input.name).map_err(to_report)?;
+    let name = MemberName::parse(&input.name).map_err(to_report)?;
     // As with TeamCreate, NAME-2 is taken where the name is taken.
     let call = TeamctlCommand::new("spawn").arg(name.to_string()).flag("unique");
     let call = call.option("profile", input.profile.as_deref());

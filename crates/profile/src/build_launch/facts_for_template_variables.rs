@@ -5,13 +5,13 @@ use crate::parse_agent_type_file::AgentType;
 use crate::template_variables::{base_name, encode_value, fill};
 use protocol::deferred_template_variables::escape_variables;
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// What is known about a member before its program starts.
 #[derive(Debug)]
 pub struct LaunchFacts<'a> {
     /// The member's name. If the daemon chooses the name, a placeholder of the maximum length.
-    pub name: &'a AgentName,
+    pub name: &'a MemberName,
     pub team: &'a TeamName,
     pub cwd: &'a str,
     /// The directory with `teams/` and `tasks/`.

@@ -4,11 +4,11 @@ use super::*;
 use crate::parse_profile::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::plan_mode_prompts::PLAN_PROMPT;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::turn_program::SessionSource;
 
 struct SampleMember {
-    name: AgentName,
+    name: MemberName,
     team: TeamName,
     allow: Vec<String>,
     deny: Vec<String>,
@@ -16,7 +16,7 @@ struct SampleMember {
 
 fn member() -> SampleMember {
     SampleMember {
-        name: AgentName::parse("ann").unwrap(),
+        name: MemberName::parse("ann").unwrap(),
         team: TeamName::parse("survey").unwrap(),
         allow: Vec::new(),
         deny: Vec::new(),

@@ -250,7 +250,8 @@ impl TurnPause {
             TurnPause::FailedTurns(pause) => {
                 TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
             }
-            // The only text is `with`. It is not shortened, because the type `AgentName` limits its length.
+            // The only text is `with`. It is not shortened, because the type `MemberName` limits
+            // its length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
         }
     }

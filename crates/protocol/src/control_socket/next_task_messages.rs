@@ -2,7 +2,7 @@
 //! tracks all changes of the task list, so it replies without reading the list.
 
 use crate::member_task_and_request_ids::TaskId;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 
 /// Asks which task a member may claim next. The reply reflects all changes of the task files that
@@ -13,7 +13,7 @@ pub struct NextTaskRequest {
     /// The member's team.
     pub team: TeamName,
     /// The member, or `team-lead`.
-    pub owner: AgentName,
+    pub owner: MemberName,
     /// Whether a task that the member already has in progress comes first.
     #[serde(default)]
     pub include_in_progress: bool,

@@ -1,6 +1,6 @@
 //! Requests and replies about the layout and visibility of a team's panes.
 
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 
 /// How the panes of a team are arranged in their windows.
@@ -87,7 +87,7 @@ pub struct SetPersonPaneRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VisibilityReply {
     /// Name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// The pane, such as `%14`.
     pub pane: String,
     /// Whether the pane is hidden.

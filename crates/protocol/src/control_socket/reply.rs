@@ -8,7 +8,7 @@ use super::worktree_messages::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery_kind::{Delivery, DeliveryPoint};
 use crate::member_task_and_request_ids::TaskId;
 use crate::permission_mode::PermissionMode;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ pub struct BudgetStatus {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastMember {
     /// Name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// `completed` (by itself or after a shutdown request), `failed` or `killed`.
     pub outcome: String,
     /// How the spawn ended, for people, such as `exit 1`, `killed (signal 9)` or `approved`.
@@ -186,7 +186,7 @@ impl PastMember {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResumeMembersReply {
     /// The members that are started again, by team. A start that fails later shows up in `status`.
-    pub members: BTreeMap<TeamName, Vec<AgentName>>,
+    pub members: BTreeMap<TeamName, Vec<MemberName>>,
 }
 
 /// A condition of a running member that needs attention.
@@ -236,7 +236,7 @@ impl MemberFlag {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberStatus {
     /// Name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
     /// `starting`, `running`, `disconnected` (the shim is not connected), `stopping`, or `exited`
@@ -330,7 +330,7 @@ pub struct SpawnReply {
     /// Same as `agent_id`.
     pub teammate_id: String,
     /// The member's final name.
-    pub name: AgentName,
+    pub name: MemberName,
     /// The member's team.
     pub team_name: TeamName,
     /// Name of the member's color.
@@ -359,7 +359,7 @@ pub struct SpawnReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReply {
     /// Name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Whether the member was in a turn, which was interrupted.
     pub was_in_turn: bool,
 }
@@ -369,7 +369,7 @@ pub struct InterruptReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetModeReply {
     /// Name of the member, or `team-lead`.
-    pub name: AgentName,
+    pub name: MemberName,
     /// The new mode. The member's program may change to it later.
     pub mode: PermissionMode,
 }
@@ -387,7 +387,7 @@ pub struct ExitsReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentExit {
     /// Name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Team of the member.
     pub team: TeamName,
     /// How the member exited, or why it did not, as a text for people: for example `approved`,

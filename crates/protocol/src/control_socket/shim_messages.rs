@@ -10,7 +10,7 @@ use super::turn_status::{PlanStage, TurnStatus};
 use crate::error_kind_and_report::ErrorReport;
 use crate::member_color::Color;
 use crate::permission_mode::PermissionMode;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ pub struct TurnSetup {
     /// The teammate's team.
     pub team: TeamName,
     /// The teammate's name.
-    pub name: AgentName,
+    pub name: MemberName,
     /// The teammate's color.
     pub color: Option<Color>,
     /// The prompt of the first turn. When that turn starts, the inbox message with the same text is

@@ -3,7 +3,7 @@
 
 use crate::delivery_kind::Delivery;
 use crate::permission_mode::PermissionMode;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use crate::turn_program::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct SpawnRequest {
     /// The teammate's team.
     pub team: TeamName,
     /// The requested name.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
     /// Placeholder for a name that the daemon may still change (see `unique`). The daemon replaces
@@ -28,7 +28,7 @@ pub struct SpawnRequest {
     /// generates a long random placeholder that no other text contains. `None` if the name is
     /// fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name_placeholder: Option<AgentName>,
+    pub name_placeholder: Option<MemberName>,
     /// Program and arguments. The program is searched in the PATH of `env`. The list is empty only
     /// if `turns` is set.
     pub argv: Vec<String>,
@@ -83,7 +83,7 @@ pub struct SpawnRequest {
 
 impl SpawnRequest {
     /// Sets the name, and replaces the placeholder by it in all command lines and variables.
-    pub fn set_name(&mut self, name: AgentName) {
+    pub fn set_name(&mut self, name: MemberName) {
         if let Some(name_placeholder) = self.name_placeholder.take() {
             let resume = self.resume_argv.iter_mut().flat_map(|resume| &mut resume.argv);
             let turns = self.turns.iter_mut().flat_map(TurnProgram::templates_mut);
@@ -256,7 +256,7 @@ mod tests {
             .unwrap()
         };
         let mut with_placeholder = request(Some("s0"));
-        with_placeholder.set_name(AgentName::parse("ann-2").unwrap());
+        with_placeholder.set_name(MemberName::parse("ann-2").unwrap());
         assert_eq!(
             (with_placeholder.name.as_str(), with_placeholder.argv),
             ("ann-2", ["-n", "ann-2@t", "{name}"].map(str::to_owned).to_vec())
@@ -281,7 +281,7 @@ mod tests {
             ("You are ann-2.", "ann-2")
         );
         let mut without_placeholder = request(None);
-        without_placeholder.set_name(AgentName::parse("ann-2").unwrap());
+        without_placeholder.set_name(MemberName::parse("ann-2").unwrap());
         assert_eq!(
             (without_placeholder.name.as_str(), without_placeholder.argv[1].as_str()),
             ("ann-2", "s0@t")

@@ -3,7 +3,7 @@
 use crate::inbox_message_payload::IdleReason;
 use crate::member_task_and_request_ids::{RequestId, TaskId};
 use crate::permission_mode::PermissionMode;
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use crate::token_and_cost_usage::UsageReport;
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ pub struct FailedTurnsPause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExchangePause {
     /// The member whose messages wait.
-    pub with: AgentName,
+    pub with: MemberName,
     /// How many turns the agent had on messages of this member within `within_ms`.
     pub turns: u32,
     /// Length of the period in which the policy limits the number of turns, in milliseconds.

@@ -1,6 +1,6 @@
 //! Requests and replies about the git worktrees of a team's members.
 
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct WorktreeRequest {
     /// The member's team.
     pub team: TeamName,
     /// The requested name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
     /// A directory in the repository, an absolute path.
@@ -37,7 +37,7 @@ impl std::fmt::Debug for WorktreeRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeReply {
     /// The final name of the member.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Path of the worktree.
     pub path: PathBuf,
     /// The branch that is checked out.
@@ -53,7 +53,7 @@ pub struct WorktreeReply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeStatus {
     /// Name of the member.
-    pub member: AgentName,
+    pub member: MemberName,
     /// Path of the worktree.
     pub path: PathBuf,
     /// The branch that was checked out when the worktree was created.

@@ -3,7 +3,7 @@
 
 use crate::inbox_message_payload::Payload;
 use crate::json::{FieldError, Object};
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,7 +32,7 @@ pub struct Message {
 impl Message {
     /// A new unread message without summary and color. `at_ms` is the time of the message in
     /// milliseconds since the epoch.
-    pub fn new(from: &AgentName, text: String, at_ms: u64) -> Message {
+    pub fn new(from: &MemberName, text: String, at_ms: u64) -> Message {
         let timestamp = iso8601(at_ms);
         Message { from: from.to_string(), text, summary: None, timestamp, color: None, read: false }
     }

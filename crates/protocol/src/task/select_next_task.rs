@@ -3,12 +3,12 @@
 
 use super::task_and_task_status::{Task, TaskStatus};
 use crate::member_task_and_request_ids::TaskId;
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use std::borrow::Borrow;
 
 /// The task that `owner` starts next: the first task that `owner` owns and that may start now, or
 /// else the task with the lowest id that any member may claim. `all` is ordered by id.
-pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId> {
+pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &MemberName) -> Option<TaskId> {
     let mut available = None;
     for task in all.iter().map(Borrow::borrow) {
         match &task.owner {
@@ -22,7 +22,7 @@ pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &AgentName) -> Option<TaskId
 
 /// The task with the lowest id that `owner` has in progress and can continue after an earlier spawn
 /// ended. Failed tasks and tasks with open blockers are skipped.
-pub fn resumable_task<'a, T: Borrow<Task>>(all: &'a [T], owner: &AgentName) -> Option<&'a Task> {
+pub fn resumable_task<'a, T: Borrow<Task>>(all: &'a [T], owner: &MemberName) -> Option<&'a Task> {
     let is_resumable = |task: &&Task| {
         task.status == TaskStatus::InProgress
             && task.owner.as_ref() == Some(owner)
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn own_task_comes_first_then_the_lowest_available_one() {
-        let (ann, bob) = (AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob"));
+        let (ann, bob) = (MemberName::new_unchecked("ann"), MemberName::new_unchecked("bob"));
         let mut all = vec![
             task(1, r#""status":"completed""#),
             task(2, r#""status":"pending","metadata":{"_internal":true}"#),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn resumable_task_has_not_failed_and_has_no_open_blocker() {
-        let ann = AgentName::new_unchecked("ann");
+        let ann = MemberName::new_unchecked("ann");
         let all = [
             task(1, r#""status":"in_progress","owner":"bob""#),
             task(2, r#""status":"in_progress","owner":"ann","metadata":{"failure":"exit 1"}"#),

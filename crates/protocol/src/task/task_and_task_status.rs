@@ -6,7 +6,7 @@
 
 use crate::json::{FieldError, JsonError, Object, to_value};
 use crate::member_task_and_request_ids::TaskId;
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
@@ -103,7 +103,7 @@ pub struct Task {
     pub status: TaskStatus,
     /// The member that owns the task. `None` if no member does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<AgentName>,
+    pub owner: Option<MemberName>,
     /// Tasks that wait for this one.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<TaskId>>"))]
     pub blocks: Vec<TaskId>,
@@ -135,7 +135,7 @@ impl Task {
             owner: object
                 .optional_string("owner")?
                 .filter(|name| !name.is_empty())
-                .map(|name| AgentName::new_unchecked(&name)),
+                .map(|name| MemberName::new_unchecked(&name)),
             blocks: parse_links(&object, "blocks")?,
             blocked_by: parse_links(&object, "blockedBy")?,
             metadata: parse_metadata(text, &object)?,
@@ -169,8 +169,8 @@ impl Task {
 
     /// The member to which the run file gives the task. `None` if any member may claim it, or if no run
     /// created the task.
-    pub fn run_owner(&self) -> Option<AgentName> {
-        self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(AgentName::new_unchecked)
+    pub fn run_owner(&self) -> Option<MemberName> {
+        self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(MemberName::new_unchecked)
     }
 
     /// The text that is shown for the task. While the task is in progress, this is its active form,

@@ -5,7 +5,7 @@
 
 use super::member::Member;
 use crate::json::{Array, FieldError, JsonError, Object};
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -76,7 +76,7 @@ impl TeamConfig {
     }
 
     /// The member `name`. Case is ignored.
-    pub fn member(&self, name: &AgentName) -> Option<&Member> {
+    pub fn member(&self, name: &MemberName) -> Option<&Member> {
         self.members.iter().find(|member| member.name == *name)
     }
 }

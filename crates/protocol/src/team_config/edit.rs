@@ -3,7 +3,7 @@
 use super::config::{ConfigError, members_array};
 use super::member::Member;
 use crate::json::{Array, Object, apply_edits};
-use crate::team_and_member_names::AgentName;
+use crate::team_and_member_names::MemberName;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -22,16 +22,16 @@ pub fn with_members(text: &str, added: &[&Member]) -> Result<String, ConfigError
 }
 
 /// Removes the first member with this name. The text is unchanged if there is none.
-pub fn without_member(text: &str, name: &AgentName) -> Result<String, ConfigError> {
+pub fn without_member(text: &str, name: &MemberName) -> Result<String, ConfigError> {
     without_first_matches(text, std::slice::from_ref(name))
 }
 
 /// Removes members from the config's text: for each name in `names`, the first member with this
 /// name.
-pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
+pub fn without_first_matches(text: &str, names: &[MemberName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
-    let mut remaining: HashSet<&AgentName> = names.iter().collect();
+    let mut remaining: HashSet<&MemberName> = names.iter().collect();
     Ok(apply_edits(
         text,
         members.remove_all(|raw| member_name(text, raw).is_some_and(|name| remaining.remove(&name))),
@@ -39,10 +39,10 @@ pub fn without_first_matches(text: &str, names: &[AgentName]) -> Result<String, 
 }
 
 /// Removes all members with these names.
-pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, ConfigError> {
+pub fn without_members(text: &str, names: &[MemberName]) -> Result<String, ConfigError> {
     let object = Object::parse(text)?;
     let members = members_array(text, &object)?;
-    let names: HashSet<&AgentName> = names.iter().collect();
+    let names: HashSet<&MemberName> = names.iter().collect();
     Ok(apply_edits(
         text,
         members.remove_all(|raw| member_name(text, raw).is_some_and(|name| names.contains(&name))),
@@ -53,7 +53,7 @@ pub fn without_members(text: &str, names: &[AgentName]) -> Result<String, Config
 /// member.
 pub fn with_member_fields(
     text: &str,
-    name: &AgentName,
+    name: &MemberName,
     fields: &[(&str, Value)],
 ) -> Result<Option<String>, ConfigError> {
     let object = Object::parse(text)?;
@@ -96,10 +96,10 @@ fn with_field(text: &str, object: &Object, field: &str, value: &Value) -> String
     apply_edits(text, edits)
 }
 
-fn member_index(text: &str, members: &Array, name: &AgentName) -> Option<usize> {
+fn member_index(text: &str, members: &Array, name: &MemberName) -> Option<usize> {
     members.elements().iter().position(|raw| member_name(text, raw).as_ref() == Some(name))
 }
 
-fn member_name(text: &str, member: &RawValue) -> Option<AgentName> {
-    Object::from_raw(text, member).ok()?.string("name").ok().map(|name| AgentName::new_unchecked(&name))
+fn member_name(text: &str, member: &RawValue) -> Option<MemberName> {
+    Object::from_raw(text, member).ok()?.string("name").ok().map(|name| MemberName::new_unchecked(&name))
 }

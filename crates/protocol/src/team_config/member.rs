@@ -7,7 +7,7 @@ use crate::json::{FieldError, Object};
 use crate::member_color::Color;
 use crate::member_task_and_request_ids::AgentId;
 use crate::permission_mode::PermissionMode;
-use crate::team_and_member_names::{AgentName, TeamName};
+use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Serialize, Serializer};
 
 /// One member. The order of its fields is their order in the file.
@@ -19,7 +19,7 @@ pub struct Member {
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_id: String,
     /// Name of the member, without the team.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Type of agent, such as `team-lead` or `general-purpose`. Empty if the file has none.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub agent_type: String,
@@ -66,7 +66,7 @@ pub struct Member {
 #[derive(Debug, Clone)]
 pub struct TeammateEntry {
     /// Name of the teammate.
-    pub name: AgentName,
+    pub name: MemberName,
     /// Type of agent. `None` means `general-purpose`.
     pub agent_type: Option<String>,
     /// Model of the agent. May be empty.
@@ -105,7 +105,7 @@ impl Member {
         cwd: String,
         joined_at: u64,
     ) -> Member {
-        let name = AgentName::lead();
+        let name = MemberName::lead();
         Member {
             agent_id: AgentId { name: name.clone(), team: team.clone() }.to_string(),
             agent_type: agent_type.unwrap_or_else(|| name.to_string()),
@@ -150,7 +150,7 @@ impl Member {
     pub(super) fn from_object(object: &Object) -> Result<Member, FieldError> {
         Ok(Member {
             agent_id: object.optional_string("agentId")?.unwrap_or_default(),
-            name: AgentName::new_unchecked(&object.string("name")?),
+            name: MemberName::new_unchecked(&object.string("name")?),
             agent_type: object.optional_string("agentType")?.unwrap_or_default(),
             model: object.optional_string("model")?.unwrap_or_default(),
             prompt: object.optional_string("prompt")?,

@@ -6,7 +6,7 @@
 
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::{HashMap, HashSet};
 
 /// The key of a task and the keys of its blockers.
@@ -70,8 +70,8 @@ fn check_duplicates(
 
 fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut ValidationErrors) {
     let Some(owner) = string_without_errors(task, "owner") else { return };
-    let owner_name = AgentName::new_unchecked(&owner.value);
-    if !names.iter().any(|name| AgentName::new_unchecked(&name.value) == owner_name) {
+    let owner_name = MemberName::new_unchecked(&owner.value);
+    if !names.iter().any(|name| MemberName::new_unchecked(&name.value) == owner_name) {
         let suggestion = nearest_help(&owner.value, names.iter().map(|name| &name.value));
         errors.push_missing(
             owner.offset,

@@ -8,7 +8,7 @@ use profile::build_spawn_request::{self, SpawnOptions};
 use protocol::control_socket::{Backend, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::PermissionMode;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::{Path, PathBuf};
 use store::MESSAGE_LIMIT;
 
@@ -57,7 +57,7 @@ pub(crate) fn parse_member(
     errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
     member.check_keys(&KEYS, errors);
-    let name = member.required_string("name", errors).and_then(|name| agent_name(&name, errors));
+    let name = member.required_string("name", errors).and_then(|name| member_name(&name, errors));
     let cwd = member.string("cwd", errors);
     let cwd = cwd.map_or_else(
         || Some(defaults.cwd.to_owned()),
@@ -109,13 +109,13 @@ fn parse_list(member: &TableReader, key: &str, errors: &mut ValidationErrors) ->
     Some(list.into_iter().map(|text| text.value).collect())
 }
 
-fn agent_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<AgentName> {
-    match AgentName::parse(&name.value) {
-        Ok(agent_name) if agent_name.is_reserved() => {
-            errors.push(name.offset, format!("no member can be called {agent_name}: that name is taken"));
+fn member_name(name: &Located<String>, errors: &mut ValidationErrors) -> Option<MemberName> {
+    match MemberName::parse(&name.value) {
+        Ok(member_name) if member_name.is_reserved() => {
+            errors.push(name.offset, format!("no member can be called {member_name}: that name is taken"));
             None
         }
-        Ok(agent_name) => Some(agent_name),
+        Ok(member_name) => Some(member_name),
         Err(error) => {
             errors.push(name.offset, error.to_string());
             None

@@ -5,7 +5,7 @@ use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control_socket::SpawnRequest;
 use protocol::task::RUN_OWNER_KEY;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::turn_program::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) struct TaskSpec {
     /// The text that is shown while the task is in progress.
     pub(crate) active_form: Option<String>,
     /// The only member that may do the task. `None` if any member may do it.
-    pub(crate) owner: Option<AgentName>,
+    pub(crate) owner: Option<MemberName>,
     /// The indexes of the task's blockers in the list of all tasks, sorted.
     pub(crate) blocked_by: Vec<usize>,
     /// The file's metadata, with `key`, `command` and `run_owner`.
@@ -57,7 +57,7 @@ pub(crate) fn check_worker_commands(
     for task in tasks.iter().filter(|task| task.key_offset("command").is_none()) {
         let owner = task
             .string("owner", &mut ValidationErrors::new(""))
-            .map(|owner| AgentName::new_unchecked(&owner.value));
+            .map(|owner| MemberName::new_unchecked(&owner.value));
         let can_claim = |member: &&SpawnRequest| owner.as_ref().is_none_or(|owner| member.name == *owner);
         let mut claimers = members.iter().filter(can_claim).peekable();
         if claimers.peek().is_some() && claimers.all(needs_command) {
@@ -88,7 +88,7 @@ fn parse_task(
     let subject = task.required_string("subject", errors);
     let description = task.string("description", errors).map(|text| text.value).unwrap_or_default();
     let active_form = task.string("active_form", errors).map(|text| text.value);
-    let owner = task.string("owner", errors).map(|owner| AgentName::new_unchecked(&owner.value));
+    let owner = task.string("owner", errors).map(|owner| MemberName::new_unchecked(&owner.value));
     let blockers = task.strings("blocked_by", errors).map(|list| list.value).unwrap_or_default();
     let index = |key: &str| indexes.get(key).copied();
     let mut blocked_by: Vec<usize> = blockers.iter().filter_map(|blocker| index(&blocker.value)).collect();

@@ -148,7 +148,7 @@ blocked_by = ["count", "count"]
         (report.blocked_by.as_slice(), report.active_form.as_deref()),
         ([0].as_slice(), Some("writing"))
     );
-    assert_eq!(report.owner, Some(protocol::team_and_member_names::AgentName::new_unchecked("bob")));
+    assert_eq!(report.owner, Some(protocol::team_and_member_names::MemberName::new_unchecked("bob")));
     assert_eq!(report.metadata["run_owner"], "Bob");
 }
 

@@ -6,7 +6,7 @@ use client::find_lead_session_of_caller::find_lead_session;
 use client::root_socket_team_and_caller::TeamContext;
 use protocol::control_socket::LeadProcess;
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use store::env_var;
 
 /// The agent or lead session that a hook belongs to.
@@ -28,10 +28,10 @@ impl HookOwner {
     }
 
     /// The owner's name in its team.
-    pub(super) fn name(&self, context: &TeamContext) -> AgentName {
+    pub(super) fn name(&self, context: &TeamContext) -> MemberName {
         match self {
             HookOwner::Teammate => context.caller_name(),
-            HookOwner::Lead(_) => AgentName::lead(),
+            HookOwner::Lead(_) => MemberName::lead(),
         }
     }
 }

@@ -15,7 +15,7 @@ use protocol::inbox_message_payload::{
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::ExchangeLimits;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const MAX_UNSENT: usize = 256;
 #[derive(Debug)]
 pub(crate) struct AgentTeamFiles {
     team: Team,
-    me: AgentName,
+    me: MemberName,
     color: Option<String>,
     next_task_client: Option<NextTaskClient>,
     /// How far the agent's inbox was read. The unread entries of this part are in `pending`.
@@ -55,7 +55,7 @@ pub(crate) struct AgentTeamFiles {
 }
 
 impl AgentTeamFiles {
-    pub(crate) fn new(team: Team, me: AgentName, color: Option<String>) -> AgentTeamFiles {
+    pub(crate) fn new(team: Team, me: MemberName, color: Option<String>) -> AgentTeamFiles {
         AgentTeamFiles {
             team,
             me,
@@ -82,7 +82,7 @@ impl AgentTeamFiles {
         &self.team
     }
 
-    pub(super) fn member_name(&self) -> &AgentName {
+    pub(super) fn member_name(&self) -> &MemberName {
         &self.me
     }
 
@@ -251,7 +251,7 @@ impl AgentTeamFiles {
     /// Sends the notifications that could not be sent earlier.
     pub(super) fn send_queued(&mut self) -> Result<(), ErrorReport> {
         if !self.unsent.is_empty() {
-            let lead = self.team.inbox(&AgentName::lead());
+            let lead = self.team.inbox(&MemberName::lead());
             lead.append_all(self.unsent.make_contiguous())?;
             self.unsent.clear();
         }
@@ -259,7 +259,7 @@ impl AgentTeamFiles {
     }
 
     fn send_to_lead(&self, text: String) -> Result<(), ErrorReport> {
-        self.team.inbox(&AgentName::lead()).append(&self.new_message(text)).map_err(ErrorReport::from)
+        self.team.inbox(&MemberName::lead()).append(&self.new_message(text)).map_err(ErrorReport::from)
     }
 
     fn new_message(&self, text: String) -> Message {
@@ -384,7 +384,7 @@ impl AgentTeamFiles {
 fn is_prompt(entry: &InboxEntry, text: &str) -> bool {
     entry
         .unread()
-        .is_some_and(|message| message.text == text && AgentName::new_unchecked(&message.from).is_lead())
+        .is_some_and(|message| message.text == text && MemberName::new_unchecked(&message.from).is_lead())
 }
 
 fn is_unread(entry: &InboxEntry) -> bool {
@@ -405,7 +405,7 @@ fn deleted_as_none(result: Result<Task, Error>) -> Result<Option<Task>, ErrorRep
 /// agent for them.
 fn choose_task(
     tasks: &[Arc<Task>],
-    member: &AgentName,
+    member: &MemberName,
     release_counts: &BTreeMap<TaskId, u32>,
 ) -> Option<TaskId> {
     let release_count = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
@@ -430,7 +430,7 @@ mod tests {
         };
         let id = |number: u32| TaskId::from_number(number).unwrap();
         let (me, release_counts) =
-            (AgentName::parse("ann").unwrap(), BTreeMap::from([(id(1), 2), (id(3), 3)]));
+            (MemberName::parse("ann").unwrap(), BTreeMap::from([(id(1), 2), (id(3), 3)]));
         assert_eq!(choose_task(&[task(1, ""), task(2, "")], &me, &release_counts), Some(id(2)));
         assert_eq!(choose_task(&[task(1, ""), task(3, "")], &me, &release_counts), Some(id(1)));
         assert_eq!(choose_task(&[task(3, "")], &me, &release_counts), None);

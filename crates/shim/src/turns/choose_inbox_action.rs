@@ -6,7 +6,7 @@
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, PermissionResponse, PlanApprovalResponse, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use protocol::turn_program::TurnProgram;
 use std::collections::BTreeSet;
@@ -169,7 +169,7 @@ pub(super) fn is_from_user(message: &Message) -> bool {
 }
 
 fn is_from_lead(message: &Message) -> bool {
-    AgentName::new_unchecked(&message.from).is_lead()
+    MemberName::new_unchecked(&message.from).is_lead()
 }
 
 /// All unread answers to the plan request `request`. Approvals come first, because an approval wins
@@ -179,7 +179,7 @@ pub(super) fn answers_to_request(
     request: &RequestId,
 ) -> Vec<(InboxEntry, PlanApprovalResponse)> {
     let is_from_lead_entry = |entry: &&InboxEntry| {
-        entry.unread().is_some_and(|message| AgentName::new_unchecked(&message.from).is_lead())
+        entry.unread().is_some_and(|message| MemberName::new_unchecked(&message.from).is_lead())
     };
     let answer = |entry: &InboxEntry| match Payload::parse(&entry.unread()?.text)? {
         Payload::PlanApprovalResponse(answer) if answer.request_id == *request => {
@@ -215,7 +215,7 @@ mod tests {
 
     fn inbox(messages: &[(&str, u64, &str)]) -> Vec<InboxEntry> {
         let entry = |(index, (sender, sent_at, text)): (usize, &(&str, u64, &str))| {
-            let message = Message::new(&AgentName::new_unchecked(sender), (*text).to_owned(), *sent_at);
+            let message = Message::new(&MemberName::new_unchecked(sender), (*text).to_owned(), *sent_at);
             InboxEntry::parse(index, &serde_json::to_string(&message).unwrap())
         };
         messages.iter().enumerate().map(entry).collect()

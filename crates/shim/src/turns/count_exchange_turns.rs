@@ -13,7 +13,7 @@
 
 use protocol::control_socket::ExchangePause;
 use protocol::policy::ExchangeLimits;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The times of one turn on a message, in milliseconds since the epoch.
@@ -28,7 +28,7 @@ pub(super) struct ExchangeTurnTimes {
 /// The turns on messages of each other member.
 #[derive(Debug, Default)]
 pub(super) struct ExchangeTurns {
-    exchanges: BTreeMap<AgentName, Exchange>,
+    exchanges: BTreeMap<MemberName, Exchange>,
     /// The unread messages of a person or of the lead at the last scan.
     known_messages: BTreeSet<u64>,
 }
@@ -46,7 +46,7 @@ impl ExchangeTurns {
     /// Returns the pause that begins at the end of the turn, if the turn reaches a limit.
     pub(super) fn add_turn(
         &mut self,
-        sender: &AgentName,
+        sender: &MemberName,
         times: ExchangeTurnTimes,
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
@@ -85,7 +85,7 @@ impl ExchangeTurns {
     /// limit was raised, or the clock was set back to a time before the pause.
     pub(super) fn pause(
         &self,
-        sender: &AgentName,
+        sender: &MemberName,
         now: u64,
         limits: ExchangeLimits,
     ) -> Option<&ExchangePause> {
@@ -113,8 +113,8 @@ mod tests {
     const MINUTE: u64 = 60_000;
     const LIMITS: ExchangeLimits = ExchangeLimits { turns_per_minute: 3, turns_per_hour: 5 };
 
-    fn bob() -> AgentName {
-        AgentName::parse("bob").unwrap()
+    fn bob() -> MemberName {
+        MemberName::parse("bob").unwrap()
     }
 
     /// Records `count` turns on messages of the member bob, one every `interval` milliseconds. For

@@ -6,7 +6,7 @@
 
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, UNIX_EPOCH};
@@ -27,7 +27,7 @@ pub(super) struct SentMessages {
     /// Each message as `[to NAME] SUMMARY`; at most [`MAX_MESSAGES`].
     summaries: Vec<String>,
     /// The members that got a message.
-    recipients: BTreeSet<AgentName>,
+    recipients: BTreeSet<MemberName>,
 }
 
 impl SentMessages {
@@ -37,7 +37,7 @@ impl SentMessages {
     }
 
     /// Whether the agent sent a message to `member`.
-    pub(super) fn has_recipient(&self, member: &AgentName) -> bool {
+    pub(super) fn has_recipient(&self, member: &MemberName) -> bool {
         self.recipients.contains(member)
     }
 }
@@ -50,11 +50,11 @@ pub(super) struct PeerInboxCursors(BTreeMap<String, InboxCursor>);
 impl PeerInboxCursors {
     /// Finds the messages that `member` has sent since `since`, in milliseconds since the epoch.
     /// An inbox that cannot be read is skipped.
-    pub(super) fn find_sent(&mut self, team: &Team, member: &AgentName, since: u64) -> SentMessages {
+    pub(super) fn find_sent(&mut self, team: &Team, member: &MemberName, since: u64) -> SentMessages {
         let now = now();
         let mut sent_messages = SentMessages::default();
         for name in changed_inboxes(team, member, since) {
-            let peer = AgentName::new_unchecked(&name);
+            let peer = MemberName::new_unchecked(&name);
             if peer == *member || peer.is_lead() {
                 continue;
             }
@@ -78,7 +78,7 @@ impl PeerInboxCursors {
 /// The names of the members whose inboxes were written at or after `since`, in milliseconds since
 /// the epoch. Includes the lead and `member` itself. The names are sorted. Files that cannot be
 /// read are skipped.
-fn changed_inboxes(team: &Team, member: &AgentName, since: u64) -> Vec<String> {
+fn changed_inboxes(team: &Team, member: &MemberName, since: u64) -> Vec<String> {
     let own_inbox = team.inbox(member);
     let since = (UNIX_EPOCH + Duration::from_millis(since)).checked_sub(MTIME_SLACK).unwrap_or(UNIX_EPOCH);
     let directory = own_inbox.path().parent().map(std::fs::read_dir);
@@ -92,9 +92,9 @@ fn changed_inboxes(team: &Team, member: &AgentName, since: u64) -> Vec<String> {
     names
 }
 
-fn is_sent_message(message: &Message, member: &AgentName, since: u64, until: u64) -> bool {
+fn is_sent_message(message: &Message, member: &MemberName, since: u64, until: u64) -> bool {
     let sent_at = parse_iso8601(&message.timestamp).unwrap_or(0);
-    AgentName::new_unchecked(&message.from) == *member
+    MemberName::new_unchecked(&message.from) == *member
         && (since..=until).contains(&sent_at)
         && Payload::parse(&message.text).is_none()
 }
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn only_plain_messages_that_the_agent_sent_during_the_turn_count() {
-        let member = AgentName::parse("ann").unwrap();
+        let member = MemberName::parse("ann").unwrap();
         let is_sent = |from: &str, at: u64, text: &str| {
             is_sent_message(
-                &Message::new(&AgentName::new_unchecked(from), text.to_owned(), at),
+                &Message::new(&MemberName::new_unchecked(from), text.to_owned(), at),
                 &member,
                 1000,
                 2000,
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn first_line_is_the_summary_of_a_message_without_one() {
-        let message = Message::new(&AgentName::lead(), format!("{}\nmore", "ü".repeat(200)), 0);
+        let message = Message::new(&MemberName::lead(), format!("{}\nmore", "ü".repeat(200)), 0);
         assert_eq!(summary(&message), "ü".repeat(80));
         assert_eq!(summary(&Message { summary: Some("a\nb".into()), ..message }), "a b");
     }

@@ -9,7 +9,7 @@ use super::extract_reply_text::MAX_REPLY_BYTES;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::{Payload, PlanApprovalResponse};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 
 /// The failure text of a turn in plan mode that has produced no plan.
 const NO_PLAN_ERROR: &str =
@@ -62,7 +62,7 @@ impl AgentTeamFiles {
 
 /// The plan approval in an unread entry of the lead. `None` for any other entry.
 pub(super) fn plan_approval_in(entry: &InboxEntry) -> Option<PlanApprovalResponse> {
-    let message = entry.unread().filter(|message| AgentName::new_unchecked(&message.from).is_lead())?;
+    let message = entry.unread().filter(|message| MemberName::new_unchecked(&message.from).is_lead())?;
     match Payload::parse(&message.text)? {
         Payload::PlanApprovalResponse(answer) if answer.approved => Some(answer),
         _ => None,

@@ -9,7 +9,7 @@ use super::prompt_text::{TurnSubject, idle_text, lead_text, shutdown_request_tex
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::PlanApprovalResponse;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ impl AgentTeamFiles {
 
     /// The output log of a member. `None` if teamd has not started the member.
     fn output_file(&self, name: &str) -> Option<PathBuf> {
-        let path = self.team().agent_log_path(&AgentName::new_unchecked(name));
+        let path = self.team().agent_log_path(&MemberName::new_unchecked(name));
         path.is_file().then_some(path)
     }
 

@@ -224,10 +224,10 @@ fn escape_markup(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::AgentName;
+    use protocol::team_and_member_names::MemberName;
 
     fn message(from: &str, summary: Option<&str>, text: &str) -> Message {
-        let message = Message::new(&AgentName::new_unchecked(from), text.to_owned(), 0);
+        let message = Message::new(&MemberName::new_unchecked(from), text.to_owned(), 0);
         Message { summary: summary.map(str::to_owned), color: Some("blue".to_owned()), ..message }
     }
 

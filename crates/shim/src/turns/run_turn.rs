@@ -13,7 +13,7 @@ use protocol::inbox_message_payload::IdleReason;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use store::{TaskHold, now};
 
@@ -113,7 +113,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// is reached, prints how long messages of this member have to wait.
     fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
-        let sender = AgentName::new_unchecked(&message.from);
+        let sender = MemberName::new_unchecked(&message.from);
         if is_from_user(message) || sender.is_lead() || !sent.has_recipient(&sender) {
             return;
         }

@@ -6,7 +6,7 @@ use protocol::control_socket::ExitReport;
 use protocol::inbox_message_payload::{IdleNotification, IdleReason};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use std::process::ExitStatus;
 use store::now;
@@ -76,7 +76,7 @@ fn last_line(text: &str) -> Option<String> {
 
 /// Decides what becomes of the turn's task. `task` is the task in its current state, `None` if it
 /// was deleted. `me` is the agent.
-pub(super) fn settle(task: Option<&Task>, me: &AgentName, outcome: &TurnOutcome) -> TaskSettlement {
+pub(super) fn settle(task: Option<&Task>, me: &MemberName, outcome: &TurnOutcome) -> TaskSettlement {
     let Some(task) = task else { return TaskSettlement::NotOwned };
     match (&task.status, &task.owner) {
         (TaskStatus::Completed, _) => TaskSettlement::AlreadyCompleted,
@@ -110,7 +110,7 @@ impl TaskSettlement {
 /// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed. If
 /// `failure` is `None` but the task has failed, the notification has the reason of the task.
 pub(super) fn idle_notification(
-    member: &AgentName,
+    member: &MemberName,
     reason: IdleReason,
     summary: Option<String>,
     task: Option<(TaskId, &TaskSettlement)>,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn task_ends_like_its_turn_unless_its_file_was_changed() {
-        let me = AgentName::parse("ann").unwrap();
+        let me = MemberName::parse("ann").unwrap();
         let settlement = |task: Option<Task>, end: TurnEndKind| settle(task.as_ref(), &me, &outcome(end, ""));
         let own_task = || Some(task("in_progress", "Ann", "{}"));
         assert_eq!(settlement(own_task(), exit(0)), TaskSettlement::MarkCompleted);

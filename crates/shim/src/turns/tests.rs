@@ -22,7 +22,7 @@ use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{IdleNotification, Payload};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -126,7 +126,7 @@ impl TestTeam {
     }
 
     fn create_task(&self, subject: &str) -> Task {
-        self.team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap()
+        self.team.tasks().create(NewTask::new(subject, &MemberName::lead())).unwrap()
     }
 
     /// The number of unread messages in ann's inbox.
@@ -136,7 +136,7 @@ impl TestTeam {
 
     /// The messages to the lead, in order.
     fn payloads_to_lead(&self) -> Vec<Payload> {
-        let entries = self.team.inbox(&AgentName::lead()).read().unwrap();
+        let entries = self.team.inbox(&MemberName::lead()).read().unwrap();
         entries.iter().map(|entry| Payload::parse(&entry.message.as_ref().unwrap().text).unwrap()).collect()
     }
 
@@ -199,13 +199,13 @@ fn write_file(path: &std::path::Path, text: &str) {
     File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-fn name(text: &str) -> AgentName {
-    AgentName::parse(text).unwrap()
+fn name(text: &str) -> MemberName {
+    MemberName::parse(text).unwrap()
 }
 
 fn send(team: &Team, from: &str, to: &str, text: &str) {
     team.inbox(&name(to))
-        .append(&Message::new(&AgentName::new_unchecked(from), text.to_owned(), now()))
+        .append(&Message::new(&MemberName::new_unchecked(from), text.to_owned(), now()))
         .unwrap();
 }
 

@@ -21,7 +21,7 @@ use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{IdleReason, Payload, PlanApprovalResponse};
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::time::{Duration, Instant};
 use store::now;
 
@@ -281,7 +281,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
         let limits = self.files.exchange_limits();
         let pause = |entry: &InboxEntry| {
-            let sender = AgentName::new_unchecked(&entry.unread()?.from);
+            let sender = MemberName::new_unchecked(&entry.unread()?.from);
             self.exchanges.pause(&sender, now(), limits)
         };
         let (unpaused, paused): (Vec<_>, Vec<_>) =

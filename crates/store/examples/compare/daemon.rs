@@ -4,7 +4,7 @@
 use protocol::control_socket::framing::encode;
 use protocol::control_socket::{Call, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use protocol::state_and_runtime_directories::{Directories, DirectoryEnvironment};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,11 @@ impl NextTaskDaemon {
     fn request_hint(&self) -> std::io::Result<NextTaskHint> {
         let mut stream = UnixStream::connect(&self.socket)?;
         let team = TeamName::parse("bench").unwrap();
-        let request =
-            Request::NextTask(NextTaskRequest { team, owner: AgentName::lead(), include_in_progress: false });
+        let request = Request::NextTask(NextTaskRequest {
+            team,
+            owner: MemberName::lead(),
+            include_in_progress: false,
+        });
         stream.write_all(&encode(&Call::new(request)).unwrap())?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;

@@ -4,7 +4,7 @@
 use crate::bench_team::{create_team, message, open_team, team_with_messages};
 use crate::node_baseline::{NodeProcess, command, time_pairs};
 use crate::{median, row, time};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const WRITERS: usize = 16;
 const READS: u64 = 1_000_000;
 
 fn lead_inbox(team: &Team) -> Inbox {
-    team.inbox(&AgentName::lead())
+    team.inbox(&MemberName::lead())
 }
 
 fn append(inbox: &Inbox, n: usize) {
@@ -107,7 +107,7 @@ pub(crate) fn sixteen_writers() {
     });
     let stored = lead_inbox(&team).read().unwrap().len();
     assert_eq!(stored, WRITERS * 500, "no message is lost");
-    let peer = copy_inbox(&team.inbox(&AgentName::new_unchecked("unused")));
+    let peer = copy_inbox(&team.inbox(&MemberName::new_unchecked("unused")));
     let theirs = run_concurrently(20, |count| {
         let mut node = command(&peer).unwrap();
         node.arg(count);

@@ -7,7 +7,7 @@ use crate::node_baseline::{NodeProcess, time_pairs};
 use crate::{median, row};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::time::Duration;
 use store::{BatchTask, NewTask, Tasks};
 
@@ -17,7 +17,7 @@ const LENGTHS: [(usize, usize); 3] = [(10, 31), (1_000, 31), (10_000, 15)];
 pub(crate) fn lists_and_claims() {
     for (length, count) in LENGTHS {
         let (dir, team) = team();
-        let (tasks, lead) = (team.tasks(), AgentName::lead());
+        let (tasks, lead) = (team.tasks(), MemberName::lead());
         let task = |n: usize| BatchTask {
             task: NewTask::new(&format!("work on part {n} of the whole"), &lead),
             blocked_by_index: vec![],
@@ -82,5 +82,5 @@ pub(crate) fn lists_and_claims() {
 /// Releases the claimed tasks, so that the next measurement finds the same list.
 fn release_all(tasks: &Tasks) {
     let in_progress = tasks.list().unwrap().into_iter().filter(|task| task.status == TaskStatus::InProgress);
-    in_progress.for_each(|task| drop(tasks.release(&task.id, &AgentName::lead()).unwrap()));
+    in_progress.for_each(|task| drop(tasks.release(&task.id, &MemberName::lead()).unwrap()));
 }

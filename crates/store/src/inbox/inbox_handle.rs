@@ -2,7 +2,7 @@
 
 use crate::team_file_names::INBOXES_DIR;
 use crate::team_handle::Team;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::path::PathBuf;
 
 /// One agent's inbox.
@@ -14,7 +14,7 @@ pub struct Inbox {
 
 impl Team {
     /// The inbox of an agent. The agent need not be a member, and the file need not exist.
-    pub fn inbox(&self, name: &AgentName) -> Inbox {
+    pub fn inbox(&self, name: &MemberName) -> Inbox {
         Inbox { team: self.clone(), file: format!("{}.json", name.file_stem()) }
     }
 }

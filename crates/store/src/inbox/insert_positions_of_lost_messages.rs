@@ -83,13 +83,13 @@ fn next_positions(
 mod tests {
     use super::super::message_id::message_id;
     use super::*;
-    use protocol::team_and_member_names::AgentName;
+    use protocol::team_and_member_names::MemberName;
     use std::time::{Duration, Instant};
 
     #[test]
     fn an_unrecorded_later_message_of_the_sender_stays_behind_the_restored_one() {
         let message =
-            |from: &str, text: &str, at| Message::new(&AgentName::new_unchecked(from), text.to_owned(), at);
+            |from: &str, text: &str, at| Message::new(&MemberName::new_unchecked(from), text.to_owned(), at);
         let sent: Vec<_> = [message("a", "1", 1), message("b", "2", 2), message("a", "3", 3)]
             .map(|message| (message_id(&message), message))
             .into();
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn restoring_20_000_messages_takes_less_than_five_seconds() {
         let message =
-            |n: usize| Message::new(&AgentName::new_unchecked(&format!("s{}", n % 4)), n.to_string(), 1);
+            |n: usize| Message::new(&MemberName::new_unchecked(&format!("s{}", n % 4)), n.to_string(), 1);
         let sent: Vec<(String, Message)> =
             (0..20_000).map(message).map(|message| (message_id(&message), message)).collect();
         let lost = sent.iter().map(|(id, _)| id.clone()).collect();

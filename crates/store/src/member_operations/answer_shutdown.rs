@@ -12,7 +12,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::{Payload, ShutdownApproved, ShutdownRejected, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::{iso8601, parse_iso8601};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub enum ShutdownDecision {
 impl ShutdownDecision {
     /// The text that the answering member gets: `Shutdown approved. Agent NAME is now exiting.`, or
     /// `Shutdown rejected. Agent NAME works on.`
-    pub fn result_text(&self, member: &AgentName) -> String {
+    pub fn result_text(&self, member: &MemberName) -> String {
         match self {
             ShutdownDecision::Approve => format!("Shutdown approved. Agent {member} is now exiting."),
             ShutdownDecision::Reject { .. } => format!("Shutdown rejected. Agent {member} works on."),
@@ -75,7 +75,7 @@ impl Caller {
         let entry = self.find_shutdown_request(request)?;
         let payload = answer.payload(request.clone(), self, iso8601(at_ms));
         let (lead, message) =
-            (self.team.inbox(&AgentName::lead()), self.new_message(payload.to_text(), at_ms));
+            (self.team.inbox(&MemberName::lead()), self.new_message(payload.to_text(), at_ms));
         let own_answer = |entries: &[InboxEntry]| {
             entries.iter().find_map(|entry| shutdown_answer(entry, request, &self.name))
         };
@@ -116,9 +116,9 @@ impl Caller {
     }
 
     /// The member whose inbox has the shutdown request. Inboxes that can't be read are skipped.
-    fn find_other_recipient(&self, id: &RequestId) -> Result<Option<AgentName>, ErrorReport> {
+    fn find_other_recipient(&self, id: &RequestId) -> Result<Option<MemberName>, ErrorReport> {
         let members = self.team.config()?.members.into_iter().map(|member| member.name);
-        let was_asked = |name: &AgentName| {
+        let was_asked = |name: &MemberName| {
             let inbox = self.team.inbox(name);
             inbox
                 .fold(|found: &mut bool, entry| *found |= is_shutdown_request(&entry, id, 0))
@@ -137,14 +137,14 @@ fn is_shutdown_request(entry: &InboxEntry, id: &RequestId, since: u64) -> bool {
         _ => false,
     };
     let is_too_old = parse_iso8601(&message.timestamp).is_some_and(|sent_at| sent_at < since);
-    is_request && !is_too_old && AgentName::new_unchecked(&message.from).is_lead()
+    is_request && !is_too_old && MemberName::new_unchecked(&message.from).is_lead()
 }
 
 /// Parses the entry as the answer of the member `member` to the shutdown request `id`: true for an
 /// approval, false for a rejection. `None` if the entry is not such an answer.
-fn shutdown_answer(entry: &InboxEntry, id: &RequestId, member: &AgentName) -> Option<bool> {
+fn shutdown_answer(entry: &InboxEntry, id: &RequestId, member: &MemberName) -> Option<bool> {
     let message =
-        entry.message.as_ref().ok().filter(|message| AgentName::new_unchecked(&message.from) == *member)?;
+        entry.message.as_ref().ok().filter(|message| MemberName::new_unchecked(&message.from) == *member)?;
     let (request_id, approved) = match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(ShutdownApproved { request_id, .. }) => (request_id, true),
         Payload::ShutdownRejected(ShutdownRejected { request_id, .. }) => (request_id, false),

@@ -4,18 +4,18 @@ use crate::team_handle::Team;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::Message;
 use protocol::policy::Policy;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::TeamConfig;
 
 /// The member or lead that performs operations on a team.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(super) team: Team,
-    pub(super) name: AgentName,
+    pub(super) name: MemberName,
 }
 
 impl Caller {
-    pub fn new(team: Team, member: AgentName) -> Caller {
+    pub fn new(team: Team, member: MemberName) -> Caller {
         Caller { team, name: member }
     }
 
@@ -24,12 +24,12 @@ impl Caller {
     }
 
     /// The name of the member or lead.
-    pub fn name(&self) -> &AgentName {
+    pub fn name(&self) -> &MemberName {
         &self.name
     }
 
     /// The member of this name, in the spelling of the team's config.
-    pub fn resolve_member(&self, name: &str) -> Result<AgentName, ErrorReport> {
+    pub fn resolve_member(&self, name: &str) -> Result<MemberName, ErrorReport> {
         Ok(self.team.member(name)?.name)
     }
 

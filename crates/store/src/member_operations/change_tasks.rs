@@ -9,7 +9,7 @@ use protocol::inbox_message_payload::{Payload, TaskCompleted};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::policy::TaskCommandPolicy;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};
 
@@ -86,7 +86,7 @@ impl Caller {
             return update;
         }
         let is_other_member =
-            |owner: &AgentName| *owner != self.name && self.team.member(owner.as_str()).is_ok();
+            |owner: &MemberName| *owner != self.name && self.team.member(owner.as_str()).is_ok();
         TaskUpdate { owner: task.run_owner().filter(is_other_member), ..update }
     }
 
@@ -110,7 +110,7 @@ impl Caller {
             task_subject: task.subject.clone(),
             timestamp: iso8601(at_ms),
         });
-        let result = self.team.inbox(&AgentName::lead()).append(&self.new_message(payload.to_text(), at_ms));
+        let result = self.team.inbox(&MemberName::lead()).append(&self.new_message(payload.to_text(), at_ms));
         result.map_err(|error| {
             let message = format!("task {} is done, but the lead could not be notified: {error}", task.id);
             ErrorReport::new(ErrorKind::Partial, message)

@@ -13,7 +13,7 @@ use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
-use protocol::team_and_member_names::{AgentName, strip_team};
+use protocol::team_and_member_names::{MemberName, strip_team};
 use protocol::team_config::TeamConfig;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,14 +24,14 @@ pub struct SentMessage {
     /// The stored message.
     pub message: Message,
     /// The recipient, in the spelling of the team's config.
-    pub recipient: AgentName,
+    pub recipient: MemberName,
     color: Option<String>,
 }
 
 /// A member whose inbox could not be written.
 #[derive(Debug, Clone)]
 pub struct FailedRecipient {
-    pub name: AgentName,
+    pub name: MemberName,
     /// The error of the write.
     pub error: ErrorReport,
 }
@@ -41,7 +41,7 @@ pub struct FailedRecipient {
 pub struct BroadcastResult {
     pub message: Message,
     /// The members that got the message.
-    pub stored: Vec<AgentName>,
+    pub stored: Vec<MemberName>,
     /// The members that did not get it.
     pub failed: Vec<FailedRecipient>,
 }
@@ -83,7 +83,7 @@ impl BroadcastResult {
             let no_recipients: [&str; 0] = [];
             return json!({"success": true, "message": "No teammates to broadcast to", "recipients": no_recipients});
         }
-        let recipients: Vec<&str> = self.stored.iter().map(AgentName::as_str).collect();
+        let recipients: Vec<&str> = self.stored.iter().map(MemberName::as_str).collect();
         let text =
             format!("Message broadcast to {} teammate(s): {}", recipients.len(), recipients.join(", "));
         let mut result =
@@ -149,7 +149,7 @@ impl Caller {
         at_ms: u64,
     ) -> Result<SentMessage, ErrorReport> {
         AllowedCallers::LeadOrPerson.check("send as the user", &self.name)?;
-        let message = Message::new(&AgentName::new_unchecked("user"), check_text(&self.name, text)?, at_ms);
+        let message = Message::new(&MemberName::new_unchecked("user"), check_text(&self.name, text)?, at_ms);
         self.append_to_inbox(
             self.team.config(),
             to,
@@ -201,7 +201,7 @@ fn resolve_recipient(
     team: &Team,
     config: Result<TeamConfig, Error>,
     address: &str,
-) -> Result<(AgentName, Option<String>), ErrorReport> {
+) -> Result<(MemberName, Option<String>), ErrorReport> {
     let plain = strip_team(address, team.name());
     if plain.trim().is_empty() {
         let error = ErrorReport::new(ErrorKind::Usage, "cannot send: the recipient is empty");
@@ -210,20 +210,20 @@ fn resolve_recipient(
     match config.and_then(|config| team.find_member(&config, address)) {
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program created may not list its lead, but the lead has an inbox.
-        Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((AgentName::lead(), None)),
+        Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((MemberName::lead(), None)),
         // While Claude Code writes the config of a session team, the config can't be parsed.
         // Meanwhile, a recipient is accepted if it has an inbox.
-        Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((AgentName::new_unchecked(plain), None)),
+        Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((MemberName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }
 }
 
 fn has_inbox(team: &Team, plain: &str) -> bool {
-    team.name().is_claude_session() && team.inbox(&AgentName::new_unchecked(plain)).path().exists()
+    team.name().is_claude_session() && team.inbox(&MemberName::new_unchecked(plain)).path().exists()
 }
 
 fn is_lead(team: &Team, address: &str) -> bool {
-    AgentName::new_unchecked(strip_team(address, team.name())).is_lead()
+    MemberName::new_unchecked(strip_team(address, team.name())).is_lead()
 }
 
 /// Returns the text if it fits into an inbox and the member `me` may send it.
@@ -231,7 +231,7 @@ fn is_lead(team: &Team, address: &str) -> bool {
 /// # Errors
 /// `Usage` if the text is too long; `NotPermitted` if `me` is a teammate and the text would be
 /// parsed as a protocol message.
-pub fn check_text(me: &AgentName, text: String) -> Result<String, ErrorReport> {
+pub fn check_text(me: &MemberName, text: String) -> Result<String, ErrorReport> {
     if text.len() > MESSAGE_LIMIT {
         let message = format!("cannot send a text of {} bytes: {MESSAGE_LIMIT} is the limit", text.len());
         return Err(ErrorReport::new(ErrorKind::Usage, message)

@@ -13,7 +13,7 @@ use crate::error::Error;
 use protocol::control_socket::NextTaskHint;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, next_task, resumable_task, with_metadata};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ enum HintOutcome {
 /// A claimed task, and its owner before the claim.
 struct Claim {
     task: Task,
-    previous_owner: Option<AgentName>,
+    previous_owner: Option<MemberName>,
 }
 
 impl HintOutcome {
@@ -55,7 +55,7 @@ impl Tasks {
     /// # Errors
     /// `TaskClaimed` if another member owns the task; `AlreadyInProgress` if `owner` works on it
     /// already; `TaskBlocked`; `NoTaskAvailable`; errors of the files.
-    pub fn claim(&self, id: Option<&TaskId>, owner: &AgentName) -> Result<Task, Error> {
+    pub fn claim(&self, id: Option<&TaskId>, owner: &MemberName) -> Result<Task, Error> {
         self.claim_and_notify(owner, |owner| match id {
             Some(id) => self.claim_one(*id, owner),
             None => self.claim_next(&self.list_cached()?, owner),
@@ -64,7 +64,11 @@ impl Tasks {
 
     /// Claims a task like [`Tasks::claim`] without an id. In a long list, first asks `hint` to
     /// suggest a task. If `hint` says that there is no task, the files are read to check this.
-    pub fn claim_with_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<Task, Error> {
+    pub fn claim_with_hint(
+        &self,
+        owner: &MemberName,
+        hint: impl Fn() -> NextTaskHint,
+    ) -> Result<Task, Error> {
         match self.follow_hint(owner, hint)? {
             HintOutcome::Claimed(task) => Ok(task),
             HintOutcome::AlreadyOwned(_) | HintOutcome::NothingToClaim | HintOutcome::NoHint => {
@@ -76,7 +80,7 @@ impl Tasks {
     /// The task with the lowest id that `owner` has in progress, without a failure and without open
     /// blockers. An earlier spawn of the member was working on this task, and the current spawn
     /// resumes it. Writes nothing.
-    pub fn resumable_task(&self, owner: &AgentName) -> Result<Option<Task>, Error> {
+    pub fn resumable_task(&self, owner: &MemberName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
@@ -89,7 +93,7 @@ impl Tasks {
     /// there is a task.
     pub fn resume_or_claim(
         &self,
-        owner: &AgentName,
+        owner: &MemberName,
         is_skipped: impl Fn(TaskId) -> bool,
         hint: impl Fn() -> NextTaskHint,
     ) -> Result<Task, Error> {
@@ -109,7 +113,7 @@ impl Tasks {
 
     /// In a long list, requests a hint, which is a suggested task, and claims that task if the
     /// files allow it. If another member was faster, requests the next hint.
-    fn follow_hint(&self, owner: &AgentName, hint: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
+    fn follow_hint(&self, owner: &MemberName, hint: impl Fn() -> NextTaskHint) -> Result<HintOutcome, Error> {
         if self.team.tasks_dir()?.map_or(Ok(0), DirHandle::size)? <= MIN_HINTED_DIR_BYTES {
             return Ok(HintOutcome::NoHint);
         }
@@ -134,7 +138,7 @@ impl Tasks {
         &self,
         id: TaskId,
         members: &PossibleOwners,
-        owner: &AgentName,
+        owner: &MemberName,
     ) -> Result<Option<HintOutcome>, Error> {
         match self.claim_one(id, owner) {
             Ok(claim) => {
@@ -152,8 +156,8 @@ impl Tasks {
     /// Calls `claim_task` to claim a task, and notifies the owner.
     fn claim_and_notify(
         &self,
-        owner: &AgentName,
-        claim_task: impl FnOnce(&AgentName) -> Result<Claim, Error>,
+        owner: &MemberName,
+        claim_task: impl FnOnce(&MemberName) -> Result<Claim, Error>,
     ) -> Result<Task, Error> {
         let members = self.possible_owners()?;
         let owner = self.resolve_owner(&members, owner)?;
@@ -167,7 +171,7 @@ impl Tasks {
         &self,
         members: &PossibleOwners,
         claim: &Claim,
-        owner: &AgentName,
+        owner: &MemberName,
     ) -> Result<(), Error> {
         match claim.task.owner == claim.previous_owner {
             true => Ok(()),
@@ -178,7 +182,7 @@ impl Tasks {
     /// Chooses a task from `tasks` and claims it. The choice is made without a ticket (the flock on
     /// the list), so that other programs do not wait for it. If another member claims the chosen
     /// task first, a second attempt chooses and claims while it holds a ticket.
-    fn claim_next(&self, tasks: &[Arc<Task>], owner: &AgentName) -> Result<Claim, Error> {
+    fn claim_next(&self, tasks: &[Arc<Task>], owner: &MemberName) -> Result<Claim, Error> {
         let id = self.next_id(tasks, owner)?;
         match self.claim_one(id, owner) {
             Err(error) if is_outdated_choice(&error) => self.change(ReadScope::List, |draft| {
@@ -189,11 +193,11 @@ impl Tasks {
         }
     }
 
-    fn claim_one(&self, id: TaskId, owner: &AgentName) -> Result<Claim, Error> {
+    fn claim_one(&self, id: TaskId, owner: &MemberName) -> Result<Claim, Error> {
         self.change(ReadScope::TaskAndBlockers(id), |draft| claim_in(draft, id, owner))
     }
 
-    fn next_id(&self, tasks: &[Arc<Task>], owner: &AgentName) -> Result<TaskId, Error> {
+    fn next_id(&self, tasks: &[Arc<Task>], owner: &MemberName) -> Result<TaskId, Error> {
         next_task(tasks, owner).ok_or_else(|| self.none_available_error())
     }
 
@@ -216,7 +220,7 @@ fn is_outdated_choice(error: &Error) -> bool {
     )
 }
 
-fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<Claim, Error> {
+fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &MemberName) -> Result<Claim, Error> {
     check_claimable(draft, id, owner)?;
     let previous_owner = draft.task(id)?.owner.clone();
     draft.set(id, &[("status", Some("in_progress".into())), ("owner", Some(Value::from(owner.as_str())))])?;
@@ -224,7 +228,7 @@ fn claim_in(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Resul
     Ok(Claim { task: draft.task(id)?.clone(), previous_owner })
 }
 
-fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &AgentName) -> Result<(), Error> {
+fn check_claimable(draft: &mut TaskTransaction, id: TaskId, owner: &MemberName) -> Result<(), Error> {
     // The task's file may be newer than the cached list. If so, the transaction is stale and runs
     // again.
     let task = draft.open_main_task(id)?;

@@ -18,7 +18,7 @@ use crate::lock_directory::Lock;
 use crate::team_file_names::{LOCK_FILE, task_file_name};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 
 impl Tasks {
@@ -56,7 +56,7 @@ impl Tasks {
 
     /// Creates the internal task that tracks a spawned agent. The task is in progress, has no
     /// owner, and is hidden from users.
-    pub fn create_internal(&self, agent: &AgentName, prompt: &str) -> Result<Task, Error> {
+    pub fn create_internal(&self, agent: &MemberName, prompt: &str) -> Result<Task, Error> {
         self.team.check_writable()?;
         let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
         let mut tasks = self.place_files(&ticket, &[0], |first| {

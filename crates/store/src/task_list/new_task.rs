@@ -3,7 +3,7 @@
 use protocol::length_limits_of_texts::{TextLimit, TextTooLong};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 
 /// The data of a new task.
@@ -16,7 +16,7 @@ pub struct NewTask {
     /// Text to show while the task is in progress.
     pub active_form: Option<String>,
     /// The owner, a member. The owner is notified.
-    pub owner: Option<AgentName>,
+    pub owner: Option<MemberName>,
     /// The tasks that this one blocks.
     pub blocks: Vec<TaskId>,
     /// The tasks that block this one.
@@ -24,12 +24,12 @@ pub struct NewTask {
     /// Other fields, of any kind.
     pub metadata: Option<Map<String, Value>>,
     /// The member or lead that creates the task.
-    pub created_by: AgentName,
+    pub created_by: MemberName,
 }
 
 impl NewTask {
     /// A new task with a subject and no other data.
-    pub fn new(subject: &str, by: &AgentName) -> NewTask {
+    pub fn new(subject: &str, by: &MemberName) -> NewTask {
         NewTask {
             subject: subject.to_owned(),
             description: String::new(),

@@ -5,7 +5,7 @@ use super::new_task::BatchTask;
 use crate::error::Error;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, find_cycle, find_task};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl TaskBatch {
     }
 
     /// The creator of each task.
-    pub(super) fn creators(&self) -> impl Iterator<Item = &AgentName> {
+    pub(super) fn creators(&self) -> impl Iterator<Item = &MemberName> {
         self.tasks.iter().map(|plan| &plan.task.created_by)
     }
 

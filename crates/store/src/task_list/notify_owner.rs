@@ -8,7 +8,7 @@ use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, TaskAssignment};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::TeamConfig;
 use protocol::timestamp::iso8601;
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ impl Tasks {
     pub(super) fn resolve_owner(
         &self,
         members: &PossibleOwners,
-        name: &AgentName,
-    ) -> Result<AgentName, Error> {
+        name: &MemberName,
+    ) -> Result<MemberName, Error> {
         let member = members.0.member(name);
         member
             .map(|member| member.name.clone())
@@ -38,7 +38,7 @@ impl Tasks {
         &self,
         members: &PossibleOwners,
         task: &Task,
-        assigner: &AgentName,
+        assigner: &MemberName,
     ) -> Result<(), Error> {
         self.notify_owners(members, [(task, assigner)])
     }
@@ -49,9 +49,9 @@ impl Tasks {
     pub(super) fn notify_owners<'a>(
         &self,
         members: &PossibleOwners,
-        assignments: impl IntoIterator<Item = (&'a Task, &'a AgentName)>,
+        assignments: impl IntoIterator<Item = (&'a Task, &'a MemberName)>,
     ) -> Result<(), Error> {
-        let mut messages_by_owner: BTreeMap<&AgentName, (TaskId, Vec<Message>)> = BTreeMap::new();
+        let mut messages_by_owner: BTreeMap<&MemberName, (TaskId, Vec<Message>)> = BTreeMap::new();
         for (task, assigner) in assignments {
             let Some(owner) = &task.owner else { continue };
             let (_, messages) = messages_by_owner.entry(owner).or_insert_with(|| (task.id, Vec::new()));
@@ -70,7 +70,7 @@ impl Tasks {
 }
 
 impl PossibleOwners {
-    fn assignment_message(&self, task: &Task, assigner: &AgentName) -> Message {
+    fn assignment_message(&self, task: &Task, assigner: &MemberName) -> Message {
         let timestamp = iso8601(now());
         let assignment = Payload::TaskAssignment(TaskAssignment {
             task_id: task.id,

@@ -11,7 +11,7 @@ use crate::state_dir_handle::StateDir;
 use crate::team_handle::Team;
 use crate::try_flock_despite_readers::try_lock_exclusive_despite_readers;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::fs::{File, TryLockError};
 use std::io::Read;
 
@@ -30,7 +30,7 @@ pub struct TaskHold {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskHolder {
     /// The member whose task it is.
-    pub member: AgentName,
+    pub member: MemberName,
     pub pid: u32,
 }
 
@@ -41,7 +41,7 @@ impl Team {
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.
-    pub fn hold_task(&self, id: &TaskId, member: &AgentName) -> Result<Option<TaskHold>, Error> {
+    pub fn hold_task(&self, id: &TaskId, member: &MemberName) -> Result<Option<TaskHold>, Error> {
         if self.task_holder(id)?.is_some() {
             return Ok(None);
         }
@@ -86,5 +86,5 @@ fn read_holder(file: &mut File) -> Option<TaskHolder> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
     let (pid, member) = text.trim_end().split_once(' ')?;
-    Some(TaskHolder { member: AgentName::parse(member).ok()?, pid: pid.parse().ok()? })
+    Some(TaskHolder { member: MemberName::parse(member).ok()?, pid: pid.parse().ok()? })
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use protocol::length_limits_of_texts::{TextLimit, TextTooLong};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, with_metadata};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 
 /// The fields of a task to change. `None` and empty fields stay unchanged.
@@ -22,7 +22,7 @@ pub struct TaskUpdate {
     /// The new status. `Deleted` deletes the task.
     pub status: Option<TaskStatus>,
     /// The new owner, a member. The owner is notified.
-    pub owner: Option<AgentName>,
+    pub owner: Option<MemberName>,
     /// More tasks that this one blocks.
     pub add_blocks: Vec<TaskId>,
     /// More tasks that block this one.
@@ -72,7 +72,7 @@ impl Tasks {
     /// # Errors
     /// `TextTooLong`; `TaskBlocked` if the update starts a task that has open blockers; `TaskClaimed` if a
     /// teammate starts a task of another member; `InvalidTransition`; errors of the files.
-    pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &AgentName) -> Result<Task, Error> {
+    pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &MemberName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id);
         }
@@ -108,13 +108,13 @@ impl Tasks {
     }
 
     /// Completes a task, whether or not it has failed before. Completing it again is not an error.
-    pub fn complete(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
+    pub fn complete(&self, id: &TaskId, by: &MemberName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::with_status(TaskStatus::Completed), by)
     }
 
     /// Releases a task: the task becomes pending, without an owner and without a failure. If the
     /// task was in progress, the number of attempts increases ([`Task::attempts`]).
-    pub fn release(&self, id: &TaskId, by: &AgentName) -> Result<Task, Error> {
+    pub fn release(&self, id: &TaskId, by: &MemberName) -> Result<Task, Error> {
         self.update(id, TaskUpdate::with_status(TaskStatus::Pending), by)
     }
 
@@ -144,7 +144,7 @@ fn apply_checked_update(
     draft: &mut TaskTransaction,
     id: TaskId,
     update: &TaskUpdate,
-    owner: Option<&AgentName>,
+    owner: Option<&MemberName>,
 ) -> Result<Task, Error> {
     let task = apply_update(draft, id, update, owner)?;
     update.check_text_lengths(&task)?;
@@ -156,7 +156,7 @@ fn apply_update(
     draft: &mut TaskTransaction,
     id: TaskId,
     update: &TaskUpdate,
-    owner: Option<&AgentName>,
+    owner: Option<&MemberName>,
 ) -> Result<Task, Error> {
     draft.open_main_task(id)?;
     let texts = [

@@ -4,7 +4,7 @@
 use crate::test_root::{TestRoot, agent, hostile_inbox, message, overwrite_in_place, sleep_ms};
 use protocol::error_kind_and_report::ErrorKind;
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use store::{Error, NewTask};
@@ -52,7 +52,7 @@ fn assert_unchanged_and_copied_once(name: &str) {
 fn a_half_written_task_is_read_next_to_a_damaged_one() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
-    let create = |subject: &str| tasks.create(NewTask::new(subject, &AgentName::lead())).unwrap();
+    let create = |subject: &str| tasks.create(NewTask::new(subject, &MemberName::lead())).unwrap();
     let [damaged, half_written] =
         ["damaged", "half-written"].map(|subject| tasks.path().join(format!("{}.json", create(subject).id)));
     overwrite_in_place(&damaged, "{");
@@ -94,7 +94,7 @@ fn a_half_written_file_is_read_again() {
 fn old_files_that_were_just_truncated_are_read_again() {
     let env = TestRoot::new();
     let tasks = env.team.tasks();
-    let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &AgentName::lead())).unwrap().id);
+    let all = [0; 200].map(|_| tasks.create(NewTask::new("x", &MemberName::lead())).unwrap().id);
     sleep_ms(2_100);
     let (reads, written, mut failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Vec::new());
     let slow = std::thread::scope(|scope| {

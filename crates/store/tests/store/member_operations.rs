@@ -7,12 +7,12 @@ use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::json;
 use store::{Caller, NewTask, ShutdownDecision, TaskUpdate};
 
 fn caller(env: &TestRoot, name: &str) -> Caller {
-    Caller::new(env.reopen_team(), AgentName::new_unchecked(name))
+    Caller::new(env.reopen_team(), MemberName::new_unchecked(name))
 }
 
 fn kind<T: std::fmt::Debug>(result: Result<T, protocol::error_kind_and_report::ErrorReport>) -> ErrorKind {
@@ -27,7 +27,7 @@ fn a_message_has_sender_recipient_and_colors() {
     assert_eq!(result["message"], "Message sent to bob's inbox");
     assert_eq!((&result["routing"]["sender"], &result["routing"]["target"]), (&json!("ann"), &json!("@bob")));
     assert!(result["routing"]["targetColor"].is_string() && result["routing"]["senderColor"].is_string());
-    let inbox = env.team.inbox(&AgentName::new_unchecked("bob")).read().unwrap();
+    let inbox = env.team.inbox(&MemberName::new_unchecked("bob")).read().unwrap();
     let stored = inbox[0].message.as_ref().unwrap();
     assert_eq!((stored.summary.as_deref(), stored.read), (Some("greeting"), false));
 }
@@ -70,7 +70,7 @@ fn unknown_recipients_and_protocol_texts_are_rejected() {
         assert_eq!(kind(ann.send_as_user("bob", forged, None, 5)), ErrorKind::NotPermitted);
     }
     let inboxes =
-        ["team-lead", "ann", "bob"].map(|name| env.team.inbox(&AgentName::new_unchecked(name)).read());
+        ["team-lead", "ann", "bob"].map(|name| env.team.inbox(&MemberName::new_unchecked(name)).read());
     assert!(inboxes.into_iter().all(|inbox| inbox.unwrap().is_empty()), "no message was stored");
 }
 
@@ -78,10 +78,10 @@ fn unknown_recipients_and_protocol_texts_are_rejected() {
 fn a_broadcast_lists_the_members_that_it_did_not_reach() {
     let env = TestRoot::new();
     let result = caller(&env, "ann").broadcast("hi".into(), None, 5).unwrap();
-    let names: Vec<&str> = result.stored.iter().map(AgentName::as_str).collect();
+    let names: Vec<&str> = result.stored.iter().map(MemberName::as_str).collect();
     assert_eq!((names, result.partial_error()), (vec!["team-lead", "bob"], None));
-    std::fs::remove_file(env.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
-    std::fs::create_dir(env.team.inbox(&AgentName::new_unchecked("bob")).path()).unwrap();
+    std::fs::remove_file(env.team.inbox(&MemberName::new_unchecked("bob")).path()).unwrap();
+    std::fs::create_dir(env.team.inbox(&MemberName::new_unchecked("bob")).path()).unwrap();
     let result = caller(&env, "ann").broadcast("hi".into(), None, 5).unwrap();
     assert_eq!(result.partial_error().map(|error| error.kind), Some(ErrorKind::Partial));
     assert_eq!(result.to_json()["failed"][0]["name"], "bob");
@@ -99,8 +99,8 @@ fn only_the_recipient_of_a_shutdown_request_answers_it() {
         timestamp: String::new(),
     });
     let now = 4_000_000_000_000;
-    let message = Message::new(&AgentName::lead(), request.to_text(), now);
-    env.team.inbox(&AgentName::new_unchecked("ann")).append(&message).unwrap();
+    let message = Message::new(&MemberName::lead(), request.to_text(), now);
+    env.team.inbox(&MemberName::new_unchecked("ann")).append(&message).unwrap();
     assert_eq!(
         kind(caller(&env, "bob").answer_shutdown(&id, &ShutdownDecision::Approve, now)),
         ErrorKind::NotPermitted
@@ -111,7 +111,7 @@ fn only_the_recipient_of_a_shutdown_request_answers_it() {
     );
     let result = caller(&env, "ann").answer_shutdown(&id, &ShutdownDecision::Approve, now).unwrap();
     assert_eq!(result["message"], "Shutdown approved. Agent ann is now exiting.");
-    let entries = env.team.inbox(&AgentName::new_unchecked("ann")).read().unwrap();
+    let entries = env.team.inbox(&MemberName::new_unchecked("ann")).read().unwrap();
     assert!(entries.iter().all(|entry| entry.unread().is_none()));
     let rejection = ShutdownDecision::Reject { reason: "not yet".into() };
     for decision in [&rejection, &ShutdownDecision::Approve] {
@@ -121,7 +121,7 @@ fn only_the_recipient_of_a_shutdown_request_answers_it() {
             "the request is already answered"
         );
     }
-    assert_eq!(env.team.inbox(&AgentName::lead()).read().unwrap().len(), 1);
+    assert_eq!(env.team.inbox(&MemberName::lead()).read().unwrap().len(), 1);
     let unknown = RequestId::parse("shutdown-1@ann").unwrap();
     assert_eq!(
         kind(caller(&env, "ann").answer_shutdown(&unknown, &ShutdownDecision::Approve, now)),
@@ -144,7 +144,7 @@ fn a_teammate_may_not_set_a_command_and_the_lead_is_notified_of_a_completion() {
     assert_eq!(kind(ann.update_task(&task.id, blank, 5)), ErrorKind::Usage);
     ann.complete_task(&task.id, 5).unwrap();
     ann.complete_task(&task.id, 6).unwrap();
-    let entries = env.team.inbox(&AgentName::lead()).read().unwrap();
+    let entries = env.team.inbox(&MemberName::lead()).read().unwrap();
     assert_eq!(entries.len(), 1, "the lead is notified once");
 }
 
@@ -168,7 +168,7 @@ fn a_teammate_may_not_change_the_work_of_a_task_with_a_command() {
     ann.update_task(&task.id, with_status(TaskStatus::InProgress), 5).unwrap();
     ann.complete_task(&task.id, 5).unwrap();
     let again = with_status(TaskStatus::InProgress);
-    let by_bob = TaskUpdate { owner: Some(AgentName::new_unchecked("bob")), ..again.clone() };
+    let by_bob = TaskUpdate { owner: Some(MemberName::new_unchecked("bob")), ..again.clone() };
     let failure_removal =
         TaskUpdate { metadata: json!({"failure": null}).as_object().cloned(), ..TaskUpdate::default() };
     assert_eq!(

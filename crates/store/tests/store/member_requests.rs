@@ -6,14 +6,14 @@ use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{Answer, Approval, parse_answer};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use serde_json::{Value, json};
 use store::{Error, OpenRequest};
 
 /// Appends a message to the lead's inbox.
 fn send_to_lead(env: &TestRoot, from: &str, text: &str, at: u64) {
-    env.team.inbox(&AgentName::lead()).append(&Message::new(&agent(from), text.to_owned(), at)).unwrap();
+    env.team.inbox(&MemberName::lead()).append(&Message::new(&agent(from), text.to_owned(), at)).unwrap();
 }
 
 fn request_permission(env: &TestRoot, from: &str, id: &str) {
@@ -61,7 +61,7 @@ fn an_open_request_is_unanswered_and_of_the_current_spawn() {
     assert_eq!((request.asked_at, request.cwd.as_str()), (5, "/"));
     answer(&env, &request, &approval()).unwrap();
     assert_eq!(open_requests(&env), ["ann plan-1"]);
-    let lead = env.team.inbox(&AgentName::lead()).read().unwrap();
+    let lead = env.team.inbox(&MemberName::lead()).read().unwrap();
     let unread: Vec<usize> =
         lead.iter().filter(|entry| entry.unread().is_some()).map(|entry| entry.index).collect();
     assert_eq!(unread, [0, 3, 4, 5], "both requests of bob are marked read");
@@ -70,7 +70,10 @@ fn an_open_request_is_unanswered_and_of_the_current_spawn() {
     let response_from = |name: &str| Message::new(&agent(name), response.to_string(), 9);
     env.team.inbox(&agent("ann")).append(&response_from("bob")).unwrap();
     assert_eq!(open_requests(&env), ["ann plan-1"], "a message of bob is not an answer");
-    env.team.inbox(&agent("ann")).append(&Message::new(&AgentName::lead(), response.to_string(), 9)).unwrap();
+    env.team
+        .inbox(&agent("ann"))
+        .append(&Message::new(&MemberName::lead(), response.to_string(), 9))
+        .unwrap();
     assert!(open_requests(&env).is_empty());
 }
 
@@ -100,7 +103,7 @@ fn a_request_is_found_by_id_or_prefix() {
 fn a_request_that_was_read_and_not_answered_is_open() {
     let env = TestRoot::new();
     request_plan_approval(&env, "ann", "plan-1");
-    let lead = env.team.inbox(&AgentName::lead());
+    let lead = env.team.inbox(&MemberName::lead());
     lead.mark_read(&lead.read().unwrap()).unwrap();
     assert_eq!(open_requests(&env), ["ann plan-1"]);
 }
@@ -199,7 +202,7 @@ fn one_of_many_concurrent_answers_is_stored() {
 fn an_approved_plan_continues_in_the_given_mode_or_in_the_leads_mode() {
     let mode_after_approval = |lead_mode: Option<&str>, mode: Option<PermissionMode>| {
         let env = TestRoot::new();
-        env.team.set_member_fields(&AgentName::lead(), &[("mode", json!(lead_mode))]).unwrap();
+        env.team.set_member_fields(&MemberName::lead(), &[("mode", json!(lead_mode))]).unwrap();
         request_plan_approval(&env, "ann", "plan-1");
         let request = env.team.requests().find("plan-1").unwrap();
         answer(&env, &request, &Answer::Approve(Approval { mode, ..Approval::default() })).unwrap();
@@ -305,7 +308,7 @@ fn an_answer_that_the_program_does_not_support_is_rejected() {
     let changed_input = Approval { input: Some(json!({"command": "ls -l"})), ..Approval::default() };
     assert!(matches!(approve("perm-1", changed_input), Err(Error::UnsupportedAnswer { .. })));
     assert_eq!(open_requests(&env), ["ann plan-1", "bob perm-1"]);
-    env.team.set_member_fields(&AgentName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
+    env.team.set_member_fields(&MemberName::lead(), &[("mode", json!("acceptEdits"))]).unwrap();
     approve("plan-1", Approval::default()).unwrap();
     let answer_text = env.team.inbox(&agent("ann")).read().unwrap().pop().unwrap().message.unwrap().text;
     assert!(

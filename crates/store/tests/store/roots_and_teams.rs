@@ -5,7 +5,7 @@ use crate::test_root::{
 };
 use protocol::error_kind_and_report::ErrorKind;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn members_are_added_once_changed_and_removed() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(env.team.config().unwrap().members.len(), 2);
     let all = ["ann", "bob", "carl"].map(member);
-    let member_names = |env: &TestRoot| -> Vec<AgentName> {
+    let member_names = |env: &TestRoot| -> Vec<MemberName> {
         env.team.config().unwrap().members.into_iter().map(|member| member.name).collect()
     };
     let before = member_names(&env);

@@ -4,12 +4,12 @@ use crate::test_root::TestRoot;
 use protocol::error_kind_and_report::ErrorKind;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{RUN_OWNER_KEY, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 use store::{Caller, NewTask, TaskUpdate};
 
-fn agent(name: &str) -> AgentName {
-    AgentName::parse(name).unwrap()
+fn agent(name: &str) -> MemberName {
+    MemberName::parse(name).unwrap()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn task_has_one_holder_until_the_hold_is_dropped() {
 fn task_in_work_is_not_released_deleted_or_given_away() {
     let env = TestRoot::new();
     let caller = |name: &str| Caller::new(env.reopen_team(), agent(name));
-    let id = env.team.tasks().create(NewTask::new("x", &AgentName::lead())).unwrap().id;
+    let id = env.team.tasks().create(NewTask::new("x", &MemberName::lead())).unwrap().id;
     env.team.tasks().claim(Some(&id), &agent("ann")).unwrap();
     let hold = env.team.hold_task(&id, &agent("ann")).unwrap();
     let lead = caller("team-lead");
@@ -61,7 +61,7 @@ fn released_task_of_a_run_file_goes_back_to_its_owner() {
     let caller = |name: &str| Caller::new(env.reopen_team(), agent(name));
     let released_owner = |run_owner: &str, by: &str| {
         let metadata = Map::from_iter([(RUN_OWNER_KEY.to_owned(), Value::from(run_owner))]);
-        let new = NewTask { metadata: Some(metadata), ..NewTask::new("x", &AgentName::lead()) };
+        let new = NewTask { metadata: Some(metadata), ..NewTask::new("x", &MemberName::lead()) };
         let id = env.team.tasks().create(new).unwrap().id;
         env.team.tasks().claim(Some(&id), &agent("ann")).unwrap();
         env.team.tasks().fail(&id, "interrupted").unwrap();

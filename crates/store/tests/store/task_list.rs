@@ -5,7 +5,7 @@ use protocol::error_kind_and_report::ErrorKind;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value, json};
 use store::{Error, NewTask, TaskUpdate, Tasks};
 
@@ -82,7 +82,7 @@ fn one_of_sixteen_teammates_starts_a_task_and_the_lead_may_restart_it() {
         }
     }
     assert_eq!(assignments(&env, owner.as_str()), [task.id]);
-    assert!(env.team.tasks().update(&task.id, start(), &AgentName::lead()).is_ok());
+    assert!(env.team.tasks().update(&task.id, start(), &MemberName::lead()).is_ok());
 }
 
 #[test]

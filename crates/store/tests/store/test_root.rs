@@ -4,7 +4,7 @@
 
 use protocol::inbox_file::Message;
 use protocol::member_color::Color;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, TeammateEntry};
 use std::fs::File;
 use std::io::Write;
@@ -84,8 +84,8 @@ pub fn member(name: &str) -> Member {
     Member::teammate(&TeamName::parse("orchard").unwrap(), entry)
 }
 
-pub fn agent(name: &str) -> AgentName {
-    AgentName::new_unchecked(name)
+pub fn agent(name: &str) -> MemberName {
+    MemberName::new_unchecked(name)
 }
 
 pub fn message(text: &str) -> Message {

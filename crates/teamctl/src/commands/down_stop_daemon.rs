@@ -76,12 +76,12 @@ fn shown_name(agent: &AgentExit, exits: &[AgentExit]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::{AgentName, TeamName};
+    use protocol::team_and_member_names::{MemberName, TeamName};
 
     #[test]
     fn only_a_suspended_agent_is_reported_as_suspended() {
         let exit = |is_suspended| AgentExit {
-            name: AgentName::parse("ann").unwrap(),
+            name: MemberName::parse("ann").unwrap(),
             team: TeamName::parse("survey").unwrap(),
             description: "stopped while it started".into(),
             has_exited: true,

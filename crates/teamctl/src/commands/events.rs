@@ -10,7 +10,7 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::parse_duration;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::{parse_iso8601, parse_typed_time};
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -45,14 +45,14 @@ pub(crate) struct EventsArgs {
 /// The member whose events are shown.
 #[derive(Debug, Clone)]
 struct MemberFilter {
-    name: AgentName,
+    name: MemberName,
     team: Option<TeamName>,
 }
 
 fn parse_member(text: &str) -> Result<MemberFilter, String> {
     let (name, team) = text.split_once('@').map_or((text, None), |(name, team)| (name, Some(team)));
     let team = team.map(TeamName::parse).transpose().map_err(|error| error.to_string())?;
-    Ok(MemberFilter { name: AgentName::new_unchecked(name), team })
+    Ok(MemberFilter { name: MemberName::new_unchecked(name), team })
 }
 
 /// Checks that `text` is the kind of an event.
@@ -76,7 +76,7 @@ fn event_kinds() -> Vec<String> {
 impl MemberFilter {
     fn selects(&self, event: &Value) -> bool {
         let is_named =
-            |key| event[key].as_str().is_some_and(|name| AgentName::new_unchecked(name) == self.name);
+            |key| event[key].as_str().is_some_and(|name| MemberName::new_unchecked(name) == self.name);
         let is_of_team = |team: &TeamName| event["team"] == team.as_str();
         MEMBER_KEYS.into_iter().any(is_named) && self.team.as_ref().is_none_or(is_of_team)
     }

@@ -12,7 +12,7 @@ use client::root_socket_team_and_caller::member_name;
 use parent_agent::{AgentEnvironment, ExpectedRoot, ParentAgent, parent_agent};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -112,7 +112,7 @@ fn reject_other_team(own_team: Option<&str>, team: Option<&str>) -> Result<(), E
 /// The member that makes the server's calls.
 #[derive(Debug, PartialEq, Eq)]
 struct McpIdentity {
-    name: AgentName,
+    name: MemberName,
     /// `None`: a lead, which may create a team.
     team: Option<TeamName>,
 }
@@ -128,11 +128,11 @@ fn resolve_identity(
     let (requested_name, requested_team) =
         match requested_name.map(|name| name.split_once('@').unwrap_or((name, ""))) {
             Some((name, team)) => {
-                (Some(AgentName::new_unchecked(name)), Some(team).filter(|team| !team.is_empty()))
+                (Some(MemberName::new_unchecked(name)), Some(team).filter(|team| !team.is_empty()))
             }
             None => (None, None),
         };
-    let own_name = own_name.map(AgentName::new_unchecked);
+    let own_name = own_name.map(MemberName::new_unchecked);
     if let (Some(requested_name), Some(own_name)) = (&requested_name, &own_name)
         && requested_name != own_name
     {
@@ -147,7 +147,7 @@ fn resolve_identity(
             ErrorReport::new(ErrorKind::NotPermitted, message).with_help("name one team, in one place")
         );
     }
-    let name = own_name.or(requested_name).unwrap_or_else(AgentName::lead);
+    let name = own_name.or(requested_name).unwrap_or_else(MemberName::lead);
     let team = requested_team.or(team).map(TeamName::parse).transpose();
     let team = team.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
     if team.is_none() && !name.is_lead() {

@@ -10,7 +10,7 @@ use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamReq
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::{Policy, TaskCommandPolicy};
 use protocol::shell_quote::shell_quote;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::json;
 use std::cell::Cell;
 use std::fs::File;
@@ -211,7 +211,7 @@ fn invalid_archive(name: &str, reason: &str) -> ErrorReport {
 fn print_result(context: &CommandContext, reply: &CreateTeamReply, archive: &TeamArchive, policy: &Policy) {
     let (inboxes, tasks) = archive.counts();
     let mut sentence = format!("imported team {} with {inboxes} inboxes and {tasks} tasks", reply.team_name);
-    let names: Vec<&str> = archive.members().iter().map(AgentName::as_str).collect();
+    let names: Vec<&str> = archive.members().iter().map(MemberName::as_str).collect();
     if !names.is_empty() {
         sentence += &format!("\nIts members were {}: start them with teamctl spawn.", names.join(", "));
         sentence += " A new member with one of these names finds its old messages as read.";

@@ -17,7 +17,7 @@ use format::format_entry;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
-use protocol::team_and_member_names::{AgentName, strip_team};
+use protocol::team_and_member_names::{MemberName, strip_team};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &CommandContext, args: &InboxArgs) -> Result<ExitCode
 }
 
 /// The owner of the inbox. Fails if the caller may not mark its messages.
-fn inbox_owner(context: &CommandContext, team: &Team, args: &InboxArgs) -> Result<AgentName, ErrorReport> {
+fn inbox_owner(context: &CommandContext, team: &Team, args: &InboxArgs) -> Result<MemberName, ErrorReport> {
     let caller = context.caller_name();
     if args.mark_read && team.name().is_claude_session() {
         let message = format!("cannot mark messages read in {}: it belongs to Claude Code", team.name());
@@ -98,8 +98,8 @@ fn entry_json(entry: &InboxEntry) -> Value {
 }
 
 /// A past member that still has an inbox, or the lead.
-fn past_member(team: &Team, address: &str) -> Option<AgentName> {
-    let name = AgentName::new_unchecked(strip_team(address, team.name()));
+fn past_member(team: &Team, address: &str) -> Option<MemberName> {
+    let name = MemberName::new_unchecked(strip_team(address, team.name()));
     (name.is_lead() || team.inbox(&name).path().exists()).then_some(name)
 }
 

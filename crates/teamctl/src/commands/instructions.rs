@@ -8,7 +8,7 @@ use crate::command_context::CommandContext;
 use crate::output;
 use protocol::agent_instructions::{InstructionContext, Interactivity};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -62,10 +62,10 @@ pub(crate) fn run(context: &CommandContext, args: &InstructionsArgs) -> Result<E
 }
 
 /// The name of the agent that the text is for.
-fn audience_name(caller: AgentName, audience: Option<Audience>) -> AgentName {
+fn audience_name(caller: MemberName, audience: Option<Audience>) -> MemberName {
     match audience {
-        Some(Audience::Lead) => AgentName::lead(),
-        Some(Audience::Teammate) if caller.is_lead() => AgentName::new_unchecked("a-teammate"),
+        Some(Audience::Lead) => MemberName::lead(),
+        Some(Audience::Teammate) if caller.is_lead() => MemberName::new_unchecked("a-teammate"),
         _ => caller,
     }
 }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn audience_is_the_caller_unless_the_option_overrides_it() {
-        let (ann, lead) = (AgentName::new_unchecked("ann"), AgentName::lead());
+        let (ann, lead) = (MemberName::new_unchecked("ann"), MemberName::lead());
         assert_eq!(audience_name(ann.clone(), None), ann);
         assert_eq!(audience_name(ann.clone(), Some(Audience::Teammate)), ann);
         assert_eq!(audience_name(ann, Some(Audience::Lead)), lead);

@@ -38,11 +38,11 @@ fn result_text(reply: &InterruptReply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::AgentName;
+    use protocol::team_and_member_names::MemberName;
 
     #[test]
     fn result_says_whether_there_was_a_turn() {
-        let reply = |was_in_turn| InterruptReply { name: AgentName::parse("ann").unwrap(), was_in_turn };
+        let reply = |was_in_turn| InterruptReply { name: MemberName::parse("ann").unwrap(), was_in_turn };
         assert_eq!(result_text(&reply(true)), "interrupted ann's turn; ann is still running");
         assert_eq!(result_text(&reply(false)), "ann is idle: there was no turn to end.");
         assert_eq!(

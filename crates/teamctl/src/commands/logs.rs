@@ -10,7 +10,7 @@ use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::spawn_mark_in_agent_log::{SpawnOutput, split_by_spawn};
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -179,7 +179,7 @@ fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
         format!("cannot find a log of {name} in {}", directory.display()),
     );
     let suggestion = did_you_mean(name, &stems);
-    Err(error.with_help(suggestion.unwrap_or_else(|| match AgentName::new_unchecked(name).is_lead() {
+    Err(error.with_help(suggestion.unwrap_or_else(|| match MemberName::new_unchecked(name).is_lead() {
         true => "teamd did not start the lead: its output is in its own terminal".to_owned(),
         false => "a member that has printed nothing has none; see: teamctl status".to_owned(),
     })))

@@ -6,7 +6,7 @@ use crate::output;
 use protocol::control_socket::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,7 +64,8 @@ pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitC
 
 /// Refuses to end the lead, which teamd has not started. `verb` is what the command does.
 pub(super) fn check_no_lead(verb: &str, names: &[String]) -> Result<(), ErrorReport> {
-    let is_lead = |name: &&String| AgentName::new_unchecked(name.split('@').next().unwrap_or(name)).is_lead();
+    let is_lead =
+        |name: &&String| MemberName::new_unchecked(name.split('@').next().unwrap_or(name)).is_lead();
     let Some(lead) = names.iter().find(is_lead) else { return Ok(()) };
     let message = format!("cannot {verb} {lead}: teamd did not start the lead, which is you or your program");
     Err(ErrorReport::new(ErrorKind::NotFound, message).with_help(

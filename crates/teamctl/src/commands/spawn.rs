@@ -11,7 +11,7 @@ use protocol::control_socket::{EarlierMessages, Request, SpawnReply, SpawnReques
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::Payload;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 
 pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
@@ -65,10 +65,10 @@ fn earlier_messages_text(name: &str, count: usize) -> Option<String> {
 ///
 /// `Usage`. The help of the error suggests a similar valid name, if there is one.
 fn check_name(name: &str) -> Result<(), ErrorReport> {
-    let Err(error) = AgentName::parse(name) else { return Ok(()) };
+    let Err(error) = MemberName::parse(name) else { return Ok(()) };
     let valid_name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");
     let error = ErrorReport::new(ErrorKind::Usage, error.to_string());
-    Err(match AgentName::parse(&valid_name) {
+    Err(match MemberName::parse(&valid_name) {
         Ok(valid_name) => error.with_help(format!("a name that fits: {valid_name}")),
         Err(_) => error,
     })

@@ -22,7 +22,7 @@ use crate::core::state::recorded_worktrees::forget_worktrees;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions};
 
@@ -64,7 +64,7 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, request: Wo
 }
 
 /// Checks the request. Returns the name of the member.
-fn check_request(state: &State, request: &WorktreeRequest) -> Result<AgentName, ErrorReport> {
+fn check_request(state: &State, request: &WorktreeRequest) -> Result<MemberName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("make a worktree", "teamctl up"));
     }
@@ -152,7 +152,7 @@ pub(crate) fn fail_creation(
     context: &mut Context,
     client: ConnId,
     team: &TeamName,
-    name: &AgentName,
+    name: &MemberName,
     error: ErrorReport,
 ) {
     if let Some(team) = context.state.teams.get_mut(team) {

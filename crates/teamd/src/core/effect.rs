@@ -8,7 +8,7 @@ use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::agent_record::AgentRecord;
 use protocol::control_socket::{Process, Response, ToShim};
 use protocol::event_log_line::{Event, EventKind};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 
 /// The effects of one event, in the order in which they run. They are a type of their own, not a
@@ -62,7 +62,7 @@ pub(crate) enum Effect {
     /// Close a connection that the daemon does not want.
     CloseConnection { conn: ConnId },
     /// Watch the shim of an agent, and use the wake socket that came over its connection.
-    SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: AgentName, process: Process },
+    SuperviseShim { conn: ConnId, spawn: SpawnId, team: TeamName, name: MemberName, process: Process },
     /// Watch a shim that is known only from the roster, or the process of a lead session.
     WatchProcess { watch: WatchId, process: Process },
     /// End the watch of a process.

@@ -14,15 +14,15 @@ use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::Payload;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// Handles a change of an inbox. Any number of changes during a scan cause one more scan.
 pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox: &str, wake: Wake) {
-    if AgentName::new_unchecked(inbox).is_lead() {
+    if MemberName::new_unchecked(inbox).is_lead() {
         read_shutdown_answers(context, team);
         lead_session::wake_lead(context, team);
     }
-    if let Some(agent) = context.state.member(team, &AgentName::new_unchecked(inbox)) {
+    if let Some(agent) = context.state.member(team, &MemberName::new_unchecked(inbox)) {
         context.effects.wake_agent(&agent.record.spawn_id, wake);
     }
     schedule_inbox_scan(context, team, inbox);
@@ -31,7 +31,7 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
 /// Schedules a scan of an inbox. If a scan of the inbox is running, one more scan follows after it,
 /// however often the inbox changes meanwhile.
 pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
-    let restore_rule = restore_rule(context.state, team, &AgentName::new_unchecked(inbox));
+    let restore_rule = restore_rule(context.state, team, &MemberName::new_unchecked(inbox));
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     if watched_team.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
         context.effects.push(Effect::File(FileJob::ScanInbox {
@@ -45,7 +45,7 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
 /// Whether messages that another program has removed from the inbox of `owner` are restored. Never
 /// for a native program, because such a program itself removes the messages that it has read. Not
 /// now if the owner has no agent, because no program reads the messages.
-fn restore_rule(state: &State, team: &TeamName, owner: &AgentName) -> RestoreRule {
+fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
     }
@@ -76,7 +76,7 @@ pub(crate) fn handle_inbox_scanned(
         Err(error) => {
             context.effects.push(Effect::log_team(team, EventKind::Error { message: error.message }));
         }
-        Ok(scan_result) => apply_scan(context, team, &AgentName::new_unchecked(inbox), scan_result),
+        Ok(scan_result) => apply_scan(context, team, &MemberName::new_unchecked(inbox), scan_result),
     }
     if is_rescan_needed {
         // The watcher or the event's handler has woken the owner for each change already.
@@ -89,7 +89,7 @@ pub(crate) fn handle_inbox_scanned(
     }
 }
 
-fn apply_scan(context: &mut Context, team: &TeamName, owner: &AgentName, scan_result: InboxScanResult) {
+fn apply_scan(context: &mut Context, team: &TeamName, owner: &MemberName, scan_result: InboxScanResult) {
     member_requests::apply_messages(context, team, owner, &scan_result);
     for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {

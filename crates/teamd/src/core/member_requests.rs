@@ -29,7 +29,7 @@ use protocol::member_request::{Answer, Approval, MemberRequestKind, answered_req
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy, PolicyDecision};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
@@ -40,7 +40,7 @@ use store::OpenRequest;
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,
-    owner: &AgentName,
+    owner: &MemberName,
     scan_result: &InboxScanResult,
 ) {
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
@@ -88,7 +88,7 @@ fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)>
 /// Records the approval of a plan, if it came after the start of this spawn.
 fn record_plan_approval(
     state: &mut State,
-    (team, owner): (&TeamName, &AgentName),
+    (team, owner): (&TeamName, &MemberName),
     approved_at: u64,
     mode: PermissionMode,
     now: Now,
@@ -133,7 +133,7 @@ pub(crate) fn handle_requests_scanned(
             withdrawn.iter().for_each(|key| close_withdrawn(context, team, key));
             let Some(watched_team) = context.state.watched_team_mut(team) else { return };
             let is_open =
-                |key: &(AgentName, RequestId)| open.iter().any(|request| request_key(request) == *key);
+                |key: &(MemberName, RequestId)| open.iter().any(|request| request_key(request) == *key);
             watched_team.open_requests.retain(|key, tracked_request| {
                 is_open(key) || matches!(tracked_request.stage, RequestStage::Answering(_))
             });
@@ -175,7 +175,7 @@ fn close_answered(context: &mut Context, team: &TeamName, answered_request: &sto
 }
 
 /// Closes a withdrawn request and logs the withdrawal, unless the withdrawal is logged already.
-fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId)) {
+fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(MemberName, RequestId)) {
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     // The files thread refuses to answer a withdrawn request, and a scan follows.
     let is_answering = watched_team
@@ -194,7 +194,7 @@ fn close_withdrawn(context: &mut Context, team: &TeamName, key: &(AgentName, Req
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
 }
 
-fn request_key(request: &OpenRequest) -> (AgentName, RequestId) {
+fn request_key(request: &OpenRequest) -> (MemberName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
@@ -261,7 +261,7 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
 /// The error text for a new plan of a member whose last two plans were rejected because nobody
 /// answered in time. The new plan waits for a person without a timeout, so that the member does not
 /// replan forever.
-fn unanswered_plans_message(name: &AgentName) -> String {
+fn unanswered_plans_message(name: &MemberName) -> String {
     format!(
         "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"
     )
@@ -316,7 +316,7 @@ fn write_policy_answer(
 pub(crate) fn handle_answer_written(
     context: &mut Context,
     team: &TeamName,
-    member: &AgentName,
+    member: &MemberName,
     id: &RequestId,
     result: Result<(), ErrorReport>,
 ) {
@@ -346,7 +346,7 @@ pub(crate) fn handle_answer_written(
 }
 
 /// Closes a request that the lead or a person has answered.
-fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, RequestId), answer: GivenAnswer) {
+fn close_by_lead(context: &mut Context, team: &TeamName, key: (MemberName, RequestId), answer: GivenAnswer) {
     let tracked_request =
         context.state.watched_team_mut(team).and_then(|watched_team| watched_team.open_requests.get(&key));
     if tracked_request
@@ -357,7 +357,7 @@ fn close_by_lead(context: &mut Context, team: &TeamName, key: (AgentName, Reques
     }
 }
 
-fn close_request(context: &mut Context, team: &TeamName, key: &(AgentName, RequestId), answer: GivenAnswer) {
+fn close_request(context: &mut Context, team: &TeamName, key: &(MemberName, RequestId), answer: GivenAnswer) {
     if let Some(watched_team) = context.state.watched_team_mut(team) {
         watched_team.open_requests.remove(key);
         watched_team.logged_requests.closed.insert(key.1.clone());

@@ -39,7 +39,7 @@ use protocol::control_socket::{
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -73,7 +73,7 @@ fn new_call(request: Request) -> Box<Call> {
 fn spawn_request(name: &str) -> Request {
     Request::Spawn(Box::new(SpawnRequest {
         team: survey_team(),
-        name: AgentName::parse(name).unwrap(),
+        name: MemberName::parse(name).unwrap(),
         unique: false,
         name_placeholder: None,
         argv: vec!["true".into()],

@@ -15,7 +15,7 @@ use platform::process_tree::with_ancestors;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::iso8601;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -309,7 +309,7 @@ fn install_help(program: &str) -> String {
 }
 
 /// The path of a new directory in the trash.
-fn trash_directory(trash: &Path, team: &TeamName, member: &AgentName) -> PathBuf {
+fn trash_directory(trash: &Path, team: &TeamName, member: &MemberName) -> PathBuf {
     let time = iso8601(store::now()).replace([':', '-'], "");
     let names = (1..).map(|n| match n {
         1 => format!("{team}-{member}-{time}"),

@@ -5,7 +5,7 @@
 //! this is faster than through the event loop. The event loop sends all other wakes.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct WakeSockets(Arc<Mutex<HashMap<SpawnId, WakeSocket>>>);
 #[derive(Debug)]
 pub(crate) struct WakeSocket {
     pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
+    pub(crate) name: MemberName,
     pub(crate) fd: OwnedFd,
 }
 
@@ -39,7 +39,7 @@ impl WakeSockets {
     /// Wakes the agent that owns an inbox. `inbox` is the name of the inbox file without `.json`.
     /// Returns whether that agent has a wake socket.
     pub(crate) fn wake_inbox_owner(&self, team: &TeamName, inbox: &str) -> bool {
-        let owner = AgentName::new_unchecked(inbox);
+        let owner = MemberName::new_unchecked(inbox);
         let sockets = self.lock();
         let socket = sockets.values().find(|socket| socket.name == owner && socket.team == *team);
         socket.into_iter().for_each(send_wake);
@@ -73,7 +73,7 @@ mod tests {
         let mut ends = ["ann", "bob"].map(|name| {
             let (daemon_end, agent_end) = UnixStream::pair().unwrap();
             agent_end.set_nonblocking(true).unwrap();
-            let name_key = AgentName::new_unchecked(name);
+            let name_key = MemberName::new_unchecked(name);
             let socket = WakeSocket { team: survey.clone(), name: name_key, fd: daemon_end.into() };
             sockets.insert(SpawnId::from_peer(name), socket);
             agent_end

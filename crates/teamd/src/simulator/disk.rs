@@ -19,7 +19,7 @@ use protocol::inbox_message_payload::{ModeSetRequest, Payload};
 use protocol::member_request::Answer;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::{AnsweredBy, Policy};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
 
@@ -114,7 +114,7 @@ impl SimulatedDisk {
                 }));
             }
             FileJob::ScanInbox { team, inbox, .. } => {
-                let name = AgentName::new_unchecked(&inbox);
+                let name = MemberName::new_unchecked(&inbox);
                 let files = self.team(&team);
                 let messages = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
                 let result = messages.map(|messages| scans.scan_inbox(&team, &name, messages));
@@ -295,7 +295,7 @@ impl SimulatedDisk {
         if !record.is_respawn() {
             team.inboxes.remove(&record.request.name);
             if !record.request.prompt.is_empty() {
-                team.add_message(&record.request.name, &AgentName::lead(), None, at);
+                team.add_message(&record.request.name, &MemberName::lead(), None, at);
             }
         }
         let (spawn_id, mode) = (record.spawn_id.clone(), record.config_mode.clone());
@@ -342,8 +342,8 @@ impl SimulatedDisk {
         self.check_writable()?;
         self.team(team)?;
         if route == ModeRoute::ByMessage {
-            let request = ModeSetRequest { mode: mode.to_string(), from: AgentName::lead().to_string() };
-            self.send(team, name, &AgentName::lead(), Some(Payload::ModeSetRequest(request)), at);
+            let request = ModeSetRequest { mode: mode.to_string(), from: MemberName::lead().to_string() };
+            self.send(team, name, &MemberName::lead(), Some(Payload::ModeSetRequest(request)), at);
         }
         Ok(())
     }
@@ -352,8 +352,8 @@ impl SimulatedDisk {
     pub(super) fn send(
         &mut self,
         team: &TeamName,
-        to: &AgentName,
-        from: &AgentName,
+        to: &MemberName,
+        from: &MemberName,
         payload: Option<Payload>,
         at: u64,
     ) -> bool {
@@ -367,7 +367,7 @@ impl SimulatedDisk {
     pub(super) fn change_member(
         &mut self,
         team: &TeamName,
-        name: &AgentName,
+        name: &MemberName,
         change: impl FnOnce(&mut SimulatedMember),
     ) {
         let files = self.teams.get_mut(team).filter(|_| !self.is_full);
@@ -380,7 +380,7 @@ impl SimulatedDisk {
     fn send_shutdown_request(
         &mut self,
         team: &TeamName,
-        name: &AgentName,
+        name: &MemberName,
         request: RequestId,
         unless: &[RequestId],
     ) -> Result<(), ErrorReport> {

@@ -13,7 +13,7 @@ use protocol::control_socket::{
 use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::{IdleReason, Payload};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 
 /// What a program or its hook does at the moment.
@@ -37,7 +37,7 @@ pub(super) enum ProgramState {
 #[derive(Debug)]
 pub(super) struct HookedProgram {
     pub(super) team: TeamName,
-    pub(super) name: AgentName,
+    pub(super) name: MemberName,
     /// The agent that the program belongs to. `None` for a lead session.
     pub(super) identity: Option<AgentIdentity>,
     /// The pid of the agent's shim. 0 for a lead session.
@@ -78,7 +78,7 @@ impl Simulation {
 
     /// Adds the program of a session that has taken the lead of a team.
     pub(super) fn start_lead(&mut self, pid: u32, team: TeamName) {
-        let name = AgentName::lead();
+        let name = MemberName::lead();
         let program = HookedProgram {
             team,
             name,

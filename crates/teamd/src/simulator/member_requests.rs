@@ -8,7 +8,7 @@ use protocol::inbox_message_payload::{Payload, PermissionOutcome, PermissionRequ
 use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::{AnsweredBy, Approver};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// A request of a member, for the check of its answer.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Simulation {
             permission_suggestions: Vec::new(),
         };
         let (at, payload) = (self.now.wall, Payload::PermissionRequest(request));
-        let is_sent = self.disk.send(&identity.team, &AgentName::lead(), &identity.name, Some(payload), at);
+        let is_sent = self.disk.send(&identity.team, &MemberName::lead(), &identity.name, Some(payload), at);
         self.record_request(identity, &id).filter(|()| is_sent).map(|()| id)
     }
 

@@ -15,7 +15,7 @@ use protocol::control_socket::{Activity, DeleteTeamRequest, ExitReport, MemberAd
 use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::IdleReason;
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;
@@ -212,7 +212,7 @@ fn answer_shutdown(simulation: &mut Simulation, pid: u32) {
     simulation.log(|| format!("{member} answers {request}: {rejection:?}"));
     if let Some(files) = simulation.disk.teams.get_mut(&team).filter(|_| !simulation.disk.is_full) {
         files.shutdown_answers.entry(request).or_insert((member, rejection));
-        simulation.disk.record_change(&team, TeamFile::Inbox(AgentName::lead()));
+        simulation.disk.record_change(&team, TeamFile::Inbox(MemberName::lead()));
     }
 }
 

@@ -11,7 +11,7 @@ use protocol::control_socket::{
 use protocol::delivery_kind::Delivery;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{Approver, Policy, TimeoutAction};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
@@ -136,7 +136,7 @@ fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
 }
 
 fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {
-    let name = AgentName::parse(random_name(simulation)).expect("the name is valid");
+    let name = MemberName::parse(random_name(simulation)).expect("the name is valid");
     let (unique, cwd) = (simulation.rng.bool(), "/repo/sub".into());
     Request::CreateWorktree(WorktreeRequest {
         team,
@@ -152,7 +152,7 @@ impl Simulation {
     /// A spawn request for a new member. `worktree` is the worktree that was created for it.
     pub(super) fn spawn_request(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
         let name = worktree.map(|worktree| worktree.name.clone());
-        let name = name.unwrap_or_else(|| AgentName::parse(random_name(self)).expect("the name is valid"));
+        let name = name.unwrap_or_else(|| MemberName::parse(random_name(self)).expect("the name is valid"));
         let request_id = self.next_pid().to_string();
         let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
@@ -207,7 +207,7 @@ impl Simulation {
 /// The environment variable with the id of the spawn request. All respawns of a member keep the id.
 pub(super) const REQUEST_ID_VARIABLE: &str = "CHAIN";
 
-fn default_request(team: TeamName, name: AgentName) -> Box<SpawnRequest> {
+fn default_request(team: TeamName, name: MemberName) -> Box<SpawnRequest> {
     Box::new(SpawnRequest {
         team,
         name,

@@ -5,20 +5,20 @@ use crate::simulator::random_calls::random_team;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::simulation::Simulation;
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 impl Simulation {
     /// Writes a random message or task, or changes a task.
     pub(super) fn write_random_file(&mut self) {
         let team = random_team(self);
         let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
-        let members: Vec<AgentName> = files.members.keys().cloned().collect();
+        let members: Vec<MemberName> = files.members.keys().cloned().collect();
         let member = self.rng.choice(members);
         match (self.rng.u8(0..8), member) {
             (0..=2, Some(name)) => {
                 let at = self.now.wall;
                 self.log(|| format!("a message for {name}@{team}"));
-                self.disk.send(&team, &name, &AgentName::new_unchecked("bob"), None, at);
+                self.disk.send(&team, &name, &MemberName::new_unchecked("bob"), None, at);
             }
             (3..=6, member) => {
                 let owner = member.filter(|_| self.rng.u8(..) < 80);
@@ -35,7 +35,7 @@ impl Simulation {
     fn change_random_task(&mut self, team: &TeamName) {
         let Some(files) = self.disk.teams.get_mut(team) else { return };
         let ids: Vec<_> = files.tasks.iter().map(|task| task.id).collect();
-        let names: Vec<AgentName> = files.members.keys().cloned().collect();
+        let names: Vec<MemberName> = files.members.keys().cloned().collect();
         let (Some(id), name) = (self.rng.choice(ids), self.rng.choice(names)) else { return };
         self.log(|| format!("a user changes task {id} of {team}"));
         let Some(files) = self.disk.teams.get_mut(team) else { return };

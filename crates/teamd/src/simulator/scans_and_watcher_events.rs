@@ -8,7 +8,7 @@ use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedMessage;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TeamFile {
     Config,
-    Inbox(AgentName),
+    Inbox(MemberName),
     Task(TaskId),
 }
 
@@ -31,9 +31,9 @@ pub(super) enum WatcherEvent {
 #[derive(Debug, Default)]
 pub(super) struct ScanMemory {
     /// How many entries of each inbox earlier daemons wrote to the event log.
-    pub(super) logged_counts: BTreeMap<(TeamName, AgentName), usize>,
+    pub(super) logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     /// The number of entries and of unread entries at the last scan of each inbox.
-    pub(super) cursors: BTreeMap<(TeamName, AgentName), (usize, usize)>,
+    pub(super) cursors: BTreeMap<(TeamName, MemberName), (usize, usize)>,
     /// The version of each file at the last rescan.
     pub(super) files: BTreeMap<(TeamName, TeamFile), u64>,
     /// The tasks of each team at their last scan.
@@ -75,7 +75,7 @@ impl ScanMemory {
     pub(super) fn scan_inbox(
         &mut self,
         team: &TeamName,
-        name: &AgentName,
+        name: &MemberName,
         messages: &[SimulatedMessage],
     ) -> InboxScanResult {
         let key = (team.clone(), name.clone());

@@ -6,7 +6,7 @@ use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
 use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control_socket::{ExitReport, StartAgent, ToShim};
 use protocol::delivery_kind::Delivery;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::VecDeque;
 
 /// How long a shim waits for the daemon's permission to start its agent, in milliseconds.
@@ -54,7 +54,7 @@ pub(super) struct SimulatedShim {
 #[derive(Debug, Clone)]
 pub(super) struct AgentIdentity {
     pub(super) team: TeamName,
-    pub(super) name: AgentName,
+    pub(super) name: MemberName,
     pub(super) token: String,
     /// The id of the spawn request. All respawns of a member keep this id.
     pub(super) spawn_request_id: String,
@@ -74,7 +74,7 @@ impl AgentIdentity {
         };
         AgentIdentity {
             team: TeamName::parse(&var("TEAMD_TEAM")).expect("the team name is valid"),
-            name: AgentName::new_unchecked(&var("TEAMD_MEMBER")),
+            name: MemberName::new_unchecked(&var("TEAMD_MEMBER")),
             token: var("TEAMD_TOKEN"),
             spawn_request_id: var(REQUEST_ID_VARIABLE),
             first_argument: launch.argv.first().cloned().unwrap_or_default(),

@@ -26,7 +26,7 @@ use crate::simulator::shim::{START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::tmux::{PaneJobOutcome, SimulatedTmux};
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::Policy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One day in milliseconds.
@@ -233,8 +233,9 @@ impl Simulation {
         // The time until missing output is reported is short, so that simulations reach it.
         let settings = DaemonSettings { no_output_after_ms: Some(1_000), ..DaemonSettings::for_tests() };
         let mut state = State::new(settings, roster, cursor);
-        let active =
-            |team: &TeamName, name: &AgentName| Some(self.disk.teams.get(team)?.members.get(name)?.is_active);
+        let active = |team: &TeamName, name: &MemberName| {
+            Some(self.disk.teams.get(team)?.members.get(name)?.is_active)
+        };
         state.restore_activity(active);
         state.load_policies(|team| {
             self.disk.teams.get(team).map(|files| files.policy.clone()).unwrap_or_default()

@@ -8,7 +8,7 @@ use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{AnsweredBy, Policy};
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{AnsweredRequest, OpenRequest, RequestScanResult};
@@ -16,7 +16,7 @@ use store::{AnsweredRequest, OpenRequest, RequestScanResult};
 /// One entry of an inbox.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedMessage {
-    pub(super) from: AgentName,
+    pub(super) from: MemberName,
     pub(super) payload: Option<Payload>,
     pub(super) is_read: bool,
     /// The message was delivered to the owner of the inbox. The simulator marks only delivered
@@ -39,16 +39,16 @@ pub(super) struct SimulatedMember {
 /// The files of one team.
 #[derive(Debug, Default)]
 pub(super) struct SimulatedTeamFiles {
-    pub(super) members: BTreeMap<AgentName, SimulatedMember>,
-    pub(super) inboxes: BTreeMap<AgentName, Vec<SimulatedMessage>>,
+    pub(super) members: BTreeMap<MemberName, SimulatedMember>,
+    pub(super) inboxes: BTreeMap<MemberName, Vec<SimulatedMessage>>,
     pub(super) tasks: Vec<Arc<Task>>,
     /// Answers to requests in the daemon's own answer log, and whether each is an approval.
     pub(super) recorded_answers: BTreeMap<RequestId, (bool, AnsweredBy)>,
     pub(super) policy: Policy,
     /// Shutdown requests in members' inboxes.
-    pub(super) shutdown_requests: BTreeMap<AgentName, Vec<RequestId>>,
+    pub(super) shutdown_requests: BTreeMap<MemberName, Vec<RequestId>>,
     /// Answers to shutdown requests in the lead's inbox: the member, and the reason of a rejection.
-    pub(super) shutdown_answers: BTreeMap<RequestId, (AgentName, Option<String>)>,
+    pub(super) shutdown_answers: BTreeMap<RequestId, (MemberName, Option<String>)>,
     /// The hidden panes in config.json.
     pub(super) hidden_panes: Vec<String>,
     pub(super) message_count: u64,
@@ -68,8 +68,8 @@ pub(super) enum RequestState {
 impl SimulatedTeamFiles {
     pub(super) fn add_message(
         &mut self,
-        to: &AgentName,
-        from: &AgentName,
+        to: &MemberName,
+        from: &MemberName,
         payload: Option<Payload>,
         at: u64,
     ) {
@@ -87,18 +87,18 @@ impl SimulatedTeamFiles {
         self.inboxes.entry(to.clone()).or_default().push(message);
     }
 
-    pub(super) fn unread(&self, name: &AgentName) -> impl Iterator<Item = &SimulatedMessage> {
+    pub(super) fn unread(&self, name: &MemberName) -> impl Iterator<Item = &SimulatedMessage> {
         self.inboxes.get(name).into_iter().flatten().filter(|message| !message.is_read)
     }
 
     /// Marks messages as delivered to the owner of the inbox.
-    pub(super) fn mark_delivered(&mut self, name: &AgentName, ids: &[u64]) {
+    pub(super) fn mark_delivered(&mut self, name: &MemberName, ids: &[u64]) {
         let messages = self.inboxes.get_mut(name).into_iter().flatten();
         messages.filter(|message| ids.contains(&message.id)).for_each(|message| message.is_delivered = true);
     }
 
     /// Marks messages as read. Panics if one was not delivered.
-    pub(super) fn mark_read(&mut self, name: &AgentName, ids: &[u64]) {
+    pub(super) fn mark_read(&mut self, name: &MemberName, ids: &[u64]) {
         let messages = self.inboxes.get_mut(name).into_iter().flatten();
         for message in messages.filter(|message| ids.contains(&message.id)) {
             assert!(message.is_delivered, "marked as read and never delivered to {name}: {message:?}");
@@ -110,7 +110,7 @@ impl SimulatedTeamFiles {
 
     /// The requests in the lead's inbox.
     fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
-        let lead = self.inboxes.get(&AgentName::lead()).into_iter().flatten();
+        let lead = self.inboxes.get(&MemberName::lead()).into_iter().flatten();
         lead.filter_map(|message| message.open_request.as_deref())
     }
 
@@ -160,7 +160,7 @@ impl SimulatedTeamFiles {
                 RequestState::Open | RequestState::AskerGone => {}
             }
         }
-        let plans_timed_out_twice: BTreeSet<AgentName> =
+        let plans_timed_out_twice: BTreeSet<MemberName> =
             timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name).collect();
         RequestScanResult {
             open: self.open_requests(),
@@ -182,7 +182,7 @@ impl SimulatedTeamFiles {
         let state = self.request_state(request);
         if state == RequestState::Open {
             let payload = request.request.response(answer, PermissionMode::Default, at);
-            self.add_message(&request.from, &AgentName::lead(), Some(payload), at);
+            self.add_message(&request.from, &MemberName::lead(), Some(payload), at);
             self.recorded_answers
                 .insert(request.request.id().clone(), (matches!(answer, Answer::Approve(_)), by));
         }
@@ -192,7 +192,7 @@ impl SimulatedTeamFiles {
     // Tasks.
 
     /// Adds a pending task.
-    pub(super) fn add_task(&mut self, owner: Option<AgentName>, blocked_by: Option<TaskId>) -> TaskId {
+    pub(super) fn add_task(&mut self, owner: Option<MemberName>, blocked_by: Option<TaskId>) -> TaskId {
         self.last_task_number += 1;
         let id = TaskId::from_number(self.last_task_number).expect("the number is valid");
         self.tasks.push(Arc::new(Task {
@@ -217,7 +217,7 @@ impl SimulatedTeamFiles {
     }
 
     /// Whether a member can claim this task, or continue with it.
-    pub(super) fn can_take_task(&self, name: &AgentName, id: TaskId) -> bool {
+    pub(super) fn can_take_task(&self, name: &MemberName, id: TaskId) -> bool {
         let is_task = |task: &&Arc<Task>| task.id == id;
         self.tasks.iter().find(is_task).is_some_and(|task| {
             let is_own = task.owner.as_ref() == Some(name);
@@ -229,7 +229,7 @@ impl SimulatedTeamFiles {
 
     /// The next task for the member `name`, except tasks in `excluded`. A task that the member left
     /// in progress comes first, then a task that the member owns, then an available task.
-    pub(super) fn next_task(&self, name: &AgentName, excluded: &BTreeSet<TaskId>) -> Option<TaskId> {
+    pub(super) fn next_task(&self, name: &MemberName, excluded: &BTreeSet<TaskId>) -> Option<TaskId> {
         let all = &self.tasks;
         let is_own = |task: &&Arc<Task>| task.owner.as_ref() == Some(name) && !excluded.contains(&task.id);
         let is_resumable = |task: &&Arc<Task>| {
@@ -244,7 +244,7 @@ impl SimulatedTeamFiles {
     }
 }
 
-fn parse_request(from: &AgentName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>> {
+fn parse_request(from: &MemberName, payload: &Payload, at: u64) -> Option<Box<OpenRequest>> {
     if !matches!(payload, Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)) {
         return None;
     }

@@ -16,7 +16,7 @@ use protocol::inbox_message_payload::{
 };
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::task::TaskStatus;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl SimulatedTurnAgent {
     }
 
     /// Whether there is a message or task for which the agent should have started a turn.
-    pub(super) fn misses_work(&self, files: &SimulatedTeamFiles, name: &AgentName) -> bool {
+    pub(super) fn misses_work(&self, files: &SimulatedTeamFiles, name: &MemberName) -> bool {
         let task = || files.next_task(name, &self.tasks_without_result);
         files.unread(name).next().is_some() || (!self.awaits_answer() && task().is_some())
     }
@@ -348,7 +348,7 @@ impl Simulation {
         let at = self.now.wall;
         self.disk.send(
             &identity.team,
-            &AgentName::lead(),
+            &MemberName::lead(),
             &identity.name,
             Some(Payload::IdleNotification(idle)),
             at,
@@ -376,7 +376,7 @@ impl Simulation {
         let at = self.now.wall;
         let is_sent = self.disk.send(
             &identity.team,
-            &AgentName::lead(),
+            &MemberName::lead(),
             &identity.name,
             Some(Payload::PlanApprovalRequest(plan)),
             at,

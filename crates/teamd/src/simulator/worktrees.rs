@@ -8,7 +8,7 @@ use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
@@ -177,7 +177,7 @@ impl SimulatedDisk {
     }
 
     /// Checks that the roster on disk names a worktree before git fills it.
-    fn check_recorded(&self, team: &TeamName, name: &AgentName, record: &WorktreeRecord) {
+    fn check_recorded(&self, team: &TeamName, name: &MemberName, record: &WorktreeRecord) {
         let worktrees = self.roster.worktrees.get(team).into_iter().flatten();
         let mut recorded = worktrees.filter(|worktree| worktree.member == *name);
         assert!(

@@ -24,7 +24,7 @@ fn damaged_lead_inbox_does_not_block_turns_and_gets_notifications_after_its_repa
     let test_team = TestTeam::new();
     test_team.send_to_ann("bob", "one");
     test_team.send_to_ann("bob", "two");
-    let lead = test_team.team.inbox(&AgentName::lead()).path();
+    let lead = test_team.team.inbox(&MemberName::lead()).path();
     let (damaged_inbox, repaired_inbox) = (lead.clone(), lead.clone());
     let events = vec![
         turn_end_after(move |_| write_file(&damaged_inbox, "[{"), 0),

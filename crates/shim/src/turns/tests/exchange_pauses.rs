@@ -38,7 +38,7 @@ fn answers_wait_after_the_limit_while_tasks_and_other_messages_go_on() {
     test_team.send_to_ann("bob", "begin");
     let new_work = |team: &Team| {
         send(team, "eve", "ann", "something else");
-        team.tasks().create(NewTask::new("a task", &AgentName::lead())).unwrap();
+        team.tasks().create(NewTask::new("a task", &MemberName::lead())).unwrap();
     };
     let events = vec![
         exchange_turn(),

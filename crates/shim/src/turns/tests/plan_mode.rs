@@ -27,7 +27,7 @@ fn plan_program() -> TurnProgram {
 
 /// The plan approval requests in the lead's inbox, in order.
 fn submitted_plans(team: &Team) -> Vec<PlanApprovalRequest> {
-    let entries = team.inbox(&AgentName::lead()).read().unwrap();
+    let entries = team.inbox(&MemberName::lead()).read().unwrap();
     let plan = |entry: &InboxEntry| match Payload::parse(&entry.message.as_ref().ok()?.text)? {
         Payload::PlanApprovalRequest(plan) => Some(plan),
         _ => None,
@@ -103,7 +103,7 @@ fn agent_awaiting_approval_ignores_tasks_mode_changes_and_answers_to_other_plans
     let events: Vec<ScriptedEvent> = vec![
         turn_end(0),
         wake_after(|team| {
-            team.tasks().create(NewTask::new("later", &AgentName::lead())).unwrap();
+            team.tasks().create(NewTask::new("later", &MemberName::lead())).unwrap();
             send(
                 team,
                 "team-lead",

@@ -86,7 +86,7 @@ fn task_that_was_released_in_the_meantime_is_not_resumed() {
     let second_id = second.id;
     let event = turn_end_after(
         move |team| {
-            team.tasks().release(&second_id, &AgentName::lead()).unwrap();
+            team.tasks().release(&second_id, &MemberName::lead()).unwrap();
             team.tasks().claim(Some(&second_id), &name("bob")).unwrap();
         },
         0,

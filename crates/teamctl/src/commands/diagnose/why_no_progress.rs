@@ -41,7 +41,7 @@ use protocol::allowed_callers::AllowedCallers;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
-use protocol::team_and_member_names::{AgentName, strip_team};
+use protocol::team_and_member_names::{MemberName, strip_team};
 use runner::{InterruptedRun, interrupted_run};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -112,7 +112,7 @@ fn member_evidence(
     address: &str,
     no_output_after: Duration,
 ) -> Result<MemberEvidence, ErrorReport> {
-    let name = AgentName::new_unchecked(strip_team(address, team.name()));
+    let name = MemberName::new_unchecked(strip_team(address, team.name()));
     let events = snapshot.log.events_of(&name, &EVENT_LINE_PATTERNS);
     let team = TeamEvidence::gather(context, snapshot, team, events)?;
     Ok(gather_evidence(&team, address, no_output_after))
@@ -147,15 +147,15 @@ pub(super) fn diagnose(
     context: &CommandContext,
     snapshot: &SystemSnapshot,
     team: &Team,
-    name: &AgentName,
+    name: &MemberName,
 ) -> Result<Vec<Diagnosis>, ErrorReport> {
     let evidence = member_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
     Ok(find_causes(&evidence))
 }
 
 fn unknown_member(evidence: &MemberEvidence) -> ErrorReport {
-    let members = evidence.members.iter().map(AgentName::as_str);
-    let other_members = evidence.history.other_members.iter().map(AgentName::as_str);
+    let members = evidence.members.iter().map(MemberName::as_str);
+    let other_members = evidence.history.other_members.iter().map(MemberName::as_str);
     let suggestion = did_you_mean(evidence.name.as_str(), members.chain(other_members));
     let message = format!(
         "cannot find {}: it is no member of {}, and never was as far as the event log says",

@@ -294,7 +294,7 @@ fn clip_cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::{AgentName, TeamName};
+    use protocol::team_and_member_names::{MemberName, TeamName};
     use protocol::token_and_cost_usage::Usage;
     use serde_json::json;
 
@@ -330,7 +330,7 @@ mod tests {
     }
 
     fn team() -> TeamView {
-        let bob = AgentName::new_unchecked("bob");
+        let bob = MemberName::new_unchecked("bob");
         let past = PastMember {
             name: bob.clone(),
             outcome: "failed".into(),
@@ -380,7 +380,7 @@ mod tests {
         let mut team = team();
         let failed = team.past_members[0].clone();
         let ended = |n: usize| PastMember {
-            name: AgentName::new_unchecked(&format!("w{n}")),
+            name: MemberName::new_unchecked(&format!("w{n}")),
             outcome: "completed".into(),
             respawns_at: None,
             ..failed.clone()

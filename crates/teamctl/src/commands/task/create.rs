@@ -7,7 +7,7 @@ use client::root_socket_team_and_caller::member_name;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::shell_quote::shell_quote;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 use store::{NewTask, Team};
 
@@ -70,7 +70,7 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &CreateTaskArgs) 
 fn check_needs_no_command(
     context: &CommandContext,
     team: &Team,
-    owner: &AgentName,
+    owner: &MemberName,
     subject: &str,
 ) -> Result<(), ErrorReport> {
     let roster = store::read_roster_file(&context.state_dir_path()?).unwrap_or_default();

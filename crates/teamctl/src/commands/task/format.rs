@@ -5,7 +5,7 @@ use crate::output::{self, paint, sanitize};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::single_line::single_line;
 use protocol::task::{Task, find_task};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::Member;
 use serde_json::json;
 use std::borrow::Borrow;
@@ -74,7 +74,7 @@ fn status(task: &Task) -> String {
     format!("{}{failed}", task.status)
 }
 
-fn colored_owner(owner: &AgentName, members: &[Member]) -> String {
+fn colored_owner(owner: &MemberName, members: &[Member]) -> String {
     let color =
         members.iter().find(|member| member.name == *owner).and_then(|member| member.color.as_deref());
     paint(color.unwrap_or_default(), &sanitize(&single_line(owner.as_str())))

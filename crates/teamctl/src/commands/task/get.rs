@@ -5,7 +5,7 @@ use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use serde_json::json;
 use store::Team;
 use worktree::GitEnvironment;
@@ -32,7 +32,7 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &GetTaskArgs) -> 
 
 /// The branch of the worktree in which the owner of the task works, or has worked. `None` if the
 /// owner has no worktree, or if no daemon runs.
-fn owner_branch(context: &CommandContext, team: &Team, owner: &AgentName) -> Option<OwnerBranch> {
+fn owner_branch(context: &CommandContext, team: &Team, owner: &MemberName) -> Option<OwnerBranch> {
     let status = context.daemon_status().ok()?;
     let team = status.teams.into_iter().find(|status| status.name == *team.name())?;
     let worktree = team.worktrees.into_iter().rfind(|worktree| worktree.member == *owner)?;

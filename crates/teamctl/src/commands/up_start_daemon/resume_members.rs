@@ -10,7 +10,7 @@ use protocol::control_socket::{
     MemberStatus, PastMember, Request, ResumeMembersReply, ResumeMembersRequest, StatusReply, TeamStatus,
 };
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const RESUME_TIMEOUT: Duration = Duration::from_secs(90);
 /// A member that the daemon resumes.
 struct ResumedMember {
     team: TeamName,
-    name: AgentName,
+    name: MemberName,
 }
 
 /// How the start of a member ended.
@@ -98,7 +98,7 @@ fn member_result(status: &StatusReply, member: &ResumedMember) -> Option<ResumeR
 }
 
 /// The result of a member that is not running and not starting. `None`: it is about to respawn.
-fn past_member_result(team: &TeamStatus, name: &AgentName) -> Option<ResumeResult> {
+fn past_member_result(team: &TeamStatus, name: &MemberName) -> Option<ResumeResult> {
     match team.past_members.iter().find(|past_member| past_member.name == *name) {
         Some(PastMember { is_suspended: true, description, .. }) => {
             Some(ResumeResult::StillSuspended(description.clone()))

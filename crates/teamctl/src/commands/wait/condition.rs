@@ -6,7 +6,7 @@ use client::suggested_commands::SuggestedCommands;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, WaitCycle, wait_cycles};
-use protocol::team_and_member_names::{AgentName, strip_team};
+use protocol::team_and_member_names::{MemberName, strip_team};
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use store::{Error, Inbox, Team, UNREADABLE_STATUS};
@@ -34,9 +34,9 @@ impl WaitFor {
 
 /// A condition with the members that it is about.
 pub(super) enum WaitCondition {
-    Message { inbox: Inbox, from: Vec<AgentName> },
-    Idle { team: Team, names: Vec<AgentName> },
-    Exit { team: Team, names: Vec<AgentName> },
+    Message { inbox: Inbox, from: Vec<MemberName> },
+    Idle { team: Team, names: Vec<MemberName> },
+    Exit { team: Team, names: Vec<MemberName> },
     TasksDone { team: Team },
 }
 
@@ -49,7 +49,7 @@ impl WaitCondition {
     ) -> Result<WaitCondition, ErrorReport> {
         let root = context.root()?;
         let team = root.team(&context.team_of_members(&root, names)?)?;
-        let resolve = |find: fn(&Team, &str) -> Result<AgentName, ErrorReport>| {
+        let resolve = |find: fn(&Team, &str) -> Result<MemberName, ErrorReport>| {
             let members = names.iter().map(|name| find(&team, name)).collect::<Result<Vec<_>, _>>()?;
             names_or_teammates(&team, members)
         };
@@ -120,8 +120,8 @@ impl WaitCondition {
     }
 }
 
-fn met_text(names: &[AgentName], state: &str) -> String {
-    let names_text = names.iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
+fn met_text(names: &[MemberName], state: &str) -> String {
+    let names_text = names.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => "There are no teammates.".to_owned(),
         1 => format!("{names_text} is {state}."),
@@ -130,12 +130,12 @@ fn met_text(names: &[AgentName], state: &str) -> String {
 }
 
 /// A current member, or a past member whose inbox or internal task still exists.
-fn current_or_past_member(team: &Team, name: &str) -> Result<AgentName, ErrorReport> {
+fn current_or_past_member(team: &Team, name: &str) -> Result<MemberName, ErrorReport> {
     let unknown = match team.member(name) {
         Ok(member) => return Ok(member.name),
         Err(unknown) => unknown,
     };
-    let past_name = AgentName::new_unchecked(strip_team(name, team.name()));
+    let past_name = MemberName::new_unchecked(strip_team(name, team.name()));
     let is_of_member =
         |task: &Task| task.is_internal() && task.subject.eq_ignore_ascii_case(past_name.as_str());
     let is_known = team.inbox(&past_name).path().exists() || team.tasks().list()?.iter().any(is_of_member);
@@ -143,14 +143,14 @@ fn current_or_past_member(team: &Team, name: &str) -> Result<AgentName, ErrorRep
 }
 
 /// A member, or any other sender with a message in the inbox, such as a person or a past member.
-fn known_sender(team: &Team, inbox: &Inbox, name: &str) -> Result<AgentName, ErrorReport> {
-    let sender = AgentName::new_unchecked(strip_team(name, team.name()));
+fn known_sender(team: &Team, inbox: &Inbox, name: &str) -> Result<MemberName, ErrorReport> {
+    let sender = MemberName::new_unchecked(strip_team(name, team.name()));
     let has_written = missing_message(inbox, std::slice::from_ref(&sender))?.is_empty();
     if has_written || sender.is_reserved() { Ok(sender) } else { member_name(team, name) }
 }
 
 /// The names, or all teammates if there are none.
-fn names_or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentName>, ErrorReport> {
+fn names_or_teammates(team: &Team, names: Vec<MemberName>) -> Result<Vec<MemberName>, ErrorReport> {
     if !names.is_empty() {
         return Ok(names);
     }
@@ -158,16 +158,16 @@ fn names_or_teammates(team: &Team, names: Vec<AgentName>) -> Result<Vec<AgentNam
     Ok(members.into_iter().map(|member| member.name).filter(|name| !name.is_lead()).collect())
 }
 
-fn missing_message(inbox: &Inbox, senders: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
+fn missing_message(inbox: &Inbox, senders: &[MemberName]) -> Result<Vec<String>, ErrorReport> {
     let entries = inbox.read_unread()?;
     let mut messages = entries.iter().filter_map(|entry| entry.unread());
     let is_received = messages
-        .any(|message| senders.is_empty() || senders.contains(&AgentName::new_unchecked(&message.from)));
+        .any(|message| senders.is_empty() || senders.contains(&MemberName::new_unchecked(&message.from)));
     Ok(if is_received { Vec::new() } else { vec!["message".to_owned()] })
 }
 
 /// Fails if one of the members has left the team, because it will never be idle again.
-fn unmet_idle(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
+fn unmet_idle(config: &TeamConfig, names: &[MemberName]) -> Result<Vec<String>, ErrorReport> {
     let mut active = Vec::new();
     for name in names {
         let gone = || {
@@ -181,7 +181,7 @@ fn unmet_idle(config: &TeamConfig, names: &[AgentName]) -> Result<Vec<String>, E
     Ok(active)
 }
 
-fn unmet_exit(team: &Team, names: &[AgentName]) -> Result<Vec<String>, ErrorReport> {
+fn unmet_exit(team: &Team, names: &[MemberName]) -> Result<Vec<String>, ErrorReport> {
     let config = match team.config() {
         Ok(config) => config,
         // The team was deleted, and its members with it.
@@ -261,8 +261,8 @@ mod tests {
     const CONFIG: &str = r#"{"name":"t","members":[{"name":"team-lead"},{"name":"ann","isActive":true},
         {"name":"bob","isActive":false},{"name":"new"}]}"#;
 
-    fn name(name: &str) -> AgentName {
-        AgentName::new_unchecked(name)
+    fn name(name: &str) -> MemberName {
+        MemberName::new_unchecked(name)
     }
 
     #[test]

@@ -16,7 +16,7 @@ use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::task::Task;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) enum FileJob {
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
-        name: AgentName,
+        name: MemberName,
         request: RequestId,
         reason: Option<String>,
         unless_unread: Vec<RequestId>,
@@ -70,9 +70,9 @@ pub(crate) enum FileJob {
     /// Save the policy of a team, if the team exists.
     SavePolicy { client: ConnId, request: SetPolicyRequest },
     /// Write the permission mode of a member to config.json.
-    WriteMode { team: TeamName, name: AgentName, mode: PermissionMode },
+    WriteMode { team: TeamName, name: MemberName, mode: PermissionMode },
     /// Write `isActive` of a member to config.json.
-    WriteActivity { team: TeamName, name: AgentName, is_active: bool },
+    WriteActivity { team: TeamName, name: MemberName, is_active: bool },
     /// Scan config.json: repair it, restore registered members, and read members' activity.
     CheckConfig { team: TeamName, members: RosterMembers },
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
@@ -159,7 +159,7 @@ pub(crate) struct RosterMembers {
     /// Members that config.json must list.
     pub(crate) registered: Vec<RegisteredMember>,
     /// The names of all members, including members that are not registered yet or have exited.
-    pub(crate) all_names: Vec<AgentName>,
+    pub(crate) all_names: Vec<MemberName>,
 }
 
 /// A member that config.json must list.
@@ -188,9 +188,9 @@ pub(crate) enum RestoreRule {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigSnapshot {
     /// `isActive` of each member that has the key.
-    pub(crate) activities: Vec<(AgentName, bool)>,
+    pub(crate) activities: Vec<(MemberName, bool)>,
     /// `mode` of each member that has the key.
-    pub(crate) modes: Vec<(AgentName, String)>,
+    pub(crate) modes: Vec<(MemberName, String)>,
     /// Why config.json had to be repaired, as a sentence. `None` if it was intact.
     pub(crate) repaired: Option<String>,
     /// Whether config.json lacked registered members, which the scan has restored.
@@ -267,7 +267,7 @@ pub(crate) enum FileResult {
     /// `members` are all members in config.json. The list is empty unless a task is in progress.
     TasksScanned {
         team: TeamName,
-        members: Vec<AgentName>,
+        members: Vec<MemberName>,
         result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
         queries: Vec<NextTaskQuery>,
     },
@@ -296,7 +296,7 @@ pub(crate) enum FileResult {
     },
     AnswerWritten {
         team: TeamName,
-        from: AgentName,
+        from: MemberName,
         request: RequestId,
         result: Result<(), ErrorReport>,
     },
@@ -364,7 +364,7 @@ pub(crate) struct InboxScanResult {
 #[derive(Debug)]
 pub(crate) struct MessageHeader {
     pub(crate) index: usize,
-    pub(crate) from: AgentName,
+    pub(crate) from: MemberName,
     pub(crate) summary: Option<String>,
     pub(crate) payload: Option<Payload>,
 }
@@ -373,7 +373,7 @@ pub(crate) struct MessageHeader {
 #[derive(Debug, Clone)]
 pub(crate) struct ShutdownAnswer {
     pub(crate) request: RequestId,
-    pub(crate) from: AgentName,
+    pub(crate) from: MemberName,
     /// The reason of a rejection. `None` for an approval.
     pub(crate) rejection_reason: Option<String>,
 }
@@ -382,7 +382,7 @@ pub(crate) struct ShutdownAnswer {
 #[derive(Debug, Clone)]
 pub(crate) struct ModeChange {
     pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
+    pub(crate) name: MemberName,
     pub(crate) mode: PermissionMode,
 }
 

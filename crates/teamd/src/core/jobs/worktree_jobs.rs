@@ -4,7 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::roster::MemberWorktree;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions, WorktreeProposal};
@@ -14,7 +14,7 @@ use worktree::{GitEnvironment, WorktreeOptions, WorktreeProposal};
 pub(crate) struct WorktreeCreation {
     pub(crate) client: ConnId,
     pub(crate) team: TeamName,
-    pub(crate) name: AgentName,
+    pub(crate) name: MemberName,
     pub(crate) proposal: WorktreeProposal,
     pub(crate) environment: GitEnvironment,
 }
@@ -26,7 +26,7 @@ pub(crate) enum WorktreeJob {
     Propose {
         client: ConnId,
         team: TeamName,
-        name: AgentName,
+        name: MemberName,
         options: WorktreeOptions,
         environment: GitEnvironment,
     },
@@ -65,7 +65,7 @@ pub(crate) enum WorktreeResult {
     Proposed {
         client: ConnId,
         team: TeamName,
-        name: AgentName,
+        name: MemberName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
     /// Git has checked out the files of a worktree, or failed to. `result` is the directory in the

@@ -20,7 +20,7 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::RestartPolicy;
 use protocol::control_socket::{AgentExit, PastMember};
 use protocol::event_log_line::{Event, EventKind};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::num::NonZeroU16;
 
 /// The first backoff, in milliseconds. It doubles with each failure that still counts.
@@ -179,7 +179,7 @@ pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
 pub(crate) fn update_past_member(
     state: &mut State,
     team: &TeamName,
-    name: &AgentName,
+    name: &MemberName,
     respawns_at: Option<u64>,
 ) {
     let past_members = state.teams.get_mut(team).into_iter().flat_map(|team| &mut team.past_members);
@@ -239,7 +239,7 @@ pub(crate) fn retry_interrupted_start(context: &mut Context, id: &SpawnId) {
 }
 
 /// Lets the pending respawn start that waited for this name to be free.
-pub(crate) fn start_respawn_of_free_name(state: &mut State, team: &TeamName, name: &AgentName) {
+pub(crate) fn start_respawn_of_free_name(state: &mut State, team: &TeamName, name: &MemberName) {
     let waits_for_name = |pending: &&mut PendingRespawn| {
         pending.start == RespawnStart::WhenNameFree && is_of_member(pending, team, name.as_str())
     };
@@ -252,7 +252,7 @@ pub(crate) fn start_respawn_of_free_name(state: &mut State, team: &TeamName, nam
 
 /// Cancels the pending respawns of the members `names`, or of the whole team if `names` is empty.
 /// Returns the names of the members whose respawns were cancelled.
-pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<AgentName> {
+pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[String]) -> Vec<MemberName> {
     let is_selected = |pending: &PendingRespawn| {
         pending.request.team == *team
             && (names.is_empty() || names.iter().any(|name| is_of_member(pending, team, name)))
@@ -261,7 +261,7 @@ pub(crate) fn cancel_respawns(context: &mut Context, team: &TeamName, names: &[S
         std::mem::take(&mut context.state.pending_respawns).into_iter().partition(is_selected);
     context.state.pending_respawns = rest;
     context.state.has_roster_changed |= !cancelled.is_empty();
-    let cancelled: Vec<AgentName> =
+    let cancelled: Vec<MemberName> =
         cancelled.into_iter().map(|pending| pending.request.name.clone()).collect();
     if let Some(team) = context.state.teams.get_mut(team) {
         let past_members =
@@ -293,7 +293,7 @@ pub(crate) fn cancel_and_report(context: &mut Context, team: &TeamName, names: &
         .collect()
 }
 
-fn exit_entry(team: &TeamName, name: AgentName, description: &str) -> AgentExit {
+fn exit_entry(team: &TeamName, name: MemberName, description: &str) -> AgentExit {
     AgentExit {
         name,
         team: team.clone(),

@@ -16,7 +16,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::member_request::MemberRequestKind;
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use std::collections::HashMap;
 
 pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, request: SetModeRequest) {
@@ -33,10 +33,10 @@ pub(crate) fn set_permission_mode(context: &mut Context, client: ConnId, request
 }
 
 /// The name as the team spells it, and how the change reaches the member.
-fn resolve_target(state: &State, request: &SetModeRequest) -> Result<(AgentName, ModeRoute), ErrorReport> {
-    let bare_name = AgentName::new_unchecked(strip_team(&request.name, &request.team));
+fn resolve_target(state: &State, request: &SetModeRequest) -> Result<(MemberName, ModeRoute), ErrorReport> {
+    let bare_name = MemberName::new_unchecked(strip_team(&request.name, &request.team));
     if bare_name.is_lead() {
-        return Ok((AgentName::lead(), ModeRoute::InConfig));
+        return Ok((MemberName::lead(), ModeRoute::InConfig));
     }
     let agent = find_member(state, &request.team, &request.name)?;
     let name = agent.record.request.name.clone();
@@ -116,8 +116,8 @@ pub(crate) fn handle_mode_set(
 }
 
 /// Records the modes in config.json, to restore them if another program drops them.
-pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(AgentName, String)]) {
-    let modes: HashMap<&AgentName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
+pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(MemberName, String)]) {
+    let modes: HashMap<&MemberName, &String> = modes.iter().map(|(name, mode)| (name, mode)).collect();
     for agent in state.agents.values_mut().filter(|agent| agent.record.request.team == *team) {
         let Some(mode) = modes.get(&agent.record.request.name).copied() else { continue };
         if agent.record.config_mode.as_ref() != Some(mode) {

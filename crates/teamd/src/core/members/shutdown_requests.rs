@@ -32,7 +32,7 @@ use protocol::control_socket::{AgentExit, ShutdownMembersRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After how long an unanswered shutdown request is sent again, in milliseconds.
@@ -285,7 +285,7 @@ fn apply_answers(context: &mut Context, team: &TeamName, answers: Vec<ShutdownAn
     let awaits_answer = |agent: &&Agent| {
         agent.record.request.team == *team && agent.record.lifecycle.awaits_shutdown_answer()
     };
-    let ids_by_name: BTreeMap<AgentName, SpawnId> = context
+    let ids_by_name: BTreeMap<MemberName, SpawnId> = context
         .state
         .agents
         .values()

@@ -25,7 +25,7 @@ use protocol::control_socket::Backend;
 use protocol::control_socket::SpawnRequest;
 use protocol::control_socket::shim_subcommands;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn open_spawn(
 }
 
 /// Checks the request. Returns the name of the member.
-fn check_request(state: &State, request: &SpawnRequest) -> Result<AgentName, ErrorReport> {
+fn check_request(state: &State, request: &SpawnRequest) -> Result<MemberName, ErrorReport> {
     if state.daemon_shutdown.is_in_progress() {
         return Err(going_down_error("spawn", "teamctl up"));
     }
@@ -120,7 +120,7 @@ fn name_choice(request: &SpawnRequest) -> NameChoice {
 
 /// The error for a spawn in a pane when there is no tmux. A member runs without a pane only if the
 /// caller asks for that.
-fn no_tmux_error(name: &AgentName) -> ErrorReport {
+fn no_tmux_error(name: &MemberName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
     ErrorReport::new(ErrorKind::MissingPath, message)
         .with_help("say --backend in-process, or install tmux 3.2 or newer and start teamd again")

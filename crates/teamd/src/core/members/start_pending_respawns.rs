@@ -13,7 +13,7 @@ use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, ResumeMembersReply, ResumeMembersRequest, SpawnRequest};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 
 /// Resumes suspended members. The client gets its reply before the members have started. Each start
@@ -39,7 +39,7 @@ pub(crate) fn resume_members(context: &mut Context, client: ConnId, request: &Re
     let mut resumed: Vec<&mut PendingRespawn> =
         pending.filter(|pending| pending.is_suspended() && is_selected(&pending.request.team)).collect();
     resumed.sort_by_key(|pending| pending.respawn.first_spawned_at);
-    let mut members: BTreeMap<TeamName, Vec<AgentName>> = BTreeMap::new();
+    let mut members: BTreeMap<TeamName, Vec<MemberName>> = BTreeMap::new();
     for pending in resumed {
         pending.start = RespawnStart::At(context.now.mono);
         let SpawnRequest { team, name, .. } = &*pending.request;

@@ -1,7 +1,7 @@
 //! A notice: what people are told about a member or a team.
 
 use protocol::member_request::MemberRequestKind;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use tmux::PaneId;
 
@@ -10,7 +10,7 @@ use tmux::PaneId;
 pub(crate) struct Notice {
     pub(crate) team: TeamName,
     /// `None`: the notice is about the whole team.
-    pub(super) member: Option<AgentName>,
+    pub(super) member: Option<MemberName>,
     pub(super) kind: NoticeKind,
     /// The pane in which people can see the cause of the notice. A tmux client that displays this
     /// pane does not need the text. The roster leaves the pane out, because another pane may have
@@ -36,7 +36,7 @@ pub(crate) enum NoticeKind {
     /// Several turns of a member in a row have failed. `reason` says why the last one failed.
     TurnsFailed { count: u32, reason: String },
     /// A member has had this many turns on messages of the member `with`, and further ones wait.
-    ExchangePaused { with: AgentName, turns: u32 },
+    ExchangePaused { with: MemberName, turns: u32 },
     /// All tasks of the team are completed. Contains the number of tasks.
     AllTasksDone(usize),
     /// The budget of the team, or the member's share of it, is used up.

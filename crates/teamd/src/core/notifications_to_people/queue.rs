@@ -8,7 +8,7 @@
 
 use crate::core::notifications_to_people::compose_text::compose_text;
 use crate::core::notifications_to_people::notice::{Notice, NoticeKind};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::VecDeque;
 use tmux::PaneId;
 
@@ -54,7 +54,7 @@ impl NoticeQueue {
     pub(crate) fn add(
         &mut self,
         team: &TeamName,
-        member: &AgentName,
+        member: &MemberName,
         pane: Option<PaneId>,
         kind: NoticeKind,
     ) {
@@ -157,7 +157,7 @@ mod tests {
 
     fn add(notices: &mut NoticeQueue, from: &str, kind: NoticeKind) {
         let pane = from.starts_with('a').then(|| "%3".parse().unwrap());
-        notices.add(&survey(), &AgentName::new_unchecked(from), pane, kind);
+        notices.add(&survey(), &MemberName::new_unchecked(from), pane, kind);
     }
 
     /// Takes the text of a notice at the time 0. If none is due then, takes it at the time
@@ -254,12 +254,12 @@ mod tests {
                 NoticeKind::Suspended,
                 NoticeKind::NoOutput(u64::MAX),
                 NoticeKind::TurnsFailed { count: u32::MAX, reason: "日本 $(x)".repeat(20) },
-                NoticeKind::ExchangePaused { with: AgentName::new_unchecked("-b#(x)"), turns: 30 },
+                NoticeKind::ExchangePaused { with: MemberName::new_unchecked("-b#(x)"), turns: 30 },
                 NoticeKind::BudgetExhausted,
                 NoticeKind::LeadSessionEnded,
             ] {
                 let mut notices = NoticeQueue::default();
-                notices.add(&team(0), &AgentName::new_unchecked(&from), None, kind);
+                notices.add(&team(0), &MemberName::new_unchecked(&from), None, kind);
                 let text = take_collected(&mut notices).unwrap();
                 assert!(tmux::is_valid_message(&text), "{} {text}", text.len());
             }
@@ -270,8 +270,8 @@ mod tests {
                 .into_iter()
                 .enumerate()
         {
-            notices.add(&team(n), &AgentName::new_unchecked("ann"), None, kind.clone());
-            notices.add(&team(n), &AgentName::new_unchecked("bob"), None, kind);
+            notices.add(&team(n), &MemberName::new_unchecked("ann"), None, kind.clone());
+            notices.add(&team(n), &MemberName::new_unchecked("bob"), None, kind);
         }
         (0..10).for_each(|n| notices.add_all_tasks_done(&team(n), 3));
         let text = take_text(&mut notices, 0).unwrap();

@@ -13,7 +13,7 @@ use protocol::control_socket::{
     DeleteTeamRequest, Layout, LeadProcess, PastMember, PersonPane, SpawnRequest,
 };
 use protocol::roster_file_for_clients::RosterFile;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) struct AcceptedDeletion {
 /// `paths_in_files_are_never_deleted` checks it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberWorktree {
-    pub(crate) member: AgentName,
+    pub(crate) member: MemberName,
     pub(crate) record: WorktreeRecord,
 }
 

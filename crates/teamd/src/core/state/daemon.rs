@@ -27,7 +27,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_color::Color;
 use protocol::member_task_and_request_ids::UniqueMillis;
 use protocol::policy::Policy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state that the event loop owns.
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// Restores from config.json which agents were idle.
-    pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &AgentName) -> Option<bool>) {
+    pub(crate) fn restore_activity(&mut self, is_active: impl Fn(&TeamName, &MemberName) -> Option<bool>) {
         for agent in self.agents.values_mut() {
             if is_active(&agent.record.request.team, &agent.record.request.name) == Some(false) {
                 agent.activity = Activity::Idle;
@@ -172,7 +172,7 @@ impl State {
     }
 
     /// The member of the given name, until its cleanup is done. Upper and lower case are the same.
-    pub(crate) fn member(&self, team: &TeamName, name: &AgentName) -> Option<&Agent> {
+    pub(crate) fn member(&self, team: &TeamName, name: &MemberName) -> Option<&Agent> {
         self.agents
             .values()
             .find(|agent| agent.record.request.team == *team && agent.record.request.name == *name)

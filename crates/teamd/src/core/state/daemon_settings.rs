@@ -1,6 +1,6 @@
 //! The settings of the daemon, and the paths of its files and programs.
 
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 
 /// Settings that stay the same while the daemon runs.
@@ -41,7 +41,7 @@ impl DaemonSettings {
     }
 
     /// The log of an agent's output.
-    pub(crate) fn output_log(&self, team: &TeamName, name: &AgentName) -> PathBuf {
+    pub(crate) fn output_log(&self, team: &TeamName, name: &MemberName) -> PathBuf {
         store::agent_log_path(&self.state_dir, team, name)
     }
 }

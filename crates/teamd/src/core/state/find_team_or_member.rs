@@ -10,7 +10,7 @@ use crate::core::state::team::TeamState;
 use protocol::control_socket::MemberSelection;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use std::collections::BTreeSet;
 
 pub(crate) fn living_ids(state: &State, team: &TeamName) -> BTreeSet<SpawnId> {
@@ -31,7 +31,7 @@ pub(crate) fn find_member<'a>(
 ) -> Result<&'a Agent, ErrorReport> {
     supervised_team(state, team)?;
     let bare_name = strip_team(name, team);
-    AgentName::parse(bare_name)
+    MemberName::parse(bare_name)
         .ok()
         .and_then(|name| state.member(team, &name))
         .filter(|agent| !agent.record.lifecycle.has_failed_cleanup())

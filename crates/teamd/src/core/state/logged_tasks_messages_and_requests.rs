@@ -9,7 +9,7 @@ use protocol::event_log_line::{Event, EventKind};
 use protocol::length_limits_of_texts::shorten;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct LoggedTask {
     pub(crate) state: LoggedTaskState,
     /// The subject, shortened as events have it.
     pub(crate) subject: String,
-    pub(crate) owner: Option<AgentName>,
+    pub(crate) owner: Option<MemberName>,
     /// Whether the task is logged as abandoned.
     pub(crate) is_abandoned: bool,
     /// The task at the last scan. `None` if only the event log has had the task so far.
@@ -40,7 +40,7 @@ pub(crate) struct LoggedTask {
 pub(crate) struct EventLogCursor {
     pub(crate) tasks: BTreeMap<TeamName, BTreeMap<TaskId, LoggedTask>>,
     /// How many messages of each inbox are logged.
-    pub(crate) inboxes: BTreeMap<(TeamName, AgentName), usize>,
+    pub(crate) inboxes: BTreeMap<(TeamName, MemberName), usize>,
     /// The logged requests of each team.
     pub(crate) requests: BTreeMap<TeamName, LoggedRequests>,
 }

@@ -5,7 +5,7 @@ use crate::core::spawn_lifecycle::{Exited, Lifecycle};
 use crate::core::state::daemon::State;
 use crate::core::state::names_reserved_for_worktrees::is_name_reserved;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{AgentName, TeamName, strip_team};
+use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 
 /// Which names a caller accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn is_of_member(pending: &PendingRespawn, team: &TeamName, name: &str
 pub(crate) fn exiting_holder<'s>(
     state: &'s mut State,
     team: &TeamName,
-    name: &AgentName,
+    name: &MemberName,
     choice: NameChoice,
 ) -> Option<&'s mut Exited> {
     // A member that waits for its respawn keeps its name.
@@ -56,10 +56,10 @@ pub(crate) fn exiting_holder<'s>(
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,
-    wanted: &AgentName,
+    wanted: &MemberName,
     choice: NameChoice,
-    own_reservation: Option<&AgentName>,
-) -> Result<AgentName, ErrorReport> {
+    own_reservation: Option<&MemberName>,
+) -> Result<MemberName, ErrorReport> {
     if wanted.is_reserved() {
         let reserved = ErrorReport::new(
             ErrorKind::Usage,
@@ -68,8 +68,8 @@ pub(crate) fn choose_free_name(
         return Err(reserved.with_help("take another name"));
     }
     let is_reserved_by_other =
-        |name: &AgentName| Some(name) != own_reservation && is_name_reserved(state, team, name);
-    let is_free = |name: &AgentName| state.member(team, name).is_none() && !is_reserved_by_other(name);
+        |name: &MemberName| Some(name) != own_reservation && is_name_reserved(state, team, name);
+    let is_free = |name: &MemberName| state.member(team, name).is_none() && !is_reserved_by_other(name);
     // A caller that wants exactly this name takes it from a member with a pending respawn.
     let may_differ = choice == NameChoice::Numbered;
     if is_free(wanted) && !(may_differ && is_between_spawns(state, team, wanted.as_str())) {
@@ -91,7 +91,7 @@ pub(crate) fn choose_free_name(
         return Err(name_taken_error());
     }
     (2..1000)
-        .filter_map(|n| AgentName::parse(&format!("{wanted}-{n}")).ok())
+        .filter_map(|n| MemberName::parse(&format!("{wanted}-{n}")).ok())
         .find(|name| is_free(name) && !is_between_spawns(state, team, name.as_str()))
         .ok_or_else(name_taken_error)
 }

@@ -4,7 +4,7 @@ use crate::core::event_time::Now;
 use crate::core::state::daemon::State;
 use crate::core::state::name_reservation::NameReservation;
 use protocol::control_socket::SpawnRequest;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// Frees reserved names whose member was not spawned in time.
 pub(crate) fn expire_reservations(state: &mut State, team: &TeamName, now: Now) {
@@ -14,7 +14,7 @@ pub(crate) fn expire_reservations(state: &mut State, team: &TeamName, now: Now) 
 }
 
 /// Whether the name is reserved for a worktree.
-pub(crate) fn is_name_reserved(state: &State, team: &TeamName, name: &AgentName) -> bool {
+pub(crate) fn is_name_reserved(state: &State, team: &TeamName, name: &MemberName) -> bool {
     state.teams.get(team).is_some_and(|team| team.reserved_names.contains_key(name))
 }
 

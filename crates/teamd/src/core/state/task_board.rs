@@ -4,7 +4,7 @@
 use protocol::control_socket::{NextTaskHint, NextTaskRequest};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, find_task};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub(crate) struct TaskBoard {
     /// For each task, the tasks that it blocks. The blocking task may not exist.
     dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
     /// The tasks that can start, with their owners.
-    startable: BTreeMap<TaskId, Option<AgentName>>,
+    startable: BTreeMap<TaskId, Option<MemberName>>,
     in_progress: BTreeSet<TaskId>,
     visible_count: usize,
 }
@@ -75,7 +75,7 @@ impl TaskBoard {
     /// the member owns, and the third a startable task without an owner.
     pub(crate) fn next(&self, request: &NextTaskRequest) -> NextTaskHint {
         let resumed_task = request.include_in_progress.then(|| self.resumable(&request.owner)).flatten();
-        let startable_of = |owner: Option<&AgentName>| {
+        let startable_of = |owner: Option<&MemberName>| {
             self.startable.iter().find(|(_, task_owner)| task_owner.as_ref() == owner).map(|(id, _)| *id)
         };
         resumed_task
@@ -84,7 +84,7 @@ impl TaskBoard {
             .map_or(NextTaskHint::NoTask, NextTaskHint::Task)
     }
 
-    fn resumable(&self, owner: &AgentName) -> Option<TaskId> {
+    fn resumable(&self, owner: &MemberName) -> Option<TaskId> {
         let mut own_tasks = self.in_progress().filter(|task| task.owner.as_ref() == Some(owner));
         own_tasks
             .find(|task| task.failure().is_none() && task.open_blockers(&self.tasks).is_empty())
@@ -220,7 +220,7 @@ mod tests {
                 (visible_ids.clone(), visible_ids.len())
             );
             for resume in [true, false] {
-                let (team, owner) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ANN"));
+                let (team, owner) = (TeamName::parse("t").unwrap(), MemberName::new_unchecked("ANN"));
                 let request = NextTaskRequest { team, owner, include_in_progress: resume };
                 let resumed =
                     resume.then(|| resumable_task(&tasks, &request.owner)).flatten().map(|task| task.id);

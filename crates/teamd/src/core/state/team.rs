@@ -11,7 +11,7 @@ use crate::core::state::tracked_member_request::TrackedRequest;
 use protocol::control_socket::{Layout, PastMember, PersonPane};
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::Policy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A team that the daemon supervises.
@@ -29,7 +29,7 @@ pub(crate) struct TeamState {
     /// The worktrees of current and past members.
     pub(crate) worktrees: Vec<MemberWorktree>,
     /// Names that are reserved for a worktree without an agent yet.
-    pub(crate) reserved_names: BTreeMap<AgentName, NameReservation>,
+    pub(crate) reserved_names: BTreeMap<MemberName, NameReservation>,
     /// The stage of a deletion. No member is spawned during one.
     pub(crate) deletion: Option<Deletion>,
     /// The layout of the team's windows.
@@ -39,7 +39,7 @@ pub(crate) struct TeamState {
     /// The policy for requests and budget.
     pub(crate) policy: Policy,
     /// Members whose last two plans were rejected by timeout. Their next plan waits for a person.
-    pub(crate) unanswered_planners: BTreeSet<AgentName>,
+    pub(crate) unanswered_planners: BTreeSet<MemberName>,
     pub(crate) usage: TeamUsage,
     /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
@@ -70,7 +70,7 @@ pub(crate) struct WatchedTeam {
     /// shown a new or closed request.
     pub(crate) is_request_scan_needed: bool,
     /// The open requests, by member and id.
-    pub(crate) open_requests: BTreeMap<(AgentName, RequestId), TrackedRequest>,
+    pub(crate) open_requests: BTreeMap<(MemberName, RequestId), TrackedRequest>,
     /// The requests as the event log has them.
     pub(crate) logged_requests: LoggedRequests,
 }

@@ -18,7 +18,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn handle_task_changed(context: &mut Context, team: &TeamName, task: 
 pub(crate) fn handle_tasks_scanned(
     context: &mut Context,
     team: &TeamName,
-    members: &[AgentName],
+    members: &[MemberName],
     result: Result<Arc<Vec<Arc<Task>>>, ErrorReport>,
     queries: Vec<NextTaskQuery>,
 ) {
@@ -58,7 +58,7 @@ pub(crate) fn handle_tasks_scanned(
 fn apply_tasks(
     context: &mut Context,
     team: &TeamName,
-    members: &[AgentName],
+    members: &[MemberName],
     tasks: Arc<Vec<Arc<Task>>>,
     queries: Vec<NextTaskQuery>,
 ) {
@@ -142,11 +142,11 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
 fn log_changes(
     context: &mut Context,
     team: &TeamName,
-    members: &[AgentName],
+    members: &[MemberName],
     board: &TaskBoard,
     changed: Vec<TaskId>,
 ) {
-    let member_names: Vec<AgentName> =
+    let member_names: Vec<MemberName> =
         members.iter().cloned().chain(current_members(context.state, team)).collect();
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     let ids: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
@@ -207,7 +207,7 @@ fn log_if_abandoned(
     team: &TeamName,
     task: &Task,
     logged: &mut LoggedTask,
-    member_names: &[AgentName],
+    member_names: &[MemberName],
     effects: &mut Effects,
 ) {
     // The members of session teams are unknown to the daemon.
@@ -223,20 +223,20 @@ fn log_if_abandoned(
 }
 
 /// The names of all members, including those with a pending respawn, and the lead.
-fn current_members(state: &State, team: &TeamName) -> Vec<AgentName> {
+fn current_members(state: &State, team: &TeamName) -> Vec<MemberName> {
     let members = state.members(team).into_iter().map(|agent| agent.record.request.name.clone());
     let pending = state.pending_respawns.iter().map(|pending| &pending.request);
     let pending = pending.filter(|request| request.team == *team).map(|request| request.name.clone());
-    members.chain(pending).chain([AgentName::lead()]).collect()
+    members.chain(pending).chain([MemberName::lead()]).collect()
 }
 
-fn is_abandoned(logged: &LoggedTask, member_names: &[AgentName]) -> bool {
+fn is_abandoned(logged: &LoggedTask, member_names: &[MemberName]) -> bool {
     logged.state == LoggedTaskState::Started
         && logged.owner.as_ref().is_some_and(|owner| !member_names.contains(owner))
 }
 
 fn update_task_labels(context: &mut Context, team: &TeamName, board: &TaskBoard) {
-    let mut titles: BTreeMap<&AgentName, &str> = BTreeMap::new();
+    let mut titles: BTreeMap<&MemberName, &str> = BTreeMap::new();
     for task in board.in_progress().filter(|task| task.failure().is_none()) {
         task.owner.as_ref().map(|owner| titles.entry(owner).or_insert(task.title()));
     }

@@ -216,7 +216,7 @@ fn shutdown_for_an_exhausted_budget_cannot_be_rejected() {
         Effect::File(FileJob::SendShutdownRequest { request, .. }) => Some(request.clone()),
         _ => None,
     });
-    let from = AgentName::new_unchecked("ann");
+    let from = MemberName::new_unchecked("ann");
     let rejection =
         ShutdownAnswer { from, request: request.unwrap(), rejection_reason: Some("not yet".into()) };
     let effects = handle_event(

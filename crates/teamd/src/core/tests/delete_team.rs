@@ -12,7 +12,7 @@ use protocol::control_socket::{CreateTeamRequest, WorktreeRequest};
 use protocol::error_kind_and_report::ErrorReport;
 
 fn worktree_request(name: &str) -> Request {
-    let name = AgentName::parse(name).unwrap();
+    let name = MemberName::parse(name).unwrap();
     let (cwd, env) = ("/repo".into(), Default::default());
     Request::CreateWorktree(WorktreeRequest {
         team: survey_team(),

@@ -191,7 +191,8 @@ fn failed_write_of_hidden_panes_is_repeated_by_the_next_rescan() {
     let mut state = new_state();
     let ann = start_member(&mut state, "ann", 1);
     handle_event(&mut state, pane_moved(&ann, PaneVisibility::Hidden, Ok(())), NOW);
-    let reply = VisibilityReply { name: AgentName::new_unchecked("ann"), pane: "%7".into(), is_hidden: true };
+    let reply =
+        VisibilityReply { name: MemberName::new_unchecked("ann"), pane: "%7".into(), is_hidden: true };
     let disk_full = Err(ErrorReport::new(ErrorKind::Io, "cannot write: no space left on device"));
     handle_event(
         &mut state,

@@ -32,9 +32,9 @@ fn permission_request(text: &str) -> Vec<OpenRequest> {
     let root = Root::open(&dir.path().join("r"), dir.path(), Durability::Process).unwrap();
     let config = r#"{"name":"survey","members":[{"name":"team-lead"},{"name":"ann","cwd":"/"}]}"#;
     let team = root.create_team(&protocol::team_config::TeamConfig::parse(config).unwrap()).unwrap();
-    let ann = AgentName::new_unchecked("ann");
+    let ann = MemberName::new_unchecked("ann");
     let message = Message::new(&ann, text.to_owned(), NOW.wall - 400);
-    team.inbox(&AgentName::lead()).append(&message).unwrap();
+    team.inbox(&MemberName::lead()).append(&message).unwrap();
     team.requests().open_requests().unwrap()
 }
 
@@ -55,7 +55,7 @@ fn scan_requests(state: &mut State, open: Vec<OpenRequest>, now: Now) -> Vec<Eff
 
 /// Handles a request scan that finds an approval of the permission request.
 fn find_answer(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
-    let (to, request) = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
+    let (to, request) = (MemberName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
     let answered = vec![AnsweredRequest {
         member: to,
         request_id: request,
@@ -73,7 +73,7 @@ fn find_answer(state: &mut State, by: AnsweredBy) -> Vec<Effect> {
 
 fn finish_answer(state: &mut State, result: Result<(), ErrorReport>) -> Vec<Effect> {
     let request = RequestId::parse("perm-1").unwrap();
-    let from = AgentName::new_unchecked("ann");
+    let from = MemberName::new_unchecked("ann");
     handle_event(
         state,
         CoreEvent::FileJobDone(FileResult::AnswerWritten { team: survey_team(), from, request, result }),
@@ -84,7 +84,7 @@ fn finish_answer(state: &mut State, result: Result<(), ErrorReport>) -> Vec<Effe
 /// Handles an inbox scan that finds one new message.
 fn find_message(state: &mut State, inbox: &str, from: &str, text: &str) -> Vec<Effect> {
     let payload = Payload::parse(text);
-    let header = MessageHeader { index: 0, from: AgentName::new_unchecked(from), summary: None, payload };
+    let header = MessageHeader { index: 0, from: MemberName::new_unchecked(from), summary: None, payload };
     let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
     handle_event(
         state,
@@ -347,7 +347,7 @@ fn answer_is_logged_once_however_it_is_found() {
 fn rewritten_inbox_causes_a_request_scan_and_a_failed_scan_is_repeated() {
     let mut state = state_with_policy(Policy { permission_approver: Approver::Auto, ..Policy::default() });
     let payload = Payload::parse(PERMISSION);
-    let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
+    let header = MessageHeader { index: 0, from: MemberName::new_unchecked("ann"), summary: None, payload };
     let scan = InboxScanResult { unread: Some(1), logged: vec![header], ..InboxScanResult::default() };
     let scanned =
         FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(scan) };
@@ -379,7 +379,7 @@ fn requests_in_a_long_inbox_are_scanned_after_its_last_part() {
     let mut scan_part = |texts: &[&str], has_more| {
         let header = |text: &&str| {
             let payload = Payload::parse(text);
-            MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload }
+            MessageHeader { index: 0, from: MemberName::new_unchecked("ann"), summary: None, payload }
         };
         let scan = InboxScanResult {
             new: texts.iter().map(header).collect(),
@@ -406,7 +406,7 @@ fn requests_in_a_session_team_are_announced_and_left_to_its_lead() {
         NOW,
     );
     let payload = Payload::parse(PERMISSION);
-    let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
+    let header = MessageHeader { index: 0, from: MemberName::new_unchecked("ann"), summary: None, payload };
     let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
     let scanned =
         FileResult::InboxScanned { team: session.clone(), inbox: "team-lead".into(), result: Ok(scan) };
@@ -432,7 +432,7 @@ fn requests_in_a_session_team_are_announced_and_left_to_its_lead() {
 
 #[test]
 fn withdrawn_request_is_logged_once_by_this_or_the_next_daemon() {
-    let ann = (AgentName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
+    let ann = (MemberName::new_unchecked("ann"), RequestId::parse("perm-1").unwrap());
     let scan_withdrawal = |state: &mut State| {
         let scan = RequestScanResult { withdrawn: vec![ann.clone()], ..RequestScanResult::default() };
         logged_event_kinds(&handle_event(
@@ -464,7 +464,7 @@ fn timeout_does_not_reject_a_plan_after_two_timeouts() {
     let policy =
         Policy { answer_timeout_ms: Some(1_000), on_timeout: TimeoutAction::Deny, ..Policy::default() };
     let scan_timed_out_plan = |state: &mut State, text: &str| {
-        let members = [AgentName::new_unchecked("ann")].into();
+        let members = [MemberName::new_unchecked("ann")].into();
         let scan = RequestScanResult {
             open: permission_request(text),
             plans_timed_out_twice: members,

@@ -22,7 +22,7 @@ fn start_native_member(state: &mut State) -> SpawnId {
 
 fn scan_config_activity(state: &mut State, activity: Activity) -> Vec<Effect> {
     let snapshot = ConfigSnapshot {
-        activities: vec![(AgentName::new_unchecked("ann"), activity == Activity::Active)],
+        activities: vec![(MemberName::new_unchecked("ann"), activity == Activity::Active)],
         ..ConfigSnapshot::default()
     };
     handle_event(
@@ -87,7 +87,7 @@ fn delivery_decides_how_removed_messages_are_restored() {
 fn restored_message_is_logged() {
     let mut state = new_state();
     let header =
-        MessageHeader { index: 0, from: AgentName::new_unchecked("bob"), summary: None, payload: None };
+        MessageHeader { index: 0, from: MemberName::new_unchecked("bob"), summary: None, payload: None };
     let scan = InboxScanResult { restored: vec![header], ..InboxScanResult::default() };
     let scanned = FileResult::InboxScanned { team: survey_team(), inbox: "ann".into(), result: Ok(scan) };
     let effects = handle_event(&mut state, CoreEvent::FileJobDone(scanned), NOW);
@@ -115,7 +115,7 @@ fn rest_of_a_long_inbox_is_scanned_once_its_beginning_is_logged_and_wakes_no_age
 fn mode_in_config_is_saved_and_kept_when_config_loses_it() {
     let mut state = new_state();
     let ann = start_native_member(&mut state);
-    let modes = vec![(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())];
+    let modes = vec![(MemberName::new_unchecked("ann"), "acceptEdits".to_owned())];
     let snapshot = ConfigSnapshot { modes, ..ConfigSnapshot::default() };
     let effects = handle_event(
         &mut state,
@@ -146,7 +146,7 @@ fn idle_notification_makes_a_native_member_idle() {
 /// Handles an inbox scan that finds ann's idle notification in the lead's inbox.
 fn find_idle_notification(state: &mut State) {
     let payload = Payload::parse(r#"{"type":"idle_notification","from":"ann","idleReason":"available"}"#);
-    let header = MessageHeader { index: 0, from: AgentName::new_unchecked("ann"), summary: None, payload };
+    let header = MessageHeader { index: 0, from: MemberName::new_unchecked("ann"), summary: None, payload };
     let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
     let scanned =
         FileResult::InboxScanned { team: survey_team(), inbox: "team-lead".into(), result: Ok(scan) };
@@ -242,7 +242,7 @@ fn unchanged_activity_in_config_does_not_override_an_idle_notification() {
     scan_config_activity(&mut state, Activity::Active);
     assert_eq!(state.agents[&ann].activity, Activity::Idle, "the program's write was lost");
     let (activities, repaired) =
-        (vec![(AgentName::new_unchecked("ann"), false)], Some("it was empty".into()));
+        (vec![(MemberName::new_unchecked("ann"), false)], Some("it was empty".into()));
     let snapshot = ConfigSnapshot { activities, repaired, ..ConfigSnapshot::default() };
     handle_event(
         &mut state,

@@ -25,7 +25,7 @@ fn task_id(number: u32) -> TaskId {
 fn next_task_call() -> Request {
     Request::NextTask(NextTaskRequest {
         team: survey_team(),
-        owner: AgentName::lead(),
+        owner: MemberName::lead(),
         include_in_progress: false,
     })
 }
@@ -187,7 +187,7 @@ fn answer_is_unknown_without_complete_file_events() {
     state.watcher_state = WatcherState::Active;
     let other = NextTaskRequest {
         team: TeamName::parse("other").unwrap(),
-        owner: AgentName::lead(),
+        owner: MemberName::lead(),
         include_in_progress: true,
     };
     let effects = send_call(&mut state, 9, Request::NextTask(other));

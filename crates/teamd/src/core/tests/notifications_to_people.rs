@@ -234,7 +234,7 @@ fn next_daemon_shows_the_notices_that_were_not_shown() {
     for name in ["ann", "bob"] {
         state.notices.add(
             &survey_team(),
-            &AgentName::new_unchecked(name),
+            &MemberName::new_unchecked(name),
             Some("%3".parse().unwrap()),
             NoticeKind::Exited,
         );
@@ -336,7 +336,7 @@ fn notice_follows_when_all_respawns_have_failed() {
 #[test]
 fn notice_is_shown_outside_tmux_only_if_no_attached_client_has_seen_it() {
     let mut state = new_state();
-    let ann = AgentName::new_unchecked("ann");
+    let ann = MemberName::new_unchecked("ann");
     state.notices.add(&survey_team(), &ann, Some("%3".parse().unwrap()), NoticeKind::Exited);
     let effects = handle_event(&mut state, CoreEvent::ProbeSeen, NOW);
     let panes = effects.iter().find_map(|effect| match effect {

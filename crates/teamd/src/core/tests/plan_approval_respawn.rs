@@ -37,7 +37,7 @@ fn approve_plan(state: &mut State, mode: &str) -> Vec<Effect> {
         r#"{{"type":"plan_approval_response","requestId":"p-1","approved":true,"timestamp":"2099-01-01T00:00:00.000Z","permissionMode":"{mode}"}}"#
     );
     let header =
-        MessageHeader { index: 0, from: AgentName::lead(), summary: None, payload: Payload::parse(&text) };
+        MessageHeader { index: 0, from: MemberName::lead(), summary: None, payload: Payload::parse(&text) };
     let scan = InboxScanResult { new: vec![header], ..InboxScanResult::default() };
     handle_event(
         state,
@@ -197,7 +197,7 @@ fn roster_lists_the_modes_for_approved_plans() {
     let roster = serde_json::to_vec(&state.to_roster()).unwrap();
     let capabilities = RosterFile::parse(&roster)
         .unwrap()
-        .member_capabilities(&survey_team(), &AgentName::new_unchecked("ann"));
+        .member_capabilities(&survey_team(), &MemberName::new_unchecked("ann"));
     let supported =
         [PermissionMode::AcceptEdits, PermissionMode::DontAsk].map(|mode| capabilities.supported_mode(mode));
     assert_eq!(supported, [PermissionMode::AcceptEdits, PermissionMode::Default]);

@@ -52,7 +52,7 @@ fn shutdown_request_id(effects: &[Effect]) -> RequestId {
 fn shutdown_answers(request: &RequestId, from: &str, rejection_reason: Option<&str>) -> CoreEvent {
     let rejection_reason = rejection_reason.map(str::to_owned);
     let answer =
-        ShutdownAnswer { request: request.clone(), from: AgentName::new_unchecked(from), rejection_reason };
+        ShutdownAnswer { request: request.clone(), from: MemberName::new_unchecked(from), rejection_reason };
     CoreEvent::FileJobDone(FileResult::ShutdownAnswers { team: survey_team(), answers: Ok(vec![answer]) })
 }
 

@@ -60,7 +60,7 @@ fn suspended_members_wait_until_a_client_of_the_next_daemon_resumes_them() {
     bob.respawn.first_spawned_at += 1;
     let effects = send_call(&mut state, 9, Request::ResumeMembers(ResumeMembersRequest { team: None }));
     let Some(Reply::ResumeMembers(resumed)) = reply_value(&effects, 9) else { panic!("{effects:?}") };
-    let in_joining_order = ["ann", "bob"].map(AgentName::new_unchecked);
+    let in_joining_order = ["ann", "bob"].map(MemberName::new_unchecked);
     assert_eq!(resumed.members[&survey_team()], in_joining_order);
     let opened = effects.iter().filter(|effect| matches!(effect, Effect::Pane(PaneJob::OpenPane { .. })));
     assert_eq!(opened.count(), 2);
@@ -251,7 +251,7 @@ fn suspended_member_stays_among_the_past_members() {
     let (mut state, ann) = suspending_state();
     report_exit(&mut state, &ann, 50, ExitReport::Exit(0));
     for n in 0..100 {
-        let name = AgentName::parse(&format!("a{n}")).unwrap();
+        let name = MemberName::parse(&format!("a{n}")).unwrap();
         let description = String::new();
         let past = PastMember {
             name,

@@ -321,7 +321,7 @@ fn pause_of_an_exchange_is_logged_and_a_long_one_is_notified() {
     let mut state = new_state();
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let mut report = |within_ms: u64| {
-        let with = AgentName::parse("bob").unwrap();
+        let with = MemberName::parse("bob").unwrap();
         let pause = TurnPause::Exchange(ExchangePause { with, turns: 6, within_ms, until: 90_000 });
         let turn = TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, 6) };
         logged_event_kinds(&report_turn(&mut state, 50, turn))
@@ -385,7 +385,7 @@ fn interrupt_of_a_starting_member_is_answered() {
 #[test]
 fn task_of_a_foreign_member_is_not_abandoned() {
     let mut state = new_state();
-    let members = vec![AgentName::new_unchecked("claude-mate")];
+    let members = vec![MemberName::new_unchecked("claude-mate")];
     let tasks = shared_tasks(vec![new_task(1, "in_progress", r#","owner":"claude-mate""#)]);
     let scanned =
         FileResult::TasksScanned { team: survey_team(), members, result: Ok(tasks), queries: Vec::new() };

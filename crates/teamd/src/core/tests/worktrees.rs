@@ -19,7 +19,7 @@ use worktree::{GitEnvironment, WorktreeProposal, WorktreeRecord};
 fn worktree_request(name: &str) -> Request {
     Request::CreateWorktree(WorktreeRequest {
         team: survey_team(),
-        name: AgentName::parse(name).unwrap(),
+        name: MemberName::parse(name).unwrap(),
         unique: false,
         cwd: "/repo".into(),
         branch: None,
@@ -45,7 +45,7 @@ fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
         subdirectory: "sub".into(),
         cwd: "/repo/sub".into(),
     };
-    let name = AgentName::parse("ann").unwrap();
+    let name = MemberName::parse("ann").unwrap();
     Box::new(WorktreeCreation {
         client,
         team: survey_team(),
@@ -60,7 +60,7 @@ fn handle_result(state: &mut State, result: WorktreeResult) -> Vec<Effect> {
 }
 
 fn worktree_proposed(state: &mut State) -> Vec<Effect> {
-    let (team, name) = (survey_team(), AgentName::parse("ann").unwrap());
+    let (team, name) = (survey_team(), MemberName::parse("ann").unwrap());
     handle_result(state, WorktreeResult::Proposed { client: 1, team, name, result: Ok(worktree_creation(1)) })
 }
 

@@ -28,7 +28,7 @@ use crate::core::turns::log_and_notify_turn_pauses::report_pause;
 use protocol::control_socket::{Activity, Reply, TurnStatus};
 use protocol::delivery_kind::Delivery;
 use protocol::event_log_line::EventKind;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::HashMap;
 
 /// Restores the turn that a reconnecting shim reports, without logging the turn again.
@@ -131,9 +131,9 @@ fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
 pub(crate) fn take_config_activity_changes(
     state: &mut State,
     team: &TeamName,
-    config_activities: &[(AgentName, bool)],
-) -> Vec<(AgentName, Activity)> {
-    let activities: HashMap<&AgentName, bool> =
+    config_activities: &[(MemberName, bool)],
+) -> Vec<(MemberName, Activity)> {
+    let activities: HashMap<&MemberName, bool> =
         config_activities.iter().map(|(name, is_active)| (name, *is_active)).collect();
     let has_agent = |agent: &&mut Agent| agent.record.lifecycle.has_agent();
     let members =
@@ -151,7 +151,7 @@ pub(crate) fn take_config_activity_changes(
 pub(crate) fn apply_native_activity(
     context: &mut Context,
     team: &TeamName,
-    name: &AgentName,
+    name: &MemberName,
     activity: Activity,
 ) {
     let Some(agent) = context.state.member(team, name) else { return };

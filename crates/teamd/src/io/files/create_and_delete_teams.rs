@@ -9,7 +9,7 @@ use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamReq
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::AgentId;
 use protocol::policy::Policy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use store::{Error, StateDir, Team};
 
@@ -24,7 +24,7 @@ impl FilesThread {
         // Forgets the handle and the inbox scans of an earlier team with the same name.
         self.teams.remove(name);
         self.inboxes.forget_team(name);
-        let lead_agent_id = AgentId { name: AgentName::lead(), team: name.clone() }.to_string();
+        let lead_agent_id = AgentId { name: MemberName::lead(), team: name.clone() }.to_string();
         Ok(CreateTeamReply { team_file_path, team_name: name.clone(), lead_agent_id })
     }
 

@@ -260,7 +260,7 @@ mod tests {
     use crate::core::jobs::file_jobs::TeamCreation;
     use crate::core::roster::Roster;
     use protocol::control_socket::CreateTeamRequest;
-    use protocol::team_and_member_names::AgentName;
+    use protocol::team_and_member_names::MemberName;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
     use store::{Durability, Root};
@@ -414,7 +414,7 @@ mod tests {
     fn each_job_of_a_team_is_in_the_lane_of_that_team() {
         let team = TeamName::parse("survey").unwrap();
         let create = CreateTeamRequest::new(team.clone(), "/".into());
-        let name = AgentName::lead();
+        let name = MemberName::lead();
         let jobs = [
             FileJob::WriteActivity { team: team.clone(), name, is_active: true },
             FileJob::CreateTeam(Box::new(TeamCreation::new(1, create, 1))),

@@ -5,7 +5,7 @@ use crate::core::roster::agent_record::AgentRecord;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{Payload, TeammateTerminated};
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Team};
@@ -24,7 +24,7 @@ pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), E
     }
     let tasks = team.tasks().list_cached().unwrap_or_default();
     let messages: Vec<Message> = records.iter().filter_map(|record| exit_message(record, &tasks)).collect();
-    let inbox = team.inbox(&AgentName::lead());
+    let inbox = team.inbox(&MemberName::lead());
     // The texts are not compared: the list of unfinished tasks may have changed since the crash.
     let sent = inbox.fold(|sent: &mut HashSet<(String, String)>, entry| {
         let message = entry.message.ok();

@@ -14,7 +14,7 @@ use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
 use protocol::member_color::Color;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeammateEntry};
 use store::{Error, Inbox, Team};
 
@@ -74,7 +74,7 @@ impl FilesThread {
             repeat_approval(&inbox, *at)?;
         }
         if (!is_respawn || starts_new_session(record)) && !record.request.prompt.is_empty() {
-            inbox.append(&Message::new(&AgentName::lead(), record.request.prompt.clone(), *at))?;
+            inbox.append(&Message::new(&MemberName::lead(), record.request.prompt.clone(), *at))?;
         }
         let member = to_config_member(record, initial_activity(record));
         Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
@@ -122,7 +122,7 @@ impl FilesThread {
             return Ok(());
         }
         let is_prompt =
-            |message: &Message| message.text == *prompt && AgentName::new_unchecked(&message.from).is_lead();
+            |message: &Message| message.text == *prompt && MemberName::new_unchecked(&message.from).is_lead();
         match self.root.team(team).and_then(|team| discard_unread(&team.inbox(name), is_prompt)) {
             Err(Error::NoSuchTeam { .. }) => Ok(()),
             result => result,
@@ -153,7 +153,7 @@ fn is_payload(message: &Message) -> bool {
 fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     let latest = inbox.fold(|latest: &mut Option<Message>, entry| {
         let is_approval = |message: &Message| {
-            let is_from_lead = AgentName::new_unchecked(&message.from).is_lead();
+            let is_from_lead = MemberName::new_unchecked(&message.from).is_lead();
             is_from_lead
                 && matches!(Payload::parse(&message.text), Some(Payload::PlanApprovalResponse(answer)) if answer.approved)
         };
@@ -161,7 +161,7 @@ fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     })?;
     match latest.filter(|approval| approval.read) {
         None => Ok(()),
-        Some(approval) => inbox.append(&Message::new(&AgentName::lead(), approval.text, at)),
+        Some(approval) => inbox.append(&Message::new(&MemberName::lead(), approval.text, at)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::io::files::prepare_and_finish_registration::{
 use crate::io::files::send_shutdown_requests_and_read_answers::has_open_request;
 use crate::io::files::thread::{FilesThread, to_error};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::Member;
 use store::{Error, Team};
 
@@ -164,7 +164,7 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
         })
         .collect();
     let registered = members.iter().zip(&completed).filter(|(_, completed)| matches!(completed, Ok(true)));
-    let names: Vec<AgentName> = registered.map(|(member, _)| member.record.request.name.clone()).collect();
+    let names: Vec<MemberName> = registered.map(|(member, _)| member.record.request.name.clone()).collect();
     let mut removed = run_together_or_each(&names, |names| team.remove_members(names)).into_iter();
     let results = members.iter().zip(completed).map(|(member, completed)| {
         let notified = if member.notifies_lead {

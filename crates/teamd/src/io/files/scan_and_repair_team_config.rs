@@ -9,7 +9,7 @@
 use crate::core::jobs::file_jobs::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::prepare_and_finish_registration::to_config_member;
 use crate::io::files::thread::FilesThread;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, with_member, without_members};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl FilesThread {
     }
 
     /// Remembers a deregistered member. `spawned_at` is in milliseconds since the epoch.
-    pub(super) fn remember_deregistered(&mut self, team: &TeamName, name: &AgentName, spawned_at: u64) {
+    pub(super) fn remember_deregistered(&mut self, team: &TeamName, name: &MemberName, spawned_at: u64) {
         let member = (team.clone(), name.clone(), spawned_at);
         if self.deregistered.contains(&member) {
             return;
@@ -137,7 +137,7 @@ impl FilesThread {
     ///
     /// A backup that is left from an earlier team with the same name is removed. If the team has no
     /// backup, none is created, because another program created the team.
-    fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[AgentName]) {
+    fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[MemberName]) {
         if self.config_backups.get(name) == Some(&config.base_version()) {
             return;
         }
@@ -157,7 +157,7 @@ impl FilesThread {
 
 /// Adds the registered members that are missing in config.json. Returns whether there were any.
 fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMember]) -> Result<bool, Error> {
-    let present: HashSet<&AgentName> = config.members.iter().map(|member| &member.name).collect();
+    let present: HashSet<&MemberName> = config.members.iter().map(|member| &member.name).collect();
     let missing: Vec<Member> = registered
         .iter()
         .filter(|member| !present.contains(&member.record.request.name))

@@ -4,7 +4,7 @@
 use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, RestoreRule};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 
@@ -13,19 +13,19 @@ use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 pub(super) struct InboxScanner {
     /// How many entries of each inbox earlier daemons have written to the event log. An inbox is
     /// removed from this map when this daemon has scanned it completely.
-    logged_counts: BTreeMap<(TeamName, AgentName), usize>,
-    cursors: BTreeMap<(TeamName, AgentName), InboxCursor>,
+    logged_counts: BTreeMap<(TeamName, MemberName), usize>,
+    cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
     /// Inboxes whose scan ends with a comparison of the whole inbox with the journal. An inbox is
     /// in this map if this daemon scans it for the first time, if a program has rewritten it, or if
     /// messages were marked as read. The value is true if messages were marked as read and the new
     /// unread count has not been reported yet.
-    rewritten: BTreeMap<(TeamName, AgentName), bool>,
+    rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
 }
 
 impl InboxScanner {
-    pub(super) fn new(logged_counts: BTreeMap<(TeamName, AgentName), usize>) -> InboxScanner {
+    pub(super) fn new(logged_counts: BTreeMap<(TeamName, MemberName), usize>) -> InboxScanner {
         InboxScanner {
             logged_counts,
             cursors: BTreeMap::new(),
@@ -61,7 +61,7 @@ impl InboxScanner {
         inbox: &str,
         restore_rule: RestoreRule,
     ) -> Result<InboxScanResult, Error> {
-        let name = AgentName::new_unchecked(inbox);
+        let name = MemberName::new_unchecked(inbox);
         let key = (team.name().clone(), name.clone());
         let old_cursor = self.cursors.get(&key);
         if matches!(restore_rule, RestoreRule::OwnDelivery | RestoreRule::ForeignProgram) {
@@ -98,7 +98,7 @@ impl InboxScanner {
     /// already.
     fn classify(
         &self,
-        key: &(TeamName, AgentName),
+        key: &(TeamName, MemberName),
         entries: &[InboxEntry],
         cursor: &InboxCursor,
     ) -> InboxScanResult {
@@ -137,7 +137,7 @@ impl InboxScanner {
     fn restore_missing(
         &mut self,
         team: &Team,
-        name: &AgentName,
+        name: &MemberName,
         change: InboxChange<'_>,
         restore_rule: RestoreRule,
     ) -> Result<Vec<MessageHeader>, Error> {
@@ -176,7 +176,7 @@ fn summarize_entry(entry: &InboxEntry) -> Option<MessageHeader> {
 fn summarize(index: usize, message: &Message) -> MessageHeader {
     MessageHeader {
         index,
-        from: AgentName::new_unchecked(&message.from),
+        from: MemberName::new_unchecked(&message.from),
         summary: message.summary.clone(),
         payload: Payload::parse(&message.text),
     }

@@ -8,7 +8,7 @@ use crate::io::files::thread::FilesThread;
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, Inbox};
@@ -23,7 +23,7 @@ impl FilesThread {
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
-        name: &AgentName,
+        name: &MemberName,
         request: &RequestId,
         reason: Option<String>,
         unless_unread: &[RequestId],
@@ -41,7 +41,7 @@ impl FilesThread {
         if !unless_unread.is_empty() && inbox.read_unread()?.iter().any(is_pending) {
             return Ok(());
         }
-        let lead = AgentName::lead();
+        let lead = MemberName::lead();
         let payload = Payload::ShutdownRequest(ShutdownRequest {
             request_id: request.clone(),
             from: lead.to_string(),
@@ -57,7 +57,7 @@ impl FilesThread {
         team: &TeamName,
         requests: &BTreeSet<RequestId>,
     ) -> Result<Vec<ShutdownAnswer>, Error> {
-        self.root.team(team)?.inbox(&AgentName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
+        self.root.team(team)?.inbox(&MemberName::lead()).fold(|answers: &mut Vec<ShutdownAnswer>, entry| {
             let answer = entry.message.as_ref().ok().and_then(parse_shutdown_answer);
             answers.extend(answer.filter(|answer| requests.contains(&answer.request)));
         })
@@ -69,7 +69,7 @@ impl FilesThread {
     pub(super) fn read_approvals(
         &self,
         records: &[SharedRecord],
-    ) -> Result<BTreeMap<AgentName, ShutdownApproval>, Error> {
+    ) -> Result<BTreeMap<MemberName, ShutdownApproval>, Error> {
         let stopped_records = records.iter().filter(|record| has_open_request(record));
         let requests: BTreeSet<RequestId> =
             stopped_records.clone().flat_map(|record| record.lifecycle.shutdown_ids().to_vec()).collect();
@@ -107,7 +107,7 @@ fn parse_shutdown_answer(message: &Message) -> Option<ShutdownAnswer> {
     if !message.text.contains("shutdown_") {
         return None;
     }
-    let from = AgentName::new_unchecked(&message.from);
+    let from = MemberName::new_unchecked(&message.from);
     match Payload::parse(&message.text)? {
         Payload::ShutdownApproved(answer) => {
             Some(ShutdownAnswer { request: answer.request_id, from, rejection_reason: None })

@@ -4,7 +4,7 @@ use crate::core::jobs::file_jobs::{ModeChange, ModeRoute};
 use crate::io::files::thread::FilesThread;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{ModeSetRequest, Payload};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use store::Error;
 
 impl FilesThread {
@@ -20,7 +20,7 @@ impl FilesThread {
         if route == ModeRoute::InConfig {
             return team.set_member_fields(name, &[("mode", serde_json::json!(mode))]);
         }
-        let lead = AgentName::lead();
+        let lead = MemberName::lead();
         let request = ModeSetRequest { mode: mode.to_string(), from: lead.to_string() };
         team.inbox(name).append(&Message::new(&lead, Payload::ModeSetRequest(request).to_text(), at))
     }

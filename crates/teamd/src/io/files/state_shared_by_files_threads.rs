@@ -3,7 +3,7 @@
 
 use crate::core::roster::Roster;
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use store::Root;
@@ -20,7 +20,7 @@ pub(super) struct SharedThreadState {
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
     /// How many entries of each inbox the event log has. When the thread of a team starts, it takes
     /// the counts of that team out of this map.
-    logged_counts: Mutex<BTreeMap<(TeamName, AgentName), usize>>,
+    logged_counts: Mutex<BTreeMap<(TeamName, MemberName), usize>>,
 }
 
 /// The root as a files thread has opened it last.
@@ -47,7 +47,7 @@ pub(super) struct Saves {
 impl SharedThreadState {
     pub(super) fn new(
         root: Root,
-        logged_counts: BTreeMap<(TeamName, AgentName), usize>,
+        logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     ) -> SharedThreadState {
         SharedThreadState {
             root: Mutex::new(CurrentRoot { root, generation: 0, is_lost: false }),
@@ -82,7 +82,7 @@ impl SharedThreadState {
     }
 
     /// Removes the counts of a team from `logged_counts`, and returns them.
-    pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, AgentName), usize> {
+    pub(super) fn take_logged_counts(&self, team: &TeamName) -> BTreeMap<(TeamName, MemberName), usize> {
         let mut counts = lock(&self.logged_counts);
         let (taken, others) =
             std::mem::take(&mut *counts).into_iter().partition(|((owner_team, _), _)| owner_team == team);

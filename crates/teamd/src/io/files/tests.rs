@@ -33,7 +33,7 @@ use protocol::inbox_file::Message;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::Policy;
 use protocol::policy::TaskCommandPolicy;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use store::{Durability, Error, NewTask, Root, StateDir, Team};
 
 /// A files thread with its root and state directory below `at`.
-fn new_files_thread(at: &Path, logged_counts: BTreeMap<(TeamName, AgentName), usize>) -> FilesThread {
+fn new_files_thread(at: &Path, logged_counts: BTreeMap<(TeamName, MemberName), usize>) -> FilesThread {
     let root = at.join("root");
     std::fs::create_dir_all(&root).unwrap();
     let root = Root::open(&root, at, Durability::Process).unwrap();
@@ -65,7 +65,7 @@ fn created_team(files: &mut FilesThread) -> Team {
 }
 
 fn add_task(team: &Team, subject: &str) -> TaskId {
-    team.tasks().create(NewTask::new(subject, &AgentName::lead())).unwrap().id
+    team.tasks().create(NewTask::new(subject, &MemberName::lead())).unwrap().id
 }
 
 fn new_record(name: &str, spawned_at: u64) -> AgentRecord {

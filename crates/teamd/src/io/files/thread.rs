@@ -19,7 +19,7 @@ use crate::io::process_start_error::thread_error;
 use protocol::control_socket::LeadProcess;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -48,7 +48,7 @@ pub(super) struct FilesThread {
     /// long as config.json is unchanged, no new backup is needed.
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
-    pub(super) deregistered: VecDeque<(TeamName, AgentName, u64)>,
+    pub(super) deregistered: VecDeque<(TeamName, MemberName, u64)>,
     /// The environment files that the last written roster names. `None` before the first roster is
     /// written. Also `None` if an unused file could not be removed, so that the next write tries
     /// again.
@@ -65,7 +65,7 @@ pub(super) struct FilesThread {
 pub(crate) fn start(
     root: Root,
     state: StateDir,
-    logged_counts: BTreeMap<(TeamName, AgentName), usize>,
+    logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     events: UnboundedSender<CoreEvent>,
 ) -> Result<JobSender, ErrorReport> {
     start_lanes(Arc::new(SharedThreadState::new(root, logged_counts)), Arc::new(state), events)
@@ -303,7 +303,7 @@ impl FilesThread {
     pub(super) fn set_member_field(
         &mut self,
         team: &TeamName,
-        name: &AgentName,
+        name: &MemberName,
         field: &str,
         value: Value,
     ) -> Result<(), Error> {
@@ -327,7 +327,7 @@ impl FilesThread {
     /// The names of a team's members in config.json. The list is empty if config.json cannot be
     /// read; the config scan reports that error. It is also empty for a team of a Claude Code
     /// session, because the daemon does not read the config.json of such a team.
-    pub(super) fn member_names(&mut self, name: &TeamName) -> Vec<AgentName> {
+    pub(super) fn member_names(&mut self, name: &TeamName) -> Vec<MemberName> {
         if name.is_claude_session() {
             return Vec::new();
         }
@@ -415,7 +415,7 @@ impl FilesThread {
     /// becomes `Never`. The lead's program may remove messages that it has read, and these must not
     /// come back.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
-        let is_lead = AgentName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
+        let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::report::DoctorReport;
 use crate::commands::diagnose::list_inbox_owners::inbox_owners;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use store::Team;
 
 pub(super) fn check(team: &Team, report: &mut DoctorReport) {
@@ -43,7 +43,7 @@ struct InvalidEntries {
 }
 
 /// Whether every entry is a message.
-fn check_inbox(team: &Team, owner: &AgentName, report: &mut DoctorReport) -> bool {
+fn check_inbox(team: &Team, owner: &MemberName, report: &mut DoctorReport) -> bool {
     let inbox = team.inbox(owner);
     let result = inbox.fold(|invalid: &mut InvalidEntries, entry| {
         if let Err(error) = entry.message {

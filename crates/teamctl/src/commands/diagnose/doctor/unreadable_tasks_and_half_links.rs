@@ -10,7 +10,7 @@ use super::report_only_or_fix::FixMode;
 use client::suggested_commands::SuggestedCommands;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, wait_cycles};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeSet;
 use store::{TaskUpdate, Team, UNREADABLE_STATUS};
 
@@ -72,7 +72,7 @@ fn check_half_link(team: &Team, link: TaskLink, mode: FixMode, report: &mut Doct
         return report.warn("links", message, "teamctl doctor --fix");
     }
     let update = TaskUpdate { add_blocked_by: vec![blocker], ..TaskUpdate::default() };
-    match team.tasks().update(&blocked, update, &AgentName::lead()) {
+    match team.tasks().update(&blocked, update, &MemberName::lead()) {
         Ok(_) => report.ok("links", format!("{dependency}: now both say so")),
         Err(error) => report.warn("links", message, format!("it stays so: {error}")),
     }

@@ -3,7 +3,7 @@
 
 use super::report::DoctorReport;
 use protocol::control_socket::StatusReply;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use store::Root;
 
 /// Checks all teams. Without the daemon's status nothing is known, and nothing is reported.
@@ -27,7 +27,7 @@ fn members_without_agent(root: &Root, name: &TeamName, status: &StatusReply) -> 
     let Ok(config) = root.team(name).and_then(|team| team.config()) else { return Vec::new() };
     let team = status.teams.iter().find(|team| team.name == *name);
     let has_agent =
-        |member: &AgentName| team.is_some_and(|team| team.members.iter().any(|agent| agent.name == *member));
+        |member: &MemberName| team.is_some_and(|team| team.members.iter().any(|agent| agent.name == *member));
     let members = config.members.into_iter();
     let missing = members.filter(|member| !member.name.is_lead() && !has_agent(&member.name));
     missing.map(|member| format!("{}@{name}", member.name)).collect()

@@ -8,7 +8,7 @@ use crate::command_context::CommandContext;
 use crate::commands::diagnose::list_inbox_owners::inbox_owners;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{InboxEntry, Message};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeSet;
 use store::{Team, message_id};
@@ -50,7 +50,7 @@ fn copies_in_team(team: &Team, prefix: &str) -> Vec<MessageCopy> {
     let sent = team.acknowledged_messages().unwrap_or_default();
     for (file, message) in sent.into_iter().filter(|(_, message)| is_match(message)) {
         let stem = file.trim_end_matches(".json");
-        let owner = AgentName::new_unchecked(stem);
+        let owner = MemberName::new_unchecked(stem);
         let copy = MessageCopy::new(team, owner, message, CopyLocation::InJournalOnly);
         if known_copies.insert((stem.to_owned(), copy.id.clone())) {
             copies.push(copy);
@@ -113,8 +113,8 @@ fn no_sent_message() -> ErrorReport {
 /// person, who has no inbox: replies to it are in the inbox of the lead.
 pub(super) fn first_reply(copy: &MessageCopy) -> Option<MessageReply> {
     let sender = match copy.message.from.as_str() {
-        "user" => AgentName::lead(),
-        name => AgentName::new_unchecked(name),
+        "user" => MemberName::lead(),
+        name => MemberName::new_unchecked(name),
     };
     let add = |reply: &mut FirstReply, entry: InboxEntry| {
         let messages =

@@ -1,7 +1,7 @@
 //! A copy of a message in one inbox.
 
 use protocol::inbox_file::Message;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
 use store::{Team, message_id};
 
@@ -9,7 +9,7 @@ use store::{Team, message_id};
 pub(super) struct MessageCopy {
     pub(super) team: Team,
     /// The owner of the inbox.
-    pub(super) to: AgentName,
+    pub(super) to: MemberName,
     pub(super) message: Message,
     /// All copies of a message have the same id.
     pub(super) id: String,
@@ -26,7 +26,7 @@ pub(super) enum CopyLocation {
 }
 
 impl MessageCopy {
-    pub(super) fn new(team: &Team, to: AgentName, message: Message, location: CopyLocation) -> MessageCopy {
+    pub(super) fn new(team: &Team, to: MemberName, message: Message, location: CopyLocation) -> MessageCopy {
         MessageCopy { team: team.clone(), to, id: message_id(&message), message, location }
     }
 

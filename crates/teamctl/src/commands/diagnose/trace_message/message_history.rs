@@ -8,7 +8,7 @@ use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::{MemberRequest, parse_answer};
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
@@ -86,7 +86,7 @@ impl MessageReply {
 }
 
 /// The member's events in the current team of this name, oldest first.
-pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &AgentName) -> Vec<Event> {
+pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
     for event in candidates.filter(|event| event.team.as_ref() == Some(team)) {
@@ -307,9 +307,9 @@ mod tests {
     fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {
         let root = store::Root::open(&root.join("r"), root, store::Durability::Process).unwrap();
         let config = protocol::team_config::TeamConfig::parse(r#"{"name":"t","members":[]}"#).unwrap();
-        let message = protocol::inbox_file::Message::new(&AgentName::new_unchecked(from), "x".into(), at);
+        let message = protocol::inbox_file::Message::new(&MemberName::new_unchecked(from), "x".into(), at);
         let team = root.create_team(&config).unwrap();
         let location = CopyLocation::InInbox { index: 0 };
-        MessageCopy::new(&team, AgentName::new_unchecked("ann"), message, location)
+        MessageCopy::new(&team, MemberName::new_unchecked("ann"), message, location)
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     use protocol::inbox_message_payload::IdleReason;
     use protocol::member_request::MemberRequestKind;
     use protocol::task::{Task, TaskStatus};
-    use protocol::team_and_member_names::{AgentName, TeamName};
+    use protocol::team_and_member_names::{MemberName, TeamName};
     use serde_json::{Value, json};
     use std::sync::Arc;
     use store::LockState;
@@ -96,10 +96,10 @@ mod tests {
         MemberEvidence {
             now: 1_000_000,
             team: TeamName::parse("t").unwrap(),
-            name: AgentName::new_unchecked("ann"),
-            caller: AgentName::lead(),
+            name: MemberName::new_unchecked("ann"),
+            caller: MemberName::lead(),
             commands: SuggestedCommands::default(),
-            members: Arc::new(vec![AgentName::new_unchecked("ann"), AgentName::new_unchecked("bob")]),
+            members: Arc::new(vec![MemberName::new_unchecked("ann"), MemberName::new_unchecked("bob")]),
             daemon: DaemonProbe::Running(serde_json::from_value(daemon).unwrap()),
             agent: Some(agent(fields)),
             past_member: None,
@@ -130,7 +130,7 @@ mod tests {
 
     fn inbox(owner: &str, damage: Option<&str>) -> Arc<InboxState> {
         Arc::new(InboxState {
-            owner: AgentName::new_unchecked(owner),
+            owner: MemberName::new_unchecked(owner),
             content: InboxContent::default(),
             damage: damage.map(str::to_owned),
             lock_state: LockState::Free,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn unread(text: String, sent_at: u64) -> UnreadMessage {
-        UnreadMessage::new(&Message::new(&AgentName::lead(), text, sent_at))
+        UnreadMessage::new(&Message::new(&MemberName::lead(), text, sent_at))
     }
 
     fn open_request() -> OpenRequestEvidence {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn normal_turn_ends_a_streak_of_failed_turns() {
-        let (team, name) = (TeamName::parse("t").unwrap(), AgentName::new_unchecked("ann"));
+        let (team, name) = (TeamName::parse("t").unwrap(), MemberName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });
         let mut evidence = evidence(&json!({}));
         let failed = || vec![idle(IdleReason::Available), idle(IdleReason::Failed), idle(IdleReason::Failed)];

@@ -7,7 +7,7 @@ use super::probe_servers_processes_and_disks;
 use super::team_evidence::TeamEvidence;
 use protocol::control_socket::{MemberStatus, PastMember};
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{AgentName, strip_team};
+use protocol::team_and_member_names::{MemberName, strip_team};
 use protocol::team_config::Member;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,14 +60,14 @@ pub(super) fn gather_evidence(
 /// A member as config and daemon know it.
 struct MemberLookup {
     /// With the capitals that the team uses.
-    name: AgentName,
+    name: MemberName,
     agent: Option<MemberStatus>,
     past_member: Option<PastMember>,
     member: Result<Option<Member>, ErrorReport>,
 }
 
 fn look_up_member(team: &TeamEvidence<'_>, address: &str) -> MemberLookup {
-    let requested_name = AgentName::new_unchecked(strip_team(address, team.team.name()));
+    let requested_name = MemberName::new_unchecked(strip_team(address, team.team.name()));
     let members = team.status.map(|status| &status.members);
     let agent =
         members.and_then(|members| members.iter().find(|agent| agent.name == requested_name)).cloned();

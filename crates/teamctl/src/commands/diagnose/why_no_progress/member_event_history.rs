@@ -3,7 +3,7 @@
 use client::read_event_log::event_time;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::IdleReason;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 
 /// How many exits of a member are shown.
@@ -21,7 +21,7 @@ pub(super) struct MemberHistory {
     /// Oldest first.
     events: Vec<Event>,
     /// The other members that the team has ever had.
-    pub(super) other_members: BTreeSet<AgentName>,
+    pub(super) other_members: BTreeSet<MemberName>,
 }
 
 /// How a spawn of the member ended.
@@ -43,13 +43,13 @@ pub(super) struct TurnStreak {
 
 impl MemberHistory {
     /// Selects the events of one member.
-    pub(super) fn select(events: &[Event], team: &TeamName, name: &AgentName) -> MemberHistory {
+    pub(super) fn select(events: &[Event], team: &TeamName, name: &MemberName) -> MemberHistory {
         let mut history = MemberHistory::default();
         events.iter().for_each(|event| history.add(event, team, name));
         history
     }
 
-    fn add(&mut self, event: &Event, team: &TeamName, name: &AgentName) {
+    fn add(&mut self, event: &Event, team: &TeamName, name: &MemberName) {
         let Some(event_team) = &event.team else { return self.events.push(event.clone()) };
         if event_team != team {
             return;

@@ -11,7 +11,7 @@ use protocol::inbox_message_payload::Payload;
 use protocol::member_request::MemberRequestKind;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
-use protocol::team_and_member_names::{AgentName, TeamName};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::Member;
 use protocol::timestamp::parse_iso8601;
 use std::collections::BTreeMap;
@@ -23,13 +23,13 @@ use store::LockState;
 pub(super) struct MemberEvidence {
     pub(super) now: u64,
     pub(super) team: TeamName,
-    pub(super) name: AgentName,
+    pub(super) name: MemberName,
     /// The lead, or the member itself.
-    pub(super) caller: AgentName,
+    pub(super) caller: MemberName,
     /// Builds the commands that are suggested to the caller.
     pub(super) commands: SuggestedCommands,
     /// All members of the team, including those that will be started again.
-    pub(super) members: Arc<Vec<AgentName>>,
+    pub(super) members: Arc<Vec<MemberName>>,
     pub(super) daemon: DaemonProbe,
     /// The member's status, if the daemon supervises it.
     pub(super) agent: Option<MemberStatus>,
@@ -61,7 +61,7 @@ pub(super) struct MemberEvidence {
 /// The state of an inbox and its lock.
 #[derive(Debug)]
 pub(super) struct InboxState {
-    pub(super) owner: AgentName,
+    pub(super) owner: MemberName,
     pub(super) content: InboxContent,
     /// Why the inbox cannot be read. `None` if it can.
     pub(super) damage: Option<String>,
@@ -103,7 +103,7 @@ impl InboxContent {
     }
 
     /// The failure in the member's last report of a turn. `None` if its last turn did not fail.
-    pub(super) fn last_turn_failure(&self, name: &AgentName) -> Option<String> {
+    pub(super) fn last_turn_failure(&self, name: &MemberName) -> Option<String> {
         self.turn_failures.get(name.as_str()).cloned().flatten()
     }
 }

@@ -6,7 +6,7 @@ use super::probe_servers_processes_and_disks::ServerState;
 use super::task_waits_and_unfinished_tasks::{TaskWait, is_unowned};
 use protocol::shell_quote::shell_quote;
 use protocol::task::{Task, TaskStatus};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::path::Path;
 
 /// Returns the commands that `why` suggests if a member calls it. A member cannot remove most
@@ -19,7 +19,7 @@ pub(super) fn commands_for_member(cause: Cause, evidence: &MemberEvidence) -> Ve
             vec![evidence.commands.command(&["task", "list"])]
         }
         cause if !cause.is_blocking() => Vec::new(),
-        _ => vec![evidence.commands.command(&["send", AgentName::lead().as_str(), "TEXT"])],
+        _ => vec![evidence.commands.command(&["send", MemberName::lead().as_str(), "TEXT"])],
     }
 }
 

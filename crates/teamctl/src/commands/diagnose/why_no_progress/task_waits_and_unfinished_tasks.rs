@@ -2,7 +2,7 @@
 
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeSet;
 
 /// A task that cannot start yet.
@@ -21,7 +21,7 @@ pub(super) struct TaskWait {
 /// pending tasks that the member owns. If the member owns no pending task, they are the pending
 /// tasks without an owner. Returns nothing if the member works on a task or can start one of these
 /// tasks.
-pub(super) fn task_waits(tasks: &[Task], name: &AgentName) -> Vec<TaskWait> {
+pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
         .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))
         .partition(|task| task.owner.is_some());
@@ -48,7 +48,7 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 impl TaskWait {
     /// Whether one of the blockers has no owner, or an owner that is not a member any more. No
     /// member works on such a blocker.
-    pub(super) fn has_unowned_blocker(&self, members: &[AgentName]) -> bool {
+    pub(super) fn has_unowned_blocker(&self, members: &[MemberName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }
 
@@ -59,26 +59,26 @@ impl TaskWait {
 }
 
 /// Whether the task has no owner, or an owner that is not a member any more.
-pub(super) fn is_unowned(task: &Task, members: &[AgentName]) -> bool {
+pub(super) fn is_unowned(task: &Task, members: &[MemberName]) -> bool {
     task.owner.as_ref().is_none_or(|owner| !members.contains(owner))
 }
 
 /// A task that the member has in progress and that has not failed.
-fn current_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+fn current_task<'t>(tasks: &'t [Task], name: &MemberName) -> Option<&'t Task> {
     tasks_in_progress(tasks, name).find(|task| task.failure().is_none())
 }
 
 /// The last task that the member has in progress and that has failed.
-pub(super) fn failed_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+pub(super) fn failed_task<'t>(tasks: &'t [Task], name: &MemberName) -> Option<&'t Task> {
     tasks_in_progress(tasks, name).filter(|task| task.failure().is_some()).last()
 }
 
 /// The task that the member has in progress. A task that has not failed is preferred.
-pub(super) fn unfinished_task<'t>(tasks: &'t [Task], name: &AgentName) -> Option<&'t Task> {
+pub(super) fn unfinished_task<'t>(tasks: &'t [Task], name: &MemberName) -> Option<&'t Task> {
     current_task(tasks, name).or_else(|| failed_task(tasks, name))
 }
 
-fn tasks_in_progress<'t>(tasks: &'t [Task], name: &AgentName) -> impl Iterator<Item = &'t Task> {
+fn tasks_in_progress<'t>(tasks: &'t [Task], name: &MemberName) -> impl Iterator<Item = &'t Task> {
     let is_own = |task: &&Task| task.owner.as_ref() == Some(name) && !task.is_internal();
     tasks.iter().filter(is_own).filter(|task| task.status == TaskStatus::InProgress)
 }
@@ -90,7 +90,7 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
 /// The pending tasks of other members that can start now. `why` names these tasks if no pending
 /// task is left for the member itself. If such a task is left, even a blocked one, the result is
 /// empty.
-pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &AgentName) -> Vec<&'t Task> {
+pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
     // A blocked task could not start with another owner either.

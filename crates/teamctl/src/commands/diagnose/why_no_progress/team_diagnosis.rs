@@ -11,7 +11,7 @@ use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use std::time::Duration;
 use store::Team;
 
@@ -19,7 +19,7 @@ use store::Team;
 pub(super) struct TeamDiagnosis {
     /// The strongest cause of each member that makes no progress. The strongest of all comes first. A
     /// cause that is the same for all members, such as a full disk, is in the list once.
-    pub(super) stuck: Vec<(AgentName, Diagnosis)>,
+    pub(super) stuck: Vec<(MemberName, Diagnosis)>,
     working: usize,
     idle: usize,
 }
@@ -47,7 +47,7 @@ impl TeamDiagnosis {
         Ok(team_diagnosis)
     }
 
-    fn add(&mut self, name: AgentName, diagnosis: Diagnosis) {
+    fn add(&mut self, name: MemberName, diagnosis: Diagnosis) {
         match diagnosis.cause {
             Cause::Working => self.working += 1,
             Cause::Idle => self.idle += 1,
@@ -87,14 +87,14 @@ fn no_members_text(team: &Team, commands: &SuggestedCommands) -> String {
 }
 
 /// If config.json cannot be read, the members are those that the daemon runs.
-fn members_to_diagnose(team: &TeamEvidence<'_>) -> Result<Vec<AgentName>, ErrorReport> {
+fn members_to_diagnose(team: &TeamEvidence<'_>) -> Result<Vec<MemberName>, ErrorReport> {
     let status = team.status;
-    let members: Vec<AgentName> = match (&team.config, status) {
+    let members: Vec<MemberName> = match (&team.config, status) {
         (Ok(config), _) => config.members.iter().map(|member| member.name.clone()).collect(),
         (Err(_), Some(status)) => status.members.iter().map(|member| member.name.clone()).collect(),
         (Err(error), None) => return Err(error.clone()),
     };
-    let mut names: Vec<AgentName> = members.into_iter().filter(|name| !name.is_lead()).collect();
+    let mut names: Vec<MemberName> = members.into_iter().filter(|name| !name.is_lead()).collect();
     let past_members = status.into_iter().flat_map(|status| &status.past_members);
     for past_member in
         past_members.filter(|past_member| past_member.is_suspended || past_member.outcome == "failed")

@@ -14,7 +14,7 @@ use protocol::event_log_line::Event;
 use protocol::member_request::MemberRequest;
 use protocol::policy::{Approver, PolicyDecision};
 use protocol::task::Task;
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 use protocol::team_config::TeamConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use store::{LockState, Team};
 pub(super) struct TeamEvidence<'a> {
     pub(super) snapshot: &'a SystemSnapshot,
     pub(super) team: &'a Team,
-    pub(super) caller: AgentName,
+    pub(super) caller: MemberName,
     pub(super) commands: SuggestedCommands,
     pub(super) state_dir: PathBuf,
     /// The team in the daemon's status.
     pub(super) status: Option<&'a TeamStatus>,
     pub(super) config: Result<TeamConfig, ErrorReport>,
     /// All members of the team, including those that will be started again.
-    pub(super) members: Arc<Vec<AgentName>>,
+    pub(super) members: Arc<Vec<MemberName>>,
     pub(super) tasks: Arc<Vec<Task>>,
     /// The events that can be about the diagnosed members, oldest first.
     pub(super) events: Vec<Event>,
     pub(super) lead_inbox: Arc<InboxState>,
     /// The open requests of all members, with the members that have made them.
-    pub(super) open_requests: Vec<(AgentName, OpenRequestEvidence)>,
+    pub(super) open_requests: Vec<(MemberName, OpenRequestEvidence)>,
     pub(super) full_disks: Vec<FreeSpace>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> TeamEvidence<'a> {
         let state_dir = context.state_dir_path()?;
         let config = team.config().map_err(ErrorReport::from);
         let status = snapshot.teams.iter().find(|status| status.name == *team.name());
-        let lead_inbox = inbox_state(team, AgentName::lead());
+        let lead_inbox = inbox_state(team, MemberName::lead());
         Ok(TeamEvidence {
             snapshot,
             team,
@@ -70,24 +70,24 @@ impl<'a> TeamEvidence<'a> {
     }
 
     /// The open requests of the member, or of all members if it is the lead.
-    pub(super) fn requests_of(&self, name: &AgentName) -> Vec<OpenRequestEvidence> {
+    pub(super) fn requests_of(&self, name: &MemberName) -> Vec<OpenRequestEvidence> {
         let requests = self.open_requests.iter().filter(|(from, _)| name.is_lead() || from == name);
         requests.map(|(_, request)| request.clone()).collect()
     }
 
     /// The member's inbox, then the lead's.
-    pub(super) fn inboxes_of(&self, name: &AgentName) -> Vec<Arc<InboxState>> {
+    pub(super) fn inboxes_of(&self, name: &MemberName) -> Vec<Arc<InboxState>> {
         let own_inbox = (!name.is_lead()).then(|| Arc::new(inbox_state(self.team, name.clone())));
         own_inbox.into_iter().chain([Arc::clone(&self.lead_inbox)]).collect()
     }
 
     /// The member's last spawn that has ended.
-    pub(super) fn past_member(&self, name: &AgentName) -> Option<&'a PastMember> {
+    pub(super) fn past_member(&self, name: &MemberName) -> Option<&'a PastMember> {
         self.status?.past_members.iter().rev().find(|past| past.name == *name)
     }
 }
 
-fn member_names(config: Option<&TeamConfig>, status: Option<&TeamStatus>) -> Vec<AgentName> {
+fn member_names(config: Option<&TeamConfig>, status: Option<&TeamStatus>) -> Vec<MemberName> {
     let config_members =
         config.into_iter().flat_map(|config| &config.members).map(|member| member.name.clone());
     let past_members = status.into_iter().flat_map(|status| &status.past_members);
@@ -97,7 +97,7 @@ fn member_names(config: Option<&TeamConfig>, status: Option<&TeamStatus>) -> Vec
     config_members.chain(respawning).collect()
 }
 
-fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
+fn inbox_state(team: &Team, owner: MemberName) -> InboxState {
     let inbox = team.inbox(&owner);
     let lock_state = inbox.lock_state().unwrap_or(LockState::Free);
     let lock_holder = match &lock_state {
@@ -111,7 +111,7 @@ fn inbox_state(team: &Team, owner: AgentName) -> InboxState {
     InboxState { owner, content, damage, lock_state, lock_holder }
 }
 
-fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(AgentName, OpenRequestEvidence)> {
+fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(MemberName, OpenRequestEvidence)> {
     // If the lead's inbox is damaged, its requests cannot be read. A scan would only wait again for
     // the file to become readable, as `inbox_state` has done already. So the requests are not
     // scanned.

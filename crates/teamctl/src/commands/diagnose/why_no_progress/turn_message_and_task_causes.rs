@@ -17,7 +17,7 @@ use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::inbox_message_payload::IdleReason;
 use protocol::single_line::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, find_task, wait_cycles};
-use protocol::team_and_member_names::AgentName;
+use protocol::team_and_member_names::MemberName;
 
 /// How long a message to an idle member may stay unread, in ms, before `why` reports it as
 /// undelivered.
@@ -106,7 +106,7 @@ fn last_turn_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Option<Di
     Some(diagnosis.with_next(release_and_logs(task, evidence)))
 }
 
-fn failed_turns_sentence(name: &AgentName, count: usize) -> String {
+fn failed_turns_sentence(name: &MemberName, count: usize) -> String {
     match count {
         1 => format!("The last turn of {name} has failed."),
         count => format!("The last {count} turns of {name} have failed."),
@@ -153,7 +153,7 @@ fn waits_for_pause(agent: &MemberStatus, message: &UnreadMessage) -> bool {
     match &agent.turn_pause {
         None => false,
         Some(TurnPause::FailedTurns(_)) => true,
-        Some(TurnPause::Exchange(pause)) => AgentName::new_unchecked(&message.from) == pause.with,
+        Some(TurnPause::Exchange(pause)) => MemberName::new_unchecked(&message.from) == pause.with,
     }
 }
 

@@ -61,7 +61,7 @@ fn a_member_whose_environment_could_not_be_saved_is_not_registered() {
     };
     std::fs::write(dir.path().join("state/environments"), "in its place").unwrap();
     assert!(!is_registered(&mut files));
-    assert!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_none());
+    assert!(team.config().unwrap().member(&MemberName::new_unchecked("ann")).is_none());
     std::fs::remove_file(dir.path().join("state/environments")).unwrap();
     assert!(is_registered(&mut files));
 }

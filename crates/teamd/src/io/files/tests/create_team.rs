@@ -18,7 +18,7 @@ fn a_rejected_creation_changes_neither_the_scan_state_nor_the_policy() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
-    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    team.inbox(&MemberName::lead()).append(&Message::new(&MemberName::lead(), "x".into(), 1)).unwrap();
     let new_count = |files: &mut FilesThread| scan_lead_inbox(files).new.len();
     assert_eq!(new_count(&mut files), 1);
     let policy = |files: &FilesThread| files.state.read("policy-survey.json").unwrap();

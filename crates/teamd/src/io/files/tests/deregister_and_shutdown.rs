@@ -14,7 +14,7 @@ fn a_deregistered_member_that_an_old_client_writes_back_is_removed() {
     deregister(&mut files, new_record("ann", 7));
     std::fs::write(team.config_path(), &stale).unwrap();
     files.check_config(&survey_team(), &RosterMembers::default()).unwrap();
-    let is_member = |team: &Team| team.config().unwrap().member(&AgentName::new_unchecked("ann")).is_some();
+    let is_member = |team: &Team| team.config().unwrap().member(&MemberName::new_unchecked("ann")).is_some();
     assert!(!is_member(&team));
     // A later spawn of the same name stays.
     register(&mut files, new_record("ann", 8));
@@ -23,9 +23,9 @@ fn a_deregistered_member_that_an_old_client_writes_back_is_removed() {
     // The later spawn is restored when the earlier one is removed.
     std::fs::write(team.config_path(), &stale).unwrap();
     let registered = vec![RegisteredMember { record: new_record("ann", 8).into(), activity: Activity::Idle }];
-    let members = RosterMembers { all_names: vec![AgentName::new_unchecked("ann")], registered };
+    let members = RosterMembers { all_names: vec![MemberName::new_unchecked("ann")], registered };
     assert!(files.check_config(&survey_team(), &members).unwrap().has_restored_members);
-    assert_eq!(team.config().unwrap().member(&AgentName::new_unchecked("ann")).unwrap().joined_at, 8);
+    assert_eq!(team.config().unwrap().member(&MemberName::new_unchecked("ann")).unwrap().joined_at, 8);
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn a_shutdown_request_is_not_sent_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let (team, _) = team_with_ann(&mut files);
-    let inbox = team.inbox(&AgentName::parse("ann").unwrap());
+    let inbox = team.inbox(&MemberName::parse("ann").unwrap());
     let request = RequestId::parse("shutdown-1@ann").unwrap();
     let count_after_sending = |unless_unread: Vec<RequestId>| {
-        let name = AgentName::parse("ann").unwrap();
+        let name = MemberName::parse("ann").unwrap();
         files.send_shutdown_request(&tests::survey_team(), &name, &request, None, &unless_unread, 8).unwrap();
         inbox.read().unwrap().len()
     };
@@ -98,7 +98,7 @@ fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
             _ => panic!("no result"),
         }
     };
-    let message_count = || team.inbox(&AgentName::lead()).read().unwrap().len();
+    let message_count = || team.inbox(&MemberName::lead()).read().unwrap().len();
     let is_member = || team.config().unwrap().member(&ann.request.name).is_some();
     std::fs::create_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();
     assert!(matches!(files.run_job(roster()), Some(FileResult::RosterNotSaved(_))));

@@ -14,7 +14,7 @@ fn shutdown_request() -> Message {
         reason: None,
         timestamp: String::new(),
     };
-    Message::new(&AgentName::lead(), Payload::ShutdownRequest(request).to_text(), 2)
+    Message::new(&MemberName::lead(), Payload::ShutdownRequest(request).to_text(), 2)
 }
 
 /// The texts of ann's unread messages, after ann was registered. Before the registration, ann's
@@ -22,8 +22,8 @@ fn shutdown_request() -> Message {
 fn unread_after_registration(change: impl FnOnce(&mut AgentRecord)) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let inbox = created_team(&mut files).inbox(&AgentName::new_unchecked("ann"));
-    let message = |text: &str| Message::new(&AgentName::new_unchecked("bob"), text.to_owned(), 2);
+    let inbox = created_team(&mut files).inbox(&MemberName::new_unchecked("ann"));
+    let message = |text: &str| Message::new(&MemberName::new_unchecked("bob"), text.to_owned(), 2);
     inbox.append_all(&[message("one"), shutdown_request(), message("two")]).unwrap();
     let mut record = new_record("ann", 8);
     record.respawn.respawns = 1;
@@ -70,10 +70,10 @@ fn new_member_gets_the_messages_to_an_earlier_one_but_no_requests() {
 fn approval_that_was_read_is_sent_again_to_the_spawn_that_works_by_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let inbox = created_team(&mut files).inbox(&AgentName::new_unchecked("ann"));
+    let inbox = created_team(&mut files).inbox(&MemberName::new_unchecked("ann"));
     let answer = |from: &str| {
         let text = r#"{"type":"plan_approval_response","requestId":"p","approved":true}"#;
-        Message::new(&AgentName::new_unchecked(from), text.to_owned(), 2)
+        Message::new(&MemberName::new_unchecked(from), text.to_owned(), 2)
     };
     inbox.append_all(&[answer("team-lead"), answer("bob")]).unwrap();
     inbox.mark_all_read().unwrap();

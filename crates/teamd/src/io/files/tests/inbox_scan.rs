@@ -6,11 +6,11 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule};
 #[test]
 fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
     let dir = tempfile::tempdir().unwrap();
-    let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 5)]);
+    let logged_counts = BTreeMap::from([((survey_team(), MemberName::lead()), 5)]);
     let mut files = new_files_thread(dir.path(), logged_counts);
     files.run_job(FileJob::CreateTeam(Box::new(TeamCreation::new(1, create_request(), 1))));
     let team = files.root.team(&survey_team()).unwrap();
-    team.inbox(&AgentName::lead()).append(&Message::new(&AgentName::lead(), "x".into(), 1)).unwrap();
+    team.inbox(&MemberName::lead()).append(&Message::new(&MemberName::lead(), "x".into(), 1)).unwrap();
     assert_eq!(scan_lead_inbox(&mut files).new.len(), 1);
 }
 
@@ -44,8 +44,8 @@ fn scan_counts(files: &mut FilesThread) -> (usize, [usize; 3], Option<usize>) {
 fn messages_read_between_two_chunks_are_reported_with_the_last_chunk() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let inbox = created_team(&mut files).inbox(&AgentName::lead());
-    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    let inbox = created_team(&mut files).inbox(&MemberName::lead());
+    let message = |n: u64| Message::new(&MemberName::lead(), n.to_string(), n);
     inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
     let first = scan_lead_inbox(&mut files);
     assert_eq!((first.has_more, first.unread), (true, None));
@@ -60,9 +60,9 @@ fn messages_read_between_two_chunks_are_reported_with_the_last_chunk() {
 fn messages_read_before_the_first_scan_are_reported_as_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let inbox = created_team(&mut files).inbox(&AgentName::lead());
+    let inbox = created_team(&mut files).inbox(&MemberName::lead());
     let send_and_read = |text: &str| {
-        inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+        inbox.append(&Message::new(&MemberName::lead(), text.into(), 1)).unwrap();
         inbox.mark_read(&inbox.read_unread().unwrap()).unwrap();
     };
     send_and_read("before the first scan");
@@ -75,11 +75,11 @@ fn messages_read_before_the_first_scan_are_reported_as_read() {
 #[test]
 fn a_long_inbox_is_scanned_in_chunks_and_missing_messages_are_restored_after_the_last() {
     let dir = tempfile::tempdir().unwrap();
-    let logged_counts = BTreeMap::from([((survey_team(), AgentName::lead()), 7_000)]);
+    let logged_counts = BTreeMap::from([((survey_team(), MemberName::lead()), 7_000)]);
     new_files_thread(dir.path(), BTreeMap::new()).create(&TeamCreation::new(1, create_request(), 1)).unwrap();
     let mut files = new_files_thread(dir.path(), logged_counts);
-    let inbox = files.root.team(&survey_team()).unwrap().inbox(&AgentName::lead());
-    let message = |n: u64| Message::new(&AgentName::lead(), n.to_string(), n);
+    let inbox = files.root.team(&survey_team()).unwrap().inbox(&MemberName::lead());
+    let message = |n: u64| Message::new(&MemberName::lead(), n.to_string(), n);
     inbox.append_all(&(0..10_000).map(message).collect::<Vec<_>>()).unwrap();
     let (parts, found, unread) = scan_counts(&mut files);
     assert_eq!((parts > 3, found, unread), (true, [3_000, 7_000, 0], None), "{parts} parts");
@@ -105,8 +105,8 @@ fn a_long_inbox_is_scanned_in_chunks_and_missing_messages_are_restored_after_the
 fn new_messages_are_reported_even_if_the_journal_cannot_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
-    let inbox = created_team(&mut files).inbox(&AgentName::lead());
-    let send = |text: &str| inbox.append(&Message::new(&AgentName::lead(), text.into(), 1)).unwrap();
+    let inbox = created_team(&mut files).inbox(&MemberName::lead());
+    let send = |text: &str| inbox.append(&Message::new(&MemberName::lead(), text.into(), 1)).unwrap();
     let scan = |files: &mut FilesThread| {
         let result = scan_lead_inbox(files);
         (result.new.len(), result.restored.len())

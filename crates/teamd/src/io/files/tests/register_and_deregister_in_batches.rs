@@ -108,13 +108,13 @@ fn a_batch_changes_the_config_once_and_each_job_has_a_result() {
     assert_eq!(member_names(&team), ["team-lead", "ann", "bob", "carl", "dora"]);
     for name in names {
         assert_eq!(
-            team.inbox(&AgentName::new_unchecked(name)).read().unwrap().len(),
+            team.inbox(&MemberName::new_unchecked(name)).read().unwrap().len(),
             1,
             "{name} has its prompt"
         );
     }
     // Another spawn of bob is registered.
-    team.set_member_fields(&AgentName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
+    team.set_member_fields(&MemberName::new_unchecked("bob"), &[("joinedAt", 8.into())]).unwrap();
     let deregister_all = |files: &mut FilesThread| {
         let results = run_jobs(files, names.map(|name| deregistration_job(name, 7)).into());
         let is_done =
@@ -125,7 +125,7 @@ fn a_batch_changes_the_config_once_and_each_job_has_a_result() {
     assert_eq!(member_names(&team), ["team-lead", "bob"]);
     // After a crash the next daemon repeats the deregistration.
     assert_eq!(count_config_changes(&team, || deregister_all(&mut files)), 0);
-    let messages = team.inbox(&AgentName::lead()).read().unwrap();
+    let messages = team.inbox(&MemberName::lead()).read().unwrap();
     assert_eq!(messages.iter().map(|entry| &entry.message.as_ref().unwrap().from).collect::<Vec<_>>(), names);
 }
 

@@ -27,9 +27,9 @@ fn a_damaged_config_is_rebuilt_with_lead_members_and_foreign_members() {
         assert_eq!(names.remove(0), "team-lead");
         names.sort();
         assert_eq!(names, ["ann", "eve"]);
-        let restored = after.member(&AgentName::new_unchecked("ann")).unwrap();
+        let restored = after.member(&MemberName::new_unchecked("ann")).unwrap();
         assert_eq!((restored.is_active, restored.mode.as_deref()), (Some(false), Some("acceptEdits")));
-        assert_eq!(snapshot.modes, [(AgentName::new_unchecked("ann"), "acceptEdits".to_owned())]);
+        assert_eq!(snapshot.modes, [(MemberName::new_unchecked("ann"), "acceptEdits".to_owned())]);
         assert_eq!(files.check_config(&survey_team(), &ann).unwrap().repaired, None, "repaired once");
     }
 }
@@ -60,8 +60,8 @@ fn a_request_scan_does_not_wait_for_the_repair_of_a_damaged_config() {
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     let team = created_team(&mut files);
     let plan = r#"{"type":"plan_approval_request","from":"ann","timestamp":"2026-02-13T16:00:00.000Z","planFilePath":"/p","planContent":"go","requestId":"plan-1"}"#;
-    let message = Message::new(&AgentName::new_unchecked("ann"), plan.into(), 1);
-    team.inbox(&AgentName::lead()).append(&message).unwrap();
+    let message = Message::new(&MemberName::new_unchecked("ann"), plan.into(), 1);
+    team.inbox(&MemberName::lead()).append(&message).unwrap();
     std::fs::write(team.config_path(), "").unwrap();
     let started = std::time::Instant::now();
     let result = files.run_job(FileJob::ScanRequests { team: survey_team() });

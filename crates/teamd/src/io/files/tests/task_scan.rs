@@ -59,6 +59,6 @@ fn a_task_scan_returns_the_members_if_a_task_is_claimed() {
         other => panic!("{other:?}"),
     };
     assert_eq!(members(&mut files), []);
-    team.tasks().claim(Some(&one), &AgentName::lead()).unwrap();
-    assert_eq!(members(&mut files), [AgentName::lead()]);
+    team.tasks().claim(Some(&one), &MemberName::lead()).unwrap();
+    assert_eq!(members(&mut files), [MemberName::lead()]);
 }
