@@ -5,8 +5,8 @@ CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
 # The directory to which the tests write their figures: how many cases they have tried.
 FIGURES = $(abspath $(TARGET))/figures
-# Two tests run at once on each processor, because a test spends most of its time waiting.
-TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
+# Four tests run at once on each processor, because a test spends most of its time waiting.
+TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 4))
 # The programs in bin are for people. They start the programs in libexec, which they look for in their own directory and
 # in ../libexec/teamd.
 BIN      = teamctl teamd
@@ -21,8 +21,8 @@ build:
 	    $(CARGO) rustc --release --locked -p teamd-agents --bin $$program -- $(STATIC) || exit; \
 	done
 
-# Checks format, lints, the code for macOS and FreeBSD, documentation, spelling, and the licences and known vulnerabilities of dependencies. A warning
-# is an error.
+# Checks format, lints, the code for macOS and FreeBSD, documentation, spelling, and the licences and known
+# vulnerabilities of dependencies. A warning is an error.
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
@@ -43,7 +43,7 @@ test:
 	scripts/prepare-tests
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) SEEDS=20000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
+	FIGURES=$(FIGURES) SEEDS=15000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
 	    $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 

@@ -93,7 +93,7 @@ impl Worktree<'_> {
         reasons.extend(mount_points_below(self.path())?.into_iter().map(KeepReason::MountPoint));
         // The check for processes comes last, because the other checks take long and processes may
         // start meanwhile.
-        let pids = processes_using_directory::processes_using(self.path());
+        let pids = processes_using_directory::processes_using(self.path())?;
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)
     }

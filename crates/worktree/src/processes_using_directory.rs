@@ -4,17 +4,22 @@
 //! files is in the directory. Only processes that this user may inspect are found. The calling
 //! process itself is left out.
 
+use crate::error::{Error, io_error};
 use std::path::Path;
 
-/// Returns the ids of the processes that use `directory`, in ascending order. Empty if the
-/// processes of the system cannot be listed.
-pub(crate) fn processes_using(directory: &Path) -> Vec<u32> {
-    let processes = platform::system().processes().unwrap_or_default();
+/// Returns the ids of the processes that use `directory`, in ascending order.
+///
+/// # Errors
+///
+/// The processes of the system cannot be listed. Then a process may use the directory.
+pub(crate) fn processes_using(directory: &Path) -> Result<Vec<u32>, Error> {
+    let processes =
+        platform::system().processes().map_err(io_error("list the processes that use", directory))?;
     let pids = processes.iter().map(|process| process.pid);
     let other_pids = pids.filter(|pid| *pid != std::process::id());
     let mut users: Vec<u32> = other_pids.filter(|pid| uses_directory(*pid, directory)).collect();
     users.sort_unstable();
-    users
+    Ok(users)
 }
 
 /// Whether a process uses the directory. False if the process has exited or may not be inspected.
