@@ -23,6 +23,9 @@ pub enum Facility {
     /// File events that name the changed file. Without them, the daemon does not know when it has seen all
     /// changes of tasks, and a claim reads all tasks.
     NamesInFileEvents,
+    /// The start times of processes to a fraction of a second. Without them, a process that gets the pid of
+    /// another within the same second is taken for it.
+    ExactStartTimes,
     /// The entry of a process without a run of `ps`. Without it, a new daemon may take longer to find fifty
     /// agents than a client waits.
     FastProcessTable,
@@ -37,7 +40,13 @@ pub enum Facility {
 impl Facility {
     /// Whether the crate `platform` has the facility on macOS and FreeBSD.
     fn is_on_bsd(self) -> bool {
-        matches!(self, Facility::BootId | Facility::WorkingDirectories | Facility::FastProcessTable)
+        matches!(
+            self,
+            Facility::BootId
+                | Facility::WorkingDirectories
+                | Facility::FastProcessTable
+                | Facility::ExactStartTimes
+        )
     }
 }
 

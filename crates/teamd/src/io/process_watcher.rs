@@ -160,6 +160,7 @@ mod tests {
     /// The pid of an exited process may now be the id of a thread. This happens soon after a
     /// restart of a container, because the ids then begin at low numbers again.
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux gives threads the ids of processes")]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {
         let mut processes = ProcessWatcher::start(tokio::sync::mpsc::unbounded_channel().0).unwrap();
         let mut watch_own_thread = || {

@@ -191,6 +191,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux shows the files that are open")]
     fn the_error_names_the_lock_holder_even_if_its_pid_is_written_late() {
         let directory = tempfile::tempdir().unwrap();
         let (path, socket) = (directory.path().join("teamd.lock"), directory.path().join("s"));
@@ -224,6 +225,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux shows whether a thread sleeps")]
     fn the_wait_for_a_lock_holder_ends_when_its_socket_accepts_connections() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("s");
@@ -260,6 +262,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux shows whether a thread sleeps")]
     fn a_daemon_waits_for_the_lock_on_the_root() {
         let directory = tempfile::tempdir().unwrap();
         let open =

@@ -82,6 +82,10 @@ impl WatcherThread {
     }
 
     fn create_barrier(&self, barrier: u64) {
+        // The event of a barrier is recognized by the name of the file.
+        if !platform::system().file_events_name_files() {
+            return self.send(CoreEvent::BarrierFailed);
+        }
         let result = self
             .watcher
             .as_ref()
