@@ -6,6 +6,7 @@
 mod acp;
 mod agent_exit;
 mod architecture;
+mod ask;
 mod attach;
 mod backends;
 mod bad_input;

@@ -17,6 +17,7 @@ mod bsd;
 mod choose_system;
 pub mod close_inherited_descriptors;
 mod find_by_environment;
+mod kill_by_environment;
 #[cfg(target_os = "linux")]
 mod linux;
 mod posix;
@@ -33,6 +34,7 @@ mod write_lease;
 
 pub use choose_system::system;
 pub use find_by_environment::find_by_environment;
+pub use kill_by_environment::kill_by_environment;
 pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry, ProcessEnvironment};
 pub use process_exit_handle::ExitHandle;
 pub use system_limits_with_usage::{ResourceLimit, WatchLimit};

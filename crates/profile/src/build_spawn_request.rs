@@ -170,7 +170,7 @@ pub fn build_spawn_request(
         config,
         definition: definition.as_ref(),
     };
-    let launch = build_launch(&options, &facts, profile.as_ref())?;
+    let launch = build_launch(&options, &facts, profile.as_ref(), &instructions(&facts))?;
     let env = build_environment(root, &launch, requested_env);
     check_program(&launch, &cwd, &env)?;
     let resolved = ResolvedSpawn { team, name, name_placeholder, cwd, env, prompt };
@@ -218,13 +218,13 @@ impl ResolvedSpawn {
 }
 
 /// The `PATH` of the new agent: from `--env` if the option sets it, or else the caller's `PATH`.
-fn search_path(requested_env: &BTreeMap<String, String>) -> String {
+pub(crate) fn search_path(requested_env: &BTreeMap<String, String>) -> String {
     requested_env.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default()
 }
 
 /// Chooses the model of the new member: the model in the options, or else the model of the agent
 /// type, or else the model of the team's lead. `None` if none of these has a model.
-fn choose_model(
+pub(crate) fn choose_model(
     options: &SpawnOptions,
     definition: Option<&AgentType>,
     profile: Option<&Profile>,
@@ -248,7 +248,11 @@ fn build_environment(
     env
 }
 
-fn check_program(launch: &Launch, cwd: &Path, env: &BTreeMap<String, String>) -> Result<(), ErrorReport> {
+pub(crate) fn check_program(
+    launch: &Launch,
+    cwd: &Path,
+    env: &BTreeMap<String, String>,
+) -> Result<(), ErrorReport> {
     let path = env.get("PATH").map_or("", String::as_str);
     match launch.program() {
         Some(program) if !program_exists(program, cwd, path) => Err(program_not_found(program)),
@@ -265,15 +269,15 @@ pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
 }
 
 /// What is known about the member besides its options.
-struct MemberFacts<'a> {
+pub(crate) struct MemberFacts<'a> {
     /// The member's name, or the placeholder if the daemon chooses the name.
-    name: &'a MemberName,
-    team: &'a TeamName,
-    cwd: &'a Path,
-    prompt: &'a str,
-    root: &'a Path,
-    config: Option<&'a TeamConfig>,
-    definition: Option<&'a AgentType>,
+    pub(crate) name: &'a MemberName,
+    pub(crate) team: &'a TeamName,
+    pub(crate) cwd: &'a Path,
+    pub(crate) prompt: &'a str,
+    pub(crate) root: &'a Path,
+    pub(crate) config: Option<&'a TeamConfig>,
+    pub(crate) definition: Option<&'a AgentType>,
 }
 
 /// The profile to use. `None` if the options contain a command.
@@ -290,11 +294,13 @@ fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Opti
 }
 
 /// Builds the command line, environment and delivery (the [`Launch`]) for the profile's program, or for
-/// the command in the options if `profile` is `None`.
-fn build_launch(
+/// the command in the options if `profile` is `None`. `instructions` is the text that tells the program
+/// about its team.
+pub(crate) fn build_launch(
     options: &SpawnOptions,
     facts: &MemberFacts<'_>,
     profile: Option<&Profile>,
+    instructions: &str,
 ) -> Result<Launch, ErrorReport> {
     let Some(profile) = profile else { return launch_command(options) };
     let teamctl = own_program()?;
@@ -305,7 +311,7 @@ fn build_launch(
         root: &facts.root.to_string_lossy(),
         teamctl_path: &teamctl.to_string_lossy(),
         prompt: facts.prompt,
-        instructions: &instructions(facts),
+        instructions,
         agent_type: options.agent_type.as_deref(),
         definition: facts.definition,
         model: options.model.as_deref(),
@@ -359,7 +365,10 @@ fn random_name_placeholder() -> MemberName {
 }
 
 /// The definition of the agent type. `None` if the type has no file; most types have none.
-fn read_agent_type(root: &Path, agent_type: Option<&str>) -> Result<Option<AgentType>, ErrorReport> {
+pub(crate) fn read_agent_type(
+    root: &Path,
+    agent_type: Option<&str>,
+) -> Result<Option<AgentType>, ErrorReport> {
     let Some(agent_type) = agent_type else { return Ok(None) };
     let text = store::read_agent_type(root, agent_type)?;
     Ok(text.map(|text| parse_agent_type_file::parse_agent_type(&text)))

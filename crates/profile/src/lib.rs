@@ -5,6 +5,7 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
+pub mod build_ask;
 mod build_launch;
 pub mod build_spawn_request;
 pub mod build_worktree_spawn_requests;

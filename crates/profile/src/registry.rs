@@ -111,10 +111,10 @@ impl ProfileRegistry {
         }
         Err(ErrorReport::new(
             ErrorKind::Usage,
-            "cannot spawn without a profile: no default_profile is configured, and the default, claude, is not installed",
+            "cannot choose a profile: no default_profile is configured, and the default, claude, is not installed",
         )
         .with_help(
-            "name one, such as: teamctl spawn NAME --profile worker; which can start here: teamctl profiles check",
+            "name one with --profile, such as --profile codex; which can start here: teamctl profiles check",
         ))
     }
 

@@ -77,6 +77,7 @@
 pub mod acp_driver_protocol;
 pub mod agent_instructions;
 pub mod allowed_callers;
+pub mod ask_setup_and_record;
 pub mod check_program_supports_answer;
 pub mod control_socket;
 pub mod daemon_lock_file;

@@ -14,6 +14,9 @@ pub(crate) enum ShimCommand {
     /// `run SPAWN --socket PATH --state-dir DIR [--headless LOG]`: start and supervise an agent. Called
     /// by the daemon.
     Run(ShimArgs),
+    /// `ask --state-dir DIR`: ask one question. Called by `teamctl ask`, which writes the setup to standard
+    /// input.
+    Ask(PathBuf),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
     /// `hook EVENT [--profile PROFILE]`. Called by the hooks of an agent's program.
@@ -54,6 +57,9 @@ pub(crate) fn parse(args: &[OsString]) -> Option<ShimCommand> {
             let daemon = DaemonAddress { socket: socket.into(), state_dir: state_dir.into() };
             Some(ShimCommand::Run(ShimArgs { spawn, daemon, headless }))
         }
+        (shim_subcommands::ASK, [option, state_dir]) if option == "--state-dir" => {
+            Some(ShimCommand::Ask(state_dir.into()))
+        }
         (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
@@ -90,6 +96,7 @@ mod tests {
         };
         assert_eq!(run("run x-1 --socket /s --state-dir /d"), None);
         assert_eq!(run("run x-1 --socket /s --state-dir /d --headless /l"), Some("/l".into()));
+        assert_eq!(parse_line("ask --state-dir /d"), Some(ShimCommand::Ask("/d".into())));
         assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));

@@ -7,8 +7,10 @@ use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::turns::turn_executor_trait::{StartError, TurnCommand};
 use profile::program_lookup::program_exists;
 use protocol::control_socket::StartAgent;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Environment variables that describe the pane and its terminal. The agent gets the shim's values
@@ -38,7 +40,7 @@ pub(crate) fn start_agent(
 ) -> Result<Child, String> {
     let (program, arguments) = start.argv.split_first().ok_or("cannot start an agent without a program")?;
     let pane_mode = if output.is_some() { PaneMode::Headless } else { PaneMode::Pane };
-    let mut command = base_command(start, program, pane_mode)?;
+    let mut command = base_command(&start.cwd, &start.env, program, pane_mode)?;
     command.args(arguments).env("TEAMD_WAKE_FD", wake_socket.as_raw_fd().to_string());
     match output {
         Some(output) => {
@@ -65,10 +67,31 @@ pub(crate) fn start_turn(
 ) -> Result<Child, StartError> {
     let no_program = || StartError::Permanent("cannot start a turn without a program".to_owned());
     let (program, arguments) = turn.argv.split_first().ok_or_else(no_program)?;
-    let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
+    let mut command =
+        base_command(&start.cwd, &start.env, program, pane_mode).map_err(StartError::Permanent)?;
     command.args(arguments).envs(turn.env.iter().map(|(name, value)| (name, value)));
     command.stdin(if turn.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
     start_detached(output, command, program)
+}
+
+/// Starts the program that is asked one question, with its output on pipes.
+///
+/// # Errors
+///
+/// Why the program was not started, as a sentence for people.
+pub(crate) fn start_asked_program(
+    cwd: &Path,
+    env: &BTreeMap<String, String>,
+    turn: &TurnCommand,
+) -> Result<Child, String> {
+    let (program, arguments) = turn.argv.split_first().ok_or("cannot ask without a program")?;
+    let mut command = base_command(cwd, env, program, PaneMode::Headless)?;
+    command.args(arguments).stdin(if turn.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    run_in_new_session(&mut command, None);
+    let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+    orphans_without_subreaper::track_session(child.id());
+    Ok(child)
 }
 
 /// Starts the driver of an agent. `driver_socket` becomes the driver's standard input.
@@ -81,7 +104,8 @@ pub(crate) fn start_driver(
 ) -> Result<Child, StartError> {
     let no_program = || StartError::Permanent("cannot start an agent without a driver".to_owned());
     let (program, arguments) = argv.split_first().ok_or_else(no_program)?;
-    let mut command = base_command(start, program, pane_mode).map_err(StartError::Permanent)?;
+    let mut command =
+        base_command(&start.cwd, &start.env, program, pane_mode).map_err(StartError::Permanent)?;
     command.args(arguments).stdin(driver_socket);
     start_detached(output, command, program)
 }
@@ -126,12 +150,22 @@ pub(crate) fn check_program_exists(start: &StartAgent, program: &str) -> Result<
     }
 }
 
-fn base_command(start: &StartAgent, program: &str, pane_mode: PaneMode) -> Result<Command, String> {
-    if !start.cwd.is_dir() {
-        return Err(format!("cannot start in {}: no such directory", start.cwd.display()));
+/// A command in the directory `cwd` with the environment `env`.
+///
+/// # Errors
+///
+/// A sentence for people, if the directory is missing.
+fn base_command(
+    cwd: &Path,
+    env: &BTreeMap<String, String>,
+    program: &str,
+    pane_mode: PaneMode,
+) -> Result<Command, String> {
+    if !cwd.is_dir() {
+        return Err(format!("cannot start in {}: no such directory", cwd.display()));
     }
     let mut command = Command::new(program);
-    command.current_dir(&start.cwd).env_clear().envs(&start.env).env("PWD", &start.cwd);
+    command.current_dir(cwd).env_clear().envs(env).env("PWD", cwd);
     for name in PANE_VARIABLES {
         match std::env::var_os(name).filter(|_| pane_mode == PaneMode::Pane) {
             Some(value) => command.env(name, value),

@@ -8,6 +8,7 @@
 mod acp_driver_socket;
 mod agent_driven_by_teamd_acp;
 mod args;
+mod ask;
 mod catch_signals;
 mod child_process;
 mod close_own_pane;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let result = match args::parse(&args) {
         Some(ShimCommand::Run(args)) => supervisor::run(&args),
+        Some(ShimCommand::Ask(state_dir)) => ask::run(&state_dir),
         Some(ShimCommand::Log(path)) => output_log::run(&path),
         Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),
         None => Err(usage_error()),

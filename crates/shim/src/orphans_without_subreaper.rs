@@ -2,8 +2,8 @@
 //! as macOS.
 //!
 //! When the parent of a process exits, the session and the environment of the process stay the same. So a
-//! process counts as a descendant if it is in a session of a known descendant, or if `TEAMD_SPAWN` in its
-//! environment names the shim's spawn. An orphan escapes if it leads a session of its own, and the system
+//! process counts as a descendant if it is in a session of a known descendant, or if an entry of its
+//! environment, such as `TEAMD_SPAWN`, names the shim's spawn. An orphan escapes if it leads a session of its own, and the system
 //! hides its environment.
 
 use platform::{ProcessEntry, find_by_environment};
@@ -23,11 +23,12 @@ struct OrphanCriteria {
 }
 
 /// Starts to remember the sessions of the agent. The first one is the shim's own, if the shim leads it.
-pub(crate) fn start_tracking(spawn: &str) {
+/// All processes of the agent start with `environment_entry`.
+pub(crate) fn start_tracking(environment_entry: String) {
     let own_session = session_of_parent().is_none().then(std::process::id);
     ORPHAN_CRITERIA.get_or_init(|| OrphanCriteria {
         sessions: Mutex::new(own_session.into_iter().collect()),
-        environment_entry: format!("TEAMD_SPAWN={spawn}"),
+        environment_entry,
     });
 }
 

@@ -32,7 +32,7 @@ use store::reached_process_limit;
 /// its pane and exits.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time between SIGTERM and SIGKILL for the processes that an agent leaves behind.
-const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
+pub(crate) const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
 /// How long the daemon may take to acknowledge a report of the shim.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         signals: ShimSignals::install()?,
         connection: DaemonConnection::new(args, daemon_socket.into()),
     };
-    adopt_orphans(&args.spawn)?;
+    adopt_orphans(format!("TEAMD_SPAWN={}", args.spawn))?;
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
@@ -78,11 +78,11 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
 }
 
 /// Makes the shim the parent of its orphaned descendants. If the system cannot do that, the shim finds
-/// orphans by their sessions and environments.
-fn adopt_orphans(spawn: &str) -> Result<(), ErrorReport> {
+/// orphans by their sessions, and by `environment_entry`.
+pub(crate) fn adopt_orphans(environment_entry: String) -> Result<(), ErrorReport> {
     match platform::system().adopt_orphans() {
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-            orphans_without_subreaper::start_tracking(spawn);
+            orphans_without_subreaper::start_tracking(environment_entry);
             Ok(())
         }
         Err(error) => {

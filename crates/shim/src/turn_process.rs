@@ -59,7 +59,7 @@ impl PendingStdin {
 
     /// Writes as much text as the pipe takes. Returns the rest. `None` if everything is written or
     /// if the program no longer reads; the pipe is then closed.
-    fn write_some(mut self) -> Option<PendingStdin> {
+    pub(crate) fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {
                 Ok(0) => return None,

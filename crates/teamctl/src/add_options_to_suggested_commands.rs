@@ -14,9 +14,10 @@ const COMMANDS_WITHOUT_TEAM: [&str; 10] =
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 44] = [
+pub(crate) const COMMAND_NAMES: [&str; 45] = [
     "answer-shutdown",
     "approve",
+    "ask",
     "attach",
     "broadcast",
     "capture",

@@ -134,6 +134,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Import(args) => commands::import::run(context, &args),
         CliCommand::Task(args) => commands::task::run(context, &args),
         CliCommand::Run(args) => commands::run_team_from_file::run(context, &args),
+        CliCommand::Ask(args) => commands::ask::run(context, &args),
         CliCommand::Events(args) => commands::events::run(context, &args),
         CliCommand::Trace(args) => commands::diagnose::trace_message::run(context, &args),
         CliCommand::Why(args) => commands::diagnose::why_no_progress::run(context, &args),

@@ -16,7 +16,7 @@ mod permission_requests_during_turn;
 mod plan_mode;
 mod plan_mode_by_respawn;
 pub(crate) mod prompt_for_hooks;
-mod prompt_text;
+pub(crate) mod prompt_text;
 mod retry_team_file_operations;
 mod run_turn;
 pub(crate) mod scan_output_for_session_and_usage;

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The subject of a turn.
 #[derive(Debug)]
-pub(super) enum TurnSubject {
+pub(crate) enum TurnSubject {
     /// The first message of a spawn, from the spawn request.
     Prompt(String),
     /// A message of a person.

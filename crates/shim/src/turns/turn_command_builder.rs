@@ -73,7 +73,7 @@ impl TurnBuilder {
     }
 
     /// The id of the session. `None` if it is not known yet.
-    pub(super) fn session_id(&self) -> Option<String> {
+    pub(crate) fn session_id(&self) -> Option<String> {
         match &self.session {
             SessionState::Opened(id) | SessionState::Confirmed(id) => id.clone(),
             SessionState::Inherited(id) => Some(id.clone()),
@@ -82,7 +82,7 @@ impl TurnBuilder {
     }
 
     /// Sets the session id that the output contained.
-    pub(super) fn set_session_id(&mut self, session: String) {
+    pub(crate) fn set_session_id(&mut self, session: String) {
         self.session = SessionState::Opened(Some(session));
     }
 
@@ -127,7 +127,7 @@ impl TurnBuilder {
     /// # Errors
     ///
     /// Why the input cannot be built, as a sentence for people.
-    pub(super) fn turn_input(
+    pub(crate) fn turn_input(
         &mut self,
         subject: &TurnSubject,
         instructions: Option<&str>,
@@ -151,7 +151,7 @@ impl TurnBuilder {
     /// # Errors
     ///
     /// Why the program cannot run in this mode, as a sentence for people.
-    pub(super) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
+    pub(crate) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
         let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
         // Every program has the default mode, even without arguments for it.
         if mode != PermissionMode::Default && !agent.mode_args.contains_key(mode.as_str()) {
@@ -163,7 +163,7 @@ impl TurnBuilder {
 
     /// The key of the agent's reply in the JSON lines of the output. `None` if the whole output is
     /// the reply.
-    pub(super) fn reply_key(&self) -> Option<&str> {
+    pub(crate) fn reply_key(&self) -> Option<&str> {
         match &self.program {
             TurnProgram::PerTurn(agent) => agent.reply_key.as_deref(),
             _ => None,
@@ -175,7 +175,7 @@ impl TurnBuilder {
     }
 
     /// Removes the file of a long prompt, if there is such a file.
-    pub(super) fn remove_prompt_file(&mut self) {
+    pub(crate) fn remove_prompt_file(&mut self) {
         if std::mem::take(&mut self.has_prompt_file) {
             // An error is ignored: the file then stays, and the next long prompt overwrites it.
             StateDir::open(&self.state_dir).and_then(|state| state.remove(&self.prompt_file)).ok();

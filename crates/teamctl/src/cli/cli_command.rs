@@ -38,6 +38,7 @@ pub(crate) enum CliCommand {
     Import(commands::import::ImportArgs),
     Task(commands::task::TaskArgs),
     Run(commands::run_team_from_file::RunArgs),
+    Ask(Box<commands::ask::AskArgs>),
     Events(commands::events::EventsArgs),
     Why(commands::diagnose::why_no_progress::WhyArgs),
     Trace(commands::diagnose::trace_message::TraceArgs),

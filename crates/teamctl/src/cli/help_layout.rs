@@ -13,7 +13,7 @@ type Heading = (&'static str, &'static [&'static str]);
 
 /// The commands that `teamctl help` lists.
 const FREQUENT_COMMANDS: [Heading; 7] = [
-    ("Start and stop", &["run", "up", "down"]),
+    ("Start and stop", &["run", "up", "down", "ask"]),
     (
         "Teams and members",
         &["create", "spawn", "lead", "policy", "mode", "interrupt", "shutdown", "kill", "delete"],

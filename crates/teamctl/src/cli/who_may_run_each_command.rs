@@ -42,6 +42,7 @@ impl CliCommand {
             | CliCommand::Export(_)
             | CliCommand::Import(_)
             | CliCommand::Run(_)
+            | CliCommand::Ask(_)
             | CliCommand::Trace(_) => AllowedCallers::LeadOrPerson,
             CliCommand::Integration(command) => command.allowed_callers(),
         }

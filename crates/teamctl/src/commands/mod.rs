@@ -4,6 +4,7 @@
 mod answer_request;
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
+pub(crate) mod ask;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;

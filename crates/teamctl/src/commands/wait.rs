@@ -2,6 +2,7 @@
 //! it returns at once if the condition holds already, and it may miss a state that lasts only a
 //! moment.
 
+mod answers_of_asks;
 mod condition;
 
 use crate::command_context::CommandContext;
@@ -15,7 +16,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Wait for messages, idle or exited members, or completed tasks
+/// Wait for messages, idle or exited members, completed tasks, or answers
 ///
 /// Example: teamctl wait --for tasks-done --timeout 2h
 ///
@@ -25,13 +26,16 @@ use std::time::{Duration, Instant};
 /// No message is marked as read. An agent with the delivery `pull` counts as idle while it waits
 /// for a message.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob")]
+#[command(
+    after_help = "Examples:\n  teamctl wait --for message ann\n  teamctl wait --for idle ann bob\n  teamctl wait ask-7f3a90c2"
+)]
 pub(crate) struct WaitArgs {
     /// What to wait for: an unread message in your inbox, idle members, exited members, or the
     /// completion of every task
     #[arg(long = "for", value_enum, default_value_t = WaitFor::Message, value_name = "WHAT")]
     what: WaitFor,
-    /// Members; for a message, its senders [default: every teammate; for a message, any sender]
+    /// Members; for a message, its senders [default: every teammate; for a message, any sender]. Or ids of asks
+    /// in the background, whose answers are printed
     names: Vec<String>,
     /// Longest wait, such as 500ms, 5s, 10m or 2h [default: forever]
     #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
@@ -43,6 +47,9 @@ pub(crate) struct WaitArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode, ErrorReport> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    if answers_of_asks::are_ask_ids(&args.names) {
+        return answers_of_asks::wait_for_answers(context, &args.names, deadline);
+    }
     let condition = WaitCondition::new(context, args.what, &args.names)?;
     let directories = condition.directories();
     let mut watcher = if args.exit_with_reader {

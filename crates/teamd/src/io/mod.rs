@@ -11,7 +11,6 @@ pub(crate) mod effect_runner;
 pub(crate) mod files;
 pub(crate) mod headless_shim_processes;
 pub(crate) mod keep_control_socket_at_path;
-pub(crate) mod kill_orphans_of_dead_shim;
 pub(crate) mod mark_spawn_in_output_log;
 pub(crate) mod panes;
 pub(crate) mod print_events_on_daemon_terminal;

@@ -2,7 +2,6 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::io::files::thread::FilesThread;
-use crate::io::kill_orphans_of_dead_shim;
 use protocol::control_socket::ExitReport;
 
 impl FilesThread {
@@ -16,7 +15,9 @@ impl FilesThread {
         match self.state.read(&exit_report_file(spawn)) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
             Ok(None) => {
-                kill_orphans_of_dead_shim::kill_orphans(token);
+                if !platform::kill_by_environment(&format!("TEAMD_TOKEN={token}")) {
+                    tracing::warn!("cannot kill all orphans of a killed shim");
+                }
                 None
             }
             Err(error) => {

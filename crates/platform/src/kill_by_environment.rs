@@ -1,44 +1,42 @@
 //! Kills the orphans of a killed shim: the agent and the processes that the agent started, if they
 //! still run.
 //!
-//! A shim that exits normally kills these processes itself. If the shim was killed, the daemon
-//! finds them by the agent's token, which is in the environment of each of them. It cannot find a
-//! process that has cleared its environment (see docs/ARCHITECTURE.md). If an agent has started the
-//! daemon, the daemon has the agent's token too. So this module never kills the daemon's own
-//! process.
+//! A shim that exits normally kills these processes itself. If the shim was killed, they are found by
+//! an entry that each of them has in its environment. A process that has cleared its environment is
+//! not found (see docs/ARCHITECTURE.md). An agent may have started the calling process, which then has
+//! the entry too. So the calling process is never killed.
 
-use platform::find_by_environment;
+use crate::find_by_environment;
+use crate::system;
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds of [`kill_orphans`]. A round stops all orphans with SIGSTOP and then
+/// Maximum number of rounds of [`kill_by_environment`]. A round stops all orphans with SIGSTOP and then
 /// kills them. To find all of them, a round searches until a search finds no new orphan. The number
 /// of these searches in a round has the same maximum.
 const MAX_ROUNDS: u32 = 100;
-/// Maximum time of [`kill_orphans`]. The time is limited because the other jobs of the files thread
-/// wait until the orphans are killed.
+/// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one search waits for processes whose environment cannot be read because they are
 /// calling `exec`. An `exec` needs only microseconds of CPU time, but on a busy machine it may wait
 /// for a CPU.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Kills all processes that have this token in their environment, except the daemon. Gives up after
-/// [`MAX_ROUNDS`] or [`TIMEOUT`], and logs a warning.
-pub(crate) fn kill_orphans(token: &str) {
-    let marker = format!("TEAMD_TOKEN={token}");
+/// Kills all processes of this user that have `entry`, such as `NAME=value`, in their environment,
+/// except the caller. Returns whether none is left. Gives up after [`MAX_ROUNDS`] or [`TIMEOUT`].
+pub fn kill_by_environment(entry: &str) -> bool {
     let deadline = Instant::now() + TIMEOUT;
     // An orphan can start a child during a search, so stopping and killing is repeated until a
     // search finds no orphan.
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
-        stop_all(&marker, deadline);
-        if signal_all(&marker, Signal::KILL).is_ok_and(|killed| killed.is_empty()) {
-            return;
+        stop_all(entry, deadline);
+        if signal_all(entry, Signal::KILL).is_ok_and(|killed| killed.is_empty()) {
+            return true;
         }
     }
-    tracing::warn!("cannot kill all orphans of a killed shim within {MAX_ROUNDS} rounds or {TIMEOUT:?}");
+    false
 }
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
@@ -46,39 +44,39 @@ pub(crate) fn kill_orphans(token: &str) {
 /// A stopped process cannot start children. It also still counts against the user's limit of
 /// processes. If orphans were killed one by one instead, the others could start a new child for
 /// each killed process.
-fn stop_all(marker: &str, deadline: Instant) {
+fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         let count_before = stopped.len();
-        stopped.extend(signal_all(marker, Signal::STOP).unwrap_or_default());
+        stopped.extend(signal_all(entry, Signal::STOP).unwrap_or_default());
         if stopped.len() == count_before {
             return;
         }
     }
 }
 
-/// Sends a signal to every process with the environment entry `marker`, except the daemon. Returns the
+/// Sends a signal to every process with the environment entry `entry`, except the caller. Returns the
 /// pids of these processes.
 ///
 /// # Errors
 ///
 /// If the process table cannot be read.
-fn signal_all(marker: &str, signal: Signal) -> io::Result<Vec<u32>> {
-    let system = platform::system();
-    let mut found = find_by_environment(system, marker, Instant::now() + EXEC_TIMEOUT)?;
+fn signal_all(entry: &str, signal: Signal) -> io::Result<Vec<u32>> {
+    let system = system();
+    let mut found = find_by_environment(system, entry, Instant::now() + EXEC_TIMEOUT)?;
     found.retain(|process| process.pid != std::process::id());
     let signalled = found.iter().filter(|process| system.send_signal(process, signal).is_ok());
     Ok(signalled.map(|process| process.pid).collect())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::process::Command;
 
     /// SIGCONT does nothing to a running process, so the parents of this test may get it, too.
     #[test]
-    fn a_daemon_with_the_token_signals_other_processes_and_not_itself() {
+    fn a_caller_with_the_entry_signals_other_processes_and_not_itself() {
         let (name, value) = std::env::vars().find(|(_, value)| !value.contains(char::is_whitespace)).unwrap();
         let mut child = Command::new("sleep").arg("1000").env(&name, &value).spawn().unwrap();
         let signalled = signal_all(&format!("{name}={value}"), Signal::CONT).unwrap();

@@ -1,0 +1,127 @@
+//! Builds the launch of a program that is asked one question outside any team (`teamctl ask`).
+
+use crate::build_launch::Launch;
+use crate::build_spawn_request::{
+    MemberFacts, SpawnOptions, build_launch, check_program, choose_model, read_agent_type, search_path,
+};
+use crate::directory_env_and_prompt::{parse_env_options, spawn_environment};
+use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind};
+use crate::program_lookup::program_exists;
+use crate::registry::ProfileRegistry;
+use protocol::ask_setup_and_record::{ASK_VARIABLE, AskId, AskedOptions};
+use protocol::deferred_template_variables::escape_variables;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A program that can be asked a question.
+#[derive(Debug)]
+pub struct AskLaunch {
+    /// The program and its arguments.
+    pub program: PerTurnProgram,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// The name of the profile. `None` for a command.
+    pub profile: Option<String>,
+}
+
+/// Builds the launch for the ask `id`. `env` has the `NAME=VALUE` pairs of the user.
+///
+/// # Errors
+///
+/// `Usage`, `Config`, `NotFound` or `MissingPath`, with a message for the user.
+pub fn build_ask(
+    root: &Path,
+    id: &AskId,
+    options: &AskedOptions,
+    env: &[String],
+) -> Result<AskLaunch, ErrorReport> {
+    let requested_env = parse_env_options(env)?;
+    let mut profile = select_profile(options, &search_path(&requested_env))?;
+    let launch = launch(root, id, options, profile.as_mut())?;
+    let mut env = spawn_environment(&launch, requested_env);
+    // An agent outside any team acts in none: without a name, `teamctl` would take it for a person.
+    env.insert("TEAMD_MEMBER".to_owned(), id.to_string());
+    env.insert(ASK_VARIABLE.to_owned(), id.to_string());
+    check_program(&launch, &options.cwd, &env)?;
+    let program = match launch.turns {
+        Some(TurnProgram::PerTurn(program)) => program,
+        _ => command_program(&options.command),
+    };
+    Ok(AskLaunch { program, env, profile: profile.map(|profile| profile.name) })
+}
+
+/// A command gets the question on standard input.
+fn command_program(command: &[String]) -> PerTurnProgram {
+    let first_argv = command.iter().map(|argument| escape_variables(argument)).collect();
+    PerTurnProgram { first_argv, ..PerTurnProgram::default() }
+}
+
+fn launch(
+    root: &Path,
+    id: &AskId,
+    options: &AskedOptions,
+    mut profile: Option<&mut Profile>,
+) -> Result<Launch, ErrorReport> {
+    let definition = read_agent_type(root, options.agent_type.as_deref())?;
+    if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
+        && definition.is_none()
+    {
+        // Only the text of an agent type is left of the instructions.
+        program.instructions = InstructionDelivery::NotNeeded;
+    }
+    let mut spawn_options = SpawnOptions {
+        agent_type: options.agent_type.clone(),
+        model: options.model.clone(),
+        mode: options.mode,
+        allow: options.allow.clone(),
+        deny: options.deny.clone(),
+        command: options.command.clone(),
+        ..SpawnOptions::default()
+    };
+    spawn_options.model = choose_model(&spawn_options, definition.as_ref(), profile.as_deref(), None);
+    let team = TeamName::parse("ask").expect("the name is valid");
+    let facts = MemberFacts {
+        name: &MemberName::new_unchecked(&id.to_string()),
+        team: &team,
+        cwd: &options.cwd,
+        prompt: "",
+        root,
+        config: None,
+        definition: definition.as_ref(),
+    };
+    build_launch(&spawn_options, &facts, profile.as_deref(), "")
+}
+
+/// The profile to use. `None` if the options contain a command. A profile with another delivery than
+/// `turn` is replaced by the one with `-turn` after its name, if there is one.
+fn select_profile(options: &AskedOptions, path: &str) -> Result<Option<Profile>, ErrorReport> {
+    if !options.command.is_empty() {
+        return Ok(None);
+    }
+    let registry = ProfileRegistry::for_user();
+    let profile = match &options.profile {
+        Some(name) => registry.profile(name),
+        None => registry.default_profile(|program| program_exists(program, &options.cwd, path)),
+    }?;
+    let name = profile.name.clone();
+    let turn_profile = || without_team(registry.profile(&format!("{name}-turn")).ok()?);
+    without_team(profile).or_else(turn_profile).map(Some).ok_or_else(|| {
+        let message = format!("cannot ask with the profile {name}: its delivery is not turn");
+        ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("choose another profile, such as claude-turn; list them with: teamctl profiles")
+    })
+}
+
+/// The profile without what its program needs in a team only. `None` if its delivery is not turn.
+fn without_team(mut profile: Profile) -> Option<Profile> {
+    match &mut profile.kind {
+        ProfileKind::Program(program) if matches!(program.delivery, DeliverySpec::Turn(_)) => {
+            program.mcp.clear();
+            Some(profile)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,211 @@
+//! What `teamctl ask` and its shim exchange: the setup of one question to an agent outside any team,
+//! and the record of its answer.
+//!
+//! `teamctl ask` writes an [`AskSetup`] as one line to the standard input of its shim. The shim writes
+//! an [`AskRecord`] when the agent runs, and again when it has ended.
+
+use crate::control_socket::Process;
+use crate::permission_mode::PermissionMode;
+use crate::token_and_cost_usage::Usage;
+use crate::turn_program::PerTurnProgram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The environment variable with the id of an ask. All processes of its agent have it.
+pub const ASK_VARIABLE: &str = "TEAMD_ASK";
+
+/// The longest answer, in bytes. A longer one is an error, because a part would look complete.
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// The directory of the records, in the state directory.
+pub const ASKS_DIR: &str = "asks";
+
+/// Id of an ask, such as `ask-7f3a90c2`: the prefix and eight hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AskId(String);
+
+impl AskId {
+    const PREFIX: &str = "ask-";
+
+    /// The id with this number.
+    pub fn new(number: u32) -> AskId {
+        AskId(format!("{}{number:08x}", AskId::PREFIX))
+    }
+
+    /// Parses an id. `None` if the text is not one.
+    pub fn parse(text: &str) -> Option<AskId> {
+        let digits = text.strip_prefix(AskId::PREFIX)?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (digits.len() == 8 && digits.bytes().all(is_digit)).then(|| AskId(text.to_owned()))
+    }
+
+    /// The name of the record's file in [`ASKS_DIR`].
+    pub fn file_name(&self) -> String {
+        format!("{self}.json")
+    }
+}
+
+impl TryFrom<String> for AskId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<AskId, String> {
+        AskId::parse(&text).ok_or_else(|| format!("{text:?} is no id of an ask"))
+    }
+}
+
+impl From<AskId> for String {
+    fn from(id: AskId) -> String {
+        id.0
+    }
+}
+
+impl fmt::Display for AskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a shim needs to ask an agent program one question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskSetup {
+    /// The record, in the state `running` and without a shim.
+    pub record: AskRecord,
+    /// The program, with the command lines of the first and of later turns.
+    pub program: PerTurnProgram,
+    /// The environment of the program.
+    pub env: BTreeMap<String, String>,
+    /// The session to continue. `None` for a new one.
+    pub session_id: Option<String>,
+    /// How long the agent may take, in ms. `None` for any time.
+    pub timeout_ms: Option<u64>,
+    /// What ends the ask early.
+    pub attachment: AskAttachment,
+}
+
+/// Whether a shim ends its agent when its caller is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskAttachment {
+    /// The caller waits. The agent ends when the caller closes the shim's standard input.
+    Foreground,
+    /// The caller does not wait.
+    Background,
+}
+
+/// One ask: the question, and the answer once it is there. A file in the state directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskRecord {
+    /// The id of this ask.
+    pub id: AskId,
+    /// The options that a later question in the same session needs.
+    pub options: AskedOptions,
+    /// The question.
+    pub prompt: String,
+    /// When the ask was started, in ms since the epoch.
+    pub started_at: u64,
+    /// The shim. `None` until it has started.
+    pub shim: Option<Process>,
+    /// The session of the program. `None` if the program has none, or has not named it yet.
+    pub session_id: Option<String>,
+    /// How far the ask is.
+    pub state: AskState,
+}
+
+/// The options of an ask that are the same for every question of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedOptions {
+    /// The name of the profile. `None` for a command.
+    pub profile: Option<String>,
+    /// The command, if there is no profile.
+    pub command: Vec<String>,
+    /// The directory in which the program works.
+    pub cwd: PathBuf,
+    /// The agent type.
+    pub agent_type: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The permission mode.
+    pub mode: Option<PermissionMode>,
+    /// The tools that the program may use without asking.
+    pub allow: Vec<String>,
+    /// The tools that the program may not use.
+    pub deny: Vec<String>,
+}
+
+/// How far an ask is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum AskState {
+    /// The agent runs, or its shim was killed.
+    Running,
+    /// The agent and everything that it started have ended.
+    Ended {
+        /// How the agent ended.
+        #[serde(flatten)]
+        outcome: AskOutcome,
+        /// The answer. Empty without one.
+        answer: String,
+        /// What the program reported. `None` if nothing.
+        usage: Option<Usage>,
+        /// When the agent ended, in ms since the epoch.
+        ended_at: u64,
+    },
+}
+
+/// How the agent of an ask ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum AskOutcome {
+    /// The program has answered.
+    Answered,
+    /// The program exited with another code than 0, by a signal, or with too long an answer.
+    Failed {
+        /// Why, with the last lines of its output.
+        reason: String,
+    },
+    /// The program was not started.
+    NotStarted {
+        /// Why.
+        reason: String,
+    },
+    /// The time was up, and the program was ended.
+    TimedOut,
+    /// The caller was interrupted or is gone, and the program was ended.
+    Interrupted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn id_is_the_prefix_and_eight_digits() {
+        assert_eq!(AskId::new(0x7f).to_string(), "ask-0000007f");
+        assert_eq!(AskId::parse("ask-0000007f"), Some(AskId::new(0x7f)));
+        for text in ["", "ask-", "ask-7f", "ask-0000007F", "ask-0000007g", "ask-../../.."] {
+            assert_eq!(AskId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn record_is_read_back_as_it_was_written() {
+        let ended = |outcome| AskState::Ended { outcome, answer: "4".into(), usage: None, ended_at: 2 };
+        let failed = AskOutcome::Failed { reason: "exit code 1".into() };
+        for state in [AskState::Running, ended(AskOutcome::Answered), ended(failed)] {
+            let record = AskRecord {
+                id: AskId::new(1),
+                options: AskedOptions::default(),
+                prompt: "2 + 2?".into(),
+                started_at: 1,
+                shim: None,
+                session_id: None,
+                state,
+            };
+            let json = serde_json::to_string(&record).unwrap();
+            assert_eq!(serde_json::from_str::<AskRecord>(&json).unwrap(), record, "{json}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `teamctl ask --each FILE`: asks every line of a file, several at the same time.
+
+use super::answer_of_record::{record_object, result_of_record};
+use super::ask_shim_process::{AskShim, ProgressOutput};
+use super::end_shims_on_signal::ShimInputs;
+use super::{AskArgs, build_setup};
+use crate::command_context::CommandContext;
+use crate::output;
+use protocol::ask_setup_and_record::{AskAttachment, AskRecord};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// Asks all questions of the file. Prints a JSON object for each, as soon as it has ended.
+///
+/// # Errors
+///
+/// `Partial` if a question has no answer.
+pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Result<ExitCode, ErrorReport> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        ErrorReport::from_io("read", file, &error).with_help("name a file with a question per line")
+    })?;
+    let questions: Vec<(usize, &str)> = numbered_questions(&text);
+    let inputs = ShimInputs::install()?;
+    let progress = Mutex::new(Progress { total: questions.len(), answered: 0, failed: 0 });
+    let queue = Mutex::new(questions.into_iter());
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs {
+            scope.spawn(|| {
+                while let Some((line, question)) = next_question(&queue, &inputs) {
+                    let result = ask(context, args, question, &inputs);
+                    progress
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .print(context, line, question, &result);
+                }
+            });
+        }
+    });
+    let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress.into_result()
+}
+
+/// The lines of the file that are not blank, with their numbers from 1 on.
+fn numbered_questions(text: &str) -> Vec<(usize, &str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty()).collect()
+}
+
+/// The next question. `None` if there is none, or after a signal.
+fn next_question<'a>(
+    queue: &Mutex<impl Iterator<Item = (usize, &'a str)>>,
+    inputs: &ShimInputs,
+) -> Option<(usize, &'a str)> {
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    if inputs.is_interrupted() { None } else { queue.next() }
+}
+
+fn ask(
+    context: &CommandContext,
+    args: &AskArgs,
+    question: &str,
+    inputs: &ShimInputs,
+) -> Result<AskRecord, ErrorReport> {
+    let setup = build_setup(context, args, question.to_owned(), AskAttachment::Foreground)?;
+    AskShim::start(context, &setup, ProgressOutput::Hidden, inputs)?.wait_for_record(inputs)
+}
+
+/// How many questions have ended.
+#[derive(Debug)]
+struct Progress {
+    total: usize,
+    answered: usize,
+    failed: usize,
+}
+
+impl Progress {
+    fn print(
+        &mut self,
+        context: &CommandContext,
+        line: usize,
+        question: &str,
+        result: &Result<AskRecord, ErrorReport>,
+    ) {
+        let mut object = json!({"line": line, "question": question});
+        let error = match result {
+            Ok(record) => {
+                extend(&mut object, record_object(record));
+                result_of_record(record).err()
+            }
+            Err(error) => Some(error.clone()),
+        };
+        match error {
+            Some(error) => {
+                self.failed += 1;
+                extend(&mut object, json!({"error": error}));
+            }
+            None => self.answered += 1,
+        }
+        output::print_json(&object.to_string());
+        self.print_line(context);
+    }
+
+    /// Overwrites the progress line of a terminal.
+    fn print_line(&self, context: &CommandContext) {
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() && !context.args.quiet {
+            let Progress { total, answered, failed } = self;
+            let end = if answered + failed == *total { "\n" } else { "" };
+            write!(stderr, "\r{answered} of {total} answered, {failed} failed{end}").ok();
+        }
+    }
+
+    fn into_result(self) -> Result<ExitCode, ErrorReport> {
+        let missing = self.total - self.answered;
+        if missing == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let message = format!("cannot answer {missing} of {} questions", self.total);
+        Err(ErrorReport::new(ErrorKind::Partial, message)
+            .with_help("the key `error` of each object says why"))
+    }
+}
+
+fn extend(object: &mut Value, fields: Value) {
+    if let (Value::Object(object), Value::Object(fields)) = (object, fields) {
+        object.extend(fields);
+    }
+}

@@ -1,0 +1,93 @@
+//! The shim of one ask: its start, and the records that it prints.
+
+use super::asked_records::{AskedRecords, end_lost_ask};
+use super::end_shims_on_signal::ShimInputs;
+use crate::command_context::CommandContext;
+use protocol::ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState};
+use protocol::control_socket::shim_subcommands;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::find_sibling_program::installed_program;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use store::own_program;
+
+/// The file name of the shim.
+const SHIM_PROGRAM: &str = "teamd-shim";
+
+/// Whether the user sees what a program reports while it works on its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProgressOutput {
+    Stderr,
+    Hidden,
+}
+
+/// A running shim.
+#[derive(Debug)]
+pub(super) struct AskShim {
+    id: AskId,
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl AskShim {
+    /// Starts a shim and tells it what to ask. A shim in the foreground ends its program when its input
+    /// is closed, which `inputs` keeps open.
+    pub(super) fn start(
+        context: &CommandContext,
+        setup: &AskSetup,
+        progress: ProgressOutput,
+        inputs: &ShimInputs,
+    ) -> Result<AskShim, ErrorReport> {
+        AskedRecords::open(context)?.remove_oldest()?;
+        let program = installed_program(&own_program()?, SHIM_PROGRAM, Path::is_file);
+        let mut command = Command::new(&program);
+        command.arg(shim_subcommands::ASK).arg("--state-dir").arg(context.state_dir_path()?);
+        command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(if progress == ProgressOutput::Stderr { Stdio::inherit() } else { Stdio::null() });
+        let mut child = command.spawn().map_err(|error| {
+            ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {}: {error}", program.display()))
+        })?;
+        let mut stdin = child.stdin.take().expect("standard input is a pipe");
+        let stdout = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
+        let json = serde_json::to_string(setup).expect("a setup is valid JSON");
+        // If the shim cannot read the setup, it exits and prints no record.
+        writeln!(stdin, "{json}").ok();
+        let id = setup.record.id.clone();
+        if setup.attachment == AskAttachment::Foreground {
+            inputs.keep_open(id.clone(), stdin);
+        }
+        Ok(AskShim { id, child, stdout })
+    }
+
+    /// Waits until the shim has written its first record. From then on, other commands find the ask.
+    ///
+    /// # Errors
+    ///
+    /// The shim has failed.
+    pub(super) fn wait_until_started(mut self) -> Result<(), ErrorReport> {
+        match self.read_record() {
+            Some(_) => Ok(()),
+            None => Err(end_lost_ask(&self.id)),
+        }
+    }
+
+    /// Waits until the ask has ended.
+    ///
+    /// # Errors
+    ///
+    /// The shim was killed, or has failed.
+    pub(super) fn wait_for_record(mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
+        let records = std::iter::from_fn(|| self.read_record());
+        let last = records.last().filter(|record| record.state != AskState::Running);
+        self.child.wait().ok();
+        inputs.close(&self.id);
+        last.ok_or_else(|| end_lost_ask(&self.id))
+    }
+
+    fn read_record(&mut self) -> Option<AskRecord> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
+    }
+}

@@ -1,0 +1,69 @@
+//! Ends all shims of this command at SIGINT, SIGTERM or SIGHUP. The command itself goes on, so that it
+//! returns only when nothing is left, and can say how each ask has ended.
+
+use protocol::ask_setup_and_record::AskId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::process::ChildStdin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The open inputs of the shims. A shim whose input is closed ends its program.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ShimInputs(Arc<Mutex<InputState>>);
+
+#[derive(Debug, Default)]
+struct InputState {
+    open: BTreeMap<AskId, ChildStdin>,
+    is_interrupted: bool,
+}
+
+impl ShimInputs {
+    /// Catches the signals from now on.
+    pub(super) fn install() -> Result<ShimInputs, ErrorReport> {
+        let signal_error = |error: std::io::Error| {
+            ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
+        };
+        let (mut pipe, write) = UnixStream::pair().map_err(signal_error)?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let write = write.try_clone().map_err(signal_error)?;
+            signal_hook::low_level::pipe::register(signal, write).map_err(signal_error)?;
+        }
+        let inputs = ShimInputs::default();
+        let thread_inputs = inputs.clone();
+        std::thread::spawn(move || {
+            // The signal handlers write one byte per signal. They keep their ends of the pipe open.
+            if matches!(pipe.read(&mut [0]), Ok(1)) {
+                thread_inputs.with_state(|state| {
+                    state.is_interrupted = true;
+                    state.open.clear();
+                });
+            }
+        });
+        Ok(inputs)
+    }
+
+    /// Keeps the input of a shim open until it is closed or a signal arrives.
+    pub(super) fn keep_open(&self, id: AskId, input: ChildStdin) {
+        self.with_state(|state| {
+            if !state.is_interrupted {
+                state.open.insert(id, input);
+            }
+        });
+    }
+
+    pub(super) fn close(&self, id: &AskId) {
+        self.with_state(|state| drop(state.open.remove(id)));
+    }
+
+    /// Whether a signal has arrived.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.with_state(|state| state.is_interrupted)
+    }
+
+    fn with_state<T>(&self, action: impl FnOnce(&mut InputState) -> T) -> T {
+        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,75 @@
+//! Waits for the answers of asks in the background.
+
+use crate::command_context::CommandContext;
+use crate::commands::ask::answer_of_record::print_answer;
+use crate::commands::ask::asked_records::{AskedRecords, end_lost_ask};
+use crate::output;
+use platform::{ExitHandle, ProcessEntry};
+use protocol::ask_setup_and_record::{AskId, AskRecord, AskState};
+use protocol::control_socket::Process;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// A hundred years.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Waits for each ask, and prints the answers in this order.
+///
+/// # Errors
+///
+/// Of one ask: why it has no answer. Of several: `Partial`, after the error of each was printed.
+pub(super) fn wait_for_answers(
+    context: &CommandContext,
+    ids: &[String],
+    deadline: Option<Instant>,
+) -> Result<ExitCode, ErrorReport> {
+    let records = AskedRecords::open(context)?;
+    let print = |id: &String| print_answer(context, &wait_for_end(&records, id, deadline)?);
+    if let [id] = ids {
+        return print(id);
+    }
+    let errors: Vec<ErrorReport> = ids.iter().filter_map(|id| print(id).err()).collect();
+    errors.iter().for_each(|error| output::print_partial_error(context, error));
+    Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether the user waits for asks and not for members.
+pub(super) fn are_ask_ids(names: &[String]) -> bool {
+    names.iter().any(|name| AskId::parse(name).is_some())
+}
+
+fn wait_for_end(
+    records: &AskedRecords,
+    id: &str,
+    deadline: Option<Instant>,
+) -> Result<AskRecord, ErrorReport> {
+    let record = records.find(id)?;
+    if record.state != AskState::Running {
+        return Ok(record);
+    }
+    if !has_exited_by(record.shim, deadline)? {
+        let message = format!("cannot wait any longer: {id} has no answer yet");
+        return Err(
+            ErrorReport::new(ErrorKind::Timeout, message).with_help(format!("wait again: teamctl wait {id}"))
+        );
+    }
+    // The shim writes the record before it exits.
+    let record = records.find(id)?;
+    if record.state == AskState::Running { Err(end_lost_ask(&record.id)) } else { Ok(record) }
+}
+
+/// Whether the shim exits until the deadline. With `None`, waits until it has exited.
+fn has_exited_by(shim: Option<Process>, deadline: Option<Instant>) -> Result<bool, ErrorReport> {
+    let error = |error: std::io::Error| {
+        ErrorReport::new(ErrorKind::Io, format!("cannot watch the process of the ask: {error}"))
+    };
+    let Some(shim) = shim else { return Ok(true) };
+    // The handle is opened first, so that it cannot be that of a later process with the same pid.
+    let Some(handle) = ExitHandle::open(shim.pid) else { return Ok(true) };
+    if ProcessEntry::start_time(shim.pid).map_err(error)? != Some(shim.start_time) {
+        return Ok(true);
+    }
+    let timeout = deadline.map_or(FOREVER, |deadline| deadline.saturating_duration_since(Instant::now()));
+    handle.exits_within(timeout).map_err(error)
+}

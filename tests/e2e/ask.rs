@@ -1,0 +1,251 @@
+//! `teamctl ask`: one question to an agent outside any team, without teamd and without tmux.
+
+use harness::{TaggedProcesses, TestEnv};
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+/// A program that continues a session, counts its questions in a file, and answers in JSON lines.
+const SESSION_PROGRAM: &str = "#!/bin/sh\necho \"{\\\"thread_id\\\":\\\"s-7\\\"}\"\nread question\n\
+    echo \"$* $question\" >>\"$ASKED\"\necho \"working\" >&2\n\
+    echo \"{\\\"text\\\":\\\"answer $(wc -l <\"$ASKED\" | tr -d ' ')\\\",\\\"usage\\\":{\\\"tokens\\\":12}}\"\n";
+const SESSION_PROFILE: &str = "delivery = \"turn\"\nprogram = \"counter\"\nargs = [\"new\", \"{options}\"]\n\
+    resume_args = [\"resume\", \"{session}\", \"{options}\"]\nsession = { output_key = \"thread_id\" }\n\
+    reply = { key = \"text\" }\nusage = { tokens = [\"usage.tokens\"], scope = \"turn\" }\n\
+    model = [\"--model\", \"{model}\"]\n";
+
+/// An environment with the program `counter` and its profile `counter-turn`.
+fn env_with_session_program() -> TestEnv {
+    let mut env = TestEnv::new();
+    std::fs::create_dir_all(env.path("out/bin")).unwrap();
+    env.write_script("out/bin/counter", SESSION_PROGRAM);
+    env.write_file("home/.config/teamd/profiles/counter-turn.toml", SESSION_PROFILE);
+    env.write_file(
+        "home/.config/teamd/profiles/counter.toml",
+        "delivery = \"pull\"\nprogram = \"counter\"\n",
+    );
+    let path = format!("{}:{}:/usr/bin:/bin", env.path("out/bin").display(), harness::programs().display());
+    let asked = env.path("out/asked").display().to_string();
+    env.variables.extend([("PATH".to_owned(), path), ("ASKED".to_owned(), asked)]);
+    env
+}
+
+/// Starts a command whose output is read later.
+fn start(env: &TestEnv, args: &[&str]) -> Child {
+    let mut command = env.command("teamctl");
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Ends a process that this test has started.
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+}
+
+/// The pid that the asked program has written to `out/pid`.
+fn program_pid(env: &TestEnv) -> u32 {
+    let read = || std::fs::read_to_string(env.path("out/pid")).ok()?.trim().parse().ok();
+    env.wait_until("the program runs", read)
+}
+
+/// A program that writes its pid and never answers. A process of it leaves its session.
+fn endless_program(env: &TestEnv) -> String {
+    format!("setsid sleep 3600 & echo $$ >{}; sleep 3600", env.path("out/pid").display())
+}
+
+/// Waits until only the tmux server of the environment runs.
+fn wait_until_nothing_runs(env: &TestEnv) {
+    let processes = TaggedProcesses::with_tag(&env.process_tag());
+    let is_of_ask = |line: &String| ["sh -c", "sleep", "teamd-shim"].iter().any(|word| line.contains(word));
+    env.wait_until("nothing of the ask runs", || (!processes.list().iter().any(is_of_ask)).then_some(()));
+}
+
+/// Checks that the command has returned only after its processes had ended.
+fn assert_nothing_runs(env: &TestEnv) {
+    let lines = TaggedProcesses::with_tag(&env.process_tag()).list();
+    assert!(!lines.iter().any(|line| line.contains("sleep 3600")), "{lines:#?}");
+}
+
+/// The records of all asks.
+fn records(env: &TestEnv) -> Vec<Value> {
+    let files = harness::files_below(&env.path("state"));
+    let is_record = |path: &std::path::PathBuf| path.parent().is_some_and(|parent| parent.ends_with("asks"));
+    let records = files.into_iter().filter(is_record);
+    records.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+}
+
+#[test]
+fn answer_is_on_stdout_and_progress_on_stderr() {
+    let env = TestEnv::new();
+    let mut child = env.command("teamctl");
+    child.args(["ask", "-", "--", "sh", "-c", "echo thinking >&2; read q; echo \"heard $q\""]);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"2 + 2?\nand more").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "heard 2 + 2?\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "thinking\n");
+    let quiet = env.teamctl(["-q", "ask", "x", "--", "sh", "-c", "echo thinking >&2"]);
+    assert_eq!((quiet.stderr.as_str(), quiet.code), ("", 0));
+    assert!(!env.path("root/teams").exists(), "no team was made");
+    env.shut_down();
+}
+
+#[test]
+fn resumed_ask_continues_the_session_with_the_same_options() {
+    let env = env_with_session_program();
+    let first = env.json(["ask", "--profile", "counter", "--model", "m-1", "first"]);
+    assert_eq!((first["answer"].as_str(), first["session_id"].as_str()), (Some("answer 1"), Some("s-7")));
+    assert_eq!(first["usage"]["tokens"], 12);
+    let id = first["id"].as_str().unwrap();
+    let second = env.teamctl(["ask", "--resume", id, "second"]).expect_success();
+    assert_eq!(second, "answer 2\n");
+    assert_eq!(env.read("out/asked"), "new --model m-1 first\nresume s-7 --model m-1 second\n");
+    env.shut_down();
+}
+
+#[test]
+fn failures_have_a_reason_and_an_exit_code() {
+    let env = env_with_session_program();
+    let error =
+        env.teamctl(["ask", "x", "--", "sh", "-c", "echo not logged in >&2; exit 3"]).expect_failure(1);
+    assert!(error.contains("exit code 3: not logged in"), "{error}");
+    let error = env.teamctl(["ask", "x", "--", "nosuch"]).expect_failure(72);
+    assert!(error.contains("nosuch"), "{error}");
+    let error = env.teamctl(["ask", "x", "--profile", "worker"]).expect_failure(64);
+    assert!(error.contains("worker"), "{error}");
+    env.teamctl(["ask", "x", "--profile", "counter", "--mode", "plan"]).expect_failure(64);
+    env.teamctl(["ask", "x", "--cwd", "/nowhere", "--", "cat"]).expect_failure(72);
+    env.teamctl(["ask"]).expect_failure(64);
+    env.teamctl(["ask", "x", "--jobs", "2", "--", "cat"]).expect_failure(64);
+    env.teamctl(["ask", "--each", "/nowhere", "--", "cat"]).expect_failure(72);
+    env.teamctl(["ask", "--resume", "ask-00000000", "x"]).expect_failure(67);
+    env.teamctl(["ask", "--resume", "../x", "x"]).expect_failure(67);
+    env.teamctl(["wait", "ask-00000000"]).expect_failure(67);
+    let id = env.json(["ask", "x", "--", "cat"])["id"].as_str().unwrap().to_owned();
+    let error = env.teamctl(["ask", "--resume", &id, "x"]).expect_failure(76);
+    assert!(error.contains("no session"), "{error}");
+    env.shut_down();
+}
+
+#[test]
+fn timeout_and_interrupt_leave_nothing() {
+    let env = TestEnv::new();
+    let program = endless_program(&env);
+    let error =
+        env.teamctl(["ask", "x", "--timeout", "200ms", "--", "sh", "-c", &program]).expect_failure(75);
+    assert!(error.contains("--timeout"), "{error}");
+    assert_nothing_runs(&env);
+    for name in ["-INT", "-TERM"] {
+        std::fs::remove_file(env.path("out/pid")).ok();
+        let child = start(&env, &["ask", "x", "--", "sh", "-c", &program]);
+        program_pid(&env);
+        signal(child.id(), name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"), "{output:?}");
+        assert_nothing_runs(&env);
+    }
+    env.shut_down();
+}
+
+#[test]
+fn killed_processes_leave_no_program_behind() {
+    let env = TestEnv::new();
+    let program = endless_program(&env);
+    let mut child = start(&env, &["ask", "x", "--", "sh", "-c", &program]);
+    program_pid(&env);
+    signal(child.id(), "-KILL");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    wait_until_nothing_runs(&env);
+    assert_eq!(records(&env)[0]["state"]["outcome"], "interrupted");
+
+    std::fs::remove_file(env.path("out/pid")).unwrap();
+    let child = start(&env, &["ask", "x", "--", "sh", "-c", &program]);
+    program_pid(&env);
+    let is_running = |record: &Value| record["state"]["state"] == "running";
+    let running = records(&env).into_iter().find(is_running).unwrap();
+    signal(u32::try_from(running["shim"]["pid"].as_u64().unwrap()).unwrap(), "-KILL");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("was killed"), "{output:?}");
+    assert_nothing_runs(&env);
+    env.shut_down();
+}
+
+#[test]
+fn background_ask_is_waited_for() {
+    let env = TestEnv::new();
+    let gate = env.create_gate("gate");
+    let program = format!("cat; read line <{gate}; echo answered");
+    let ask = |text: &str| {
+        let id = env.teamctl(["ask", "--background", text, "--", "sh", "-c", &program]).expect_success();
+        id.trim().to_owned()
+    };
+    let (first, second) = (ask("one "), ask("two "));
+    let error = env.teamctl(["wait", &first, "--timeout", "1ms"]).expect_failure(75);
+    assert!(error.contains(&first), "{error}");
+    env.teamctl(["ask", "--resume", &first, "x"]).expect_failure(76);
+    let waiting = start(&env, &["wait", &first, &second]);
+    env.open_gate("gate");
+    env.open_gate("gate");
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "one answered\ntwo answered\n", "{output:?}");
+    assert_eq!(env.teamctl(["wait", &second]).expect_success(), "two answered\n", "the answer stays");
+    env.shut_down();
+}
+
+#[test]
+fn background_ask_whose_shim_was_killed_is_reported() {
+    let env = TestEnv::new();
+    let id = env.teamctl(["ask", "--background", "x", "--", "sh", "-c", &endless_program(&env)]);
+    let id = id.expect_success().trim().to_owned();
+    program_pid(&env);
+    let shim = records(&env)[0]["shim"]["pid"].as_u64().unwrap();
+    signal(u32::try_from(shim).unwrap(), "-KILL");
+    let error = env.teamctl(["wait", &id]).expect_failure(1);
+    assert!(error.contains("was killed") && error.contains("ask again"), "{error}");
+    assert_nothing_runs(&env);
+    env.shut_down();
+}
+
+/// Each second program is killed while it works.
+#[test]
+fn every_line_of_a_file_is_accounted_for() {
+    let env = TestEnv::new();
+    let questions: String = (0..200).map(|number| format!("{number}\n")).collect();
+    env.write_file("out/questions", questions);
+    let program = "read n; setsid sleep 3600 & [ $((n % 2)) = 0 ] || kill -9 $$; echo \"<$n>\"";
+    let questions = env.path("out/questions").display().to_string();
+    let output = env.teamctl(["ask", "--each", &questions, "-j", "16", "--", "sh", "-c", program]);
+    let mut lines: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let error = output.expect_failure(1);
+    assert!(error.contains("100 of 200"), "{error}");
+    lines.retain(|line| line.get("line").is_some());
+    lines.sort_by_key(|line| line["line"].as_u64());
+    assert_eq!(lines.len(), 200);
+    for (number, line) in lines.iter().enumerate() {
+        assert_eq!(line["question"], number.to_string());
+        let expected =
+            if number % 2 == 0 { ("answered", format!("<{number}>")) } else { ("failed", String::new()) };
+        assert_eq!(
+            (line["outcome"].as_str().unwrap(), line["answer"].as_str().unwrap()),
+            (expected.0, expected.1.as_str())
+        );
+    }
+    assert_nothing_runs(&env);
+    env.shut_down();
+}
+
+#[test]
+fn asked_program_does_not_act_as_a_person() {
+    let env = TestEnv::with_team();
+    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    let error = env.teamctl(["ask", "x", "--", "teamctl", "-t", "survey", "kill", "ann"]).expect_failure(1);
+    assert!(error.contains("exit code 77"), "{error}");
+    assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
+    env.shut_down();
+}
