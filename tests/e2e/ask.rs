@@ -56,9 +56,9 @@ fn endless_program(env: &TestEnv) -> String {
 
 /// Waits until only the tmux server of the environment runs.
 fn wait_until_nothing_runs(env: &TestEnv) {
-    let processes = TaggedProcesses::with_tag(&env.process_tag());
     let is_of_ask = |line: &String| ["sh -c", "sleep", "teamd-shim"].iter().any(|word| line.contains(word));
-    env.wait_until("nothing of the ask runs", || (!processes.list().iter().any(is_of_ask)).then_some(()));
+    let lines = || TaggedProcesses::with_tag(&env.process_tag()).list();
+    env.wait_until("nothing of the ask runs", || (!lines().iter().any(is_of_ask)).then_some(()));
 }
 
 /// Checks that the command has returned only after its processes had ended.
@@ -87,8 +87,8 @@ fn answer_is_on_stdout_and_progress_on_stderr() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "heard 2 + 2?\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "thinking\n");
-    let quiet = env.teamctl(["-q", "ask", "x", "--", "sh", "-c", "echo thinking >&2"]);
-    assert_eq!((quiet.stderr.as_str(), quiet.code), ("", 0));
+    let quiet = env.teamctl(["-q", "ask", "x", "--", "sh", "-c", "echo thinking >&2; cat"]);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str(), quiet.code), ("x\n", "", 0));
     assert!(!env.path("root/teams").exists(), "no team was made");
     env.shut_down();
 }
@@ -110,7 +110,7 @@ fn resumed_ask_continues_the_session_with_the_same_options() {
 fn failures_have_a_reason_and_an_exit_code() {
     let env = env_with_session_program();
     let error =
-        env.teamctl(["ask", "x", "--", "sh", "-c", "echo not logged in >&2; exit 3"]).expect_failure(1);
+        env.teamctl(["-q", "ask", "x", "--", "sh", "-c", "echo not logged in >&2; exit 3"]).expect_failure(1);
     assert!(error.contains("exit code 3: not logged in"), "{error}");
     let error = env.teamctl(["ask", "x", "--", "nosuch"]).expect_failure(72);
     assert!(error.contains("nosuch"), "{error}");
@@ -118,8 +118,9 @@ fn failures_have_a_reason_and_an_exit_code() {
     assert!(error.contains("worker"), "{error}");
     env.teamctl(["ask", "x", "--profile", "counter", "--mode", "plan"]).expect_failure(64);
     env.teamctl(["ask", "x", "--cwd", "/nowhere", "--", "cat"]).expect_failure(72);
-    env.teamctl(["ask"]).expect_failure(64);
-    env.teamctl(["ask", "x", "--jobs", "2", "--", "cat"]).expect_failure(64);
+    for invalid in [&["ask"][..], &["ask", "x", "--jobs", "2"], &["ask", "x", "--mode", "fast"]] {
+        assert_eq!(env.teamctl_with(invalid, &[]).code, 64, "{invalid:?}");
+    }
     env.teamctl(["ask", "--each", "/nowhere", "--", "cat"]).expect_failure(72);
     env.teamctl(["ask", "--resume", "ask-00000000", "x"]).expect_failure(67);
     env.teamctl(["ask", "--resume", "../x", "x"]).expect_failure(67);

@@ -28,6 +28,7 @@ macro_rules! pages {
 pages! {
     readme_runs_as_printed "README.md"
     agents_runs_as_printed "docs/agents.md"
+    ask_runs_as_printed "docs/ask.md"
     claude_runs_as_printed "docs/claude.md"
     events_runs_as_printed "docs/events.md"
     install_runs_as_printed "docs/install.md"

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Kills all processes of this user that have `entry`, such as `NAME=value`, in their environment,
-/// except the caller. Returns whether none is left. Gives up after [`MAX_ROUNDS`] or [`TIMEOUT`].
+/// except the caller. Returns whether none is left. Gives up after 10 s.
 pub fn kill_by_environment(entry: &str) -> bool {
     let deadline = Instant::now() + TIMEOUT;
     // An orphan can start a child during a search, so stopping and killing is repeated until a

@@ -38,6 +38,8 @@ exec scripted-agent hooked "$TEST_DIR/out/codex" "begin"
 const TURN: &str = r#"
 text=$(cat)
 case $text in
+    *"Which functions"*) echo 'One: nothing.'; exit ;;
+    *"one of them used"*) echo 'No.'; exit ;;
     *"Write your findings to"* | *"Write target/"*)
         file=$(printf %s "$text" | grep -o 'target/[a-z/]*\.md' | tail -n 1)
         mkdir -p "$(dirname "$file")"

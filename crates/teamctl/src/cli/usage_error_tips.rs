@@ -7,9 +7,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use protocol::shell_quote::shell_quote;
 
 /// Command names of other programs, each with the command of `teamctl` that does the same.
-const COMMAND_SYNONYMS: [(&str, &str); 24] = [
+const COMMAND_SYNONYMS: [(&str, &str); 23] = [
     ("add", "spawn"),
-    ("ask", "send"),
     ("daemon", "up"),
     ("destroy", "delete"),
     ("end", "shutdown"),

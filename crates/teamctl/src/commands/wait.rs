@@ -16,7 +16,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Wait for messages, idle or exited members, completed tasks, or answers
+/// Wait for messages, members, tasks or answers
 ///
 /// Example: teamctl wait --for tasks-done --timeout 2h
 ///

@@ -7,10 +7,17 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Prints the answer of an ask that has ended.
+/// Prints the answer of an ask that has ended, also with `--quiet`.
 pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Result<ExitCode, ErrorReport> {
     let answer = result_of_record(record)?;
-    output::print_result(context, &record_object(record), &output::sanitize(answer));
+    match context.args.json {
+        true => {
+            let mut object = record_object(record);
+            object["ok"] = Value::Bool(true);
+            output::print_json(&object.to_string());
+        }
+        false => output::print_line(&output::sanitize(answer)),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

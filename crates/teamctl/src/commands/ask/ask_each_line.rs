@@ -1,9 +1,9 @@
 //! `teamctl ask --each FILE`: asks every line of a file, several at the same time.
 
 use super::answer_of_record::{record_object, result_of_record};
+use super::ask_args_and_setup::{AskArgs, build_setup};
 use super::ask_shim_process::{AskShim, ProgressOutput};
 use super::end_shims_on_signal::ShimInputs;
-use super::{AskArgs, build_setup};
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::ask_setup_and_record::{AskAttachment, AskRecord};

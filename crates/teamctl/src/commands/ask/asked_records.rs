@@ -51,8 +51,8 @@ impl AskedRecords {
             names.iter().filter_map(|name| self.read(name).ok().flatten()).collect();
         ended.retain(|record| record.state != AskState::Running);
         ended.sort_by_key(|record| record.started_at);
-        let oldest = ended.iter().take(ended.len() / 2);
-        oldest.map(|record| Ok(self.0.remove(&record.id.file_name())?)).collect()
+        let mut oldest = ended.iter().take(ended.len() / 2);
+        oldest.try_for_each(|record| Ok(self.0.remove(&record.id.file_name())?))
     }
 }
 

@@ -1,0 +1,137 @@
+//! The arguments of `teamctl ask`, and the setup of an ask that is built from them.
+
+use super::asked_records::AskedRecords;
+use crate::command_context::CommandContext;
+use profile::build_ask::build_ask;
+use profile::directory_env_and_prompt::resolve_directory;
+use protocol::ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState, AskedOptions};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::parse_duration;
+use protocol::permission_mode::PermissionMode;
+use std::path::PathBuf;
+use std::time::Duration;
+use store::now;
+use uuid::Uuid;
+
+/// Ask an agent one question, outside any team
+///
+/// Example: teamctl ask --profile codex 'Which files parse dates?'
+///
+/// The answer is on standard output, what the program reports meanwhile on standard error. When the
+/// answer is there, the program and every process that it started have ended. Neither teamd nor tmux
+/// is needed. The program needs a profile with delivery turn; `claude` stands for `claude-turn`.
+///
+/// Exit code 0: answered. 1: the program failed, or the ask was interrupted. 72: the program was not
+/// started. 75: the timeout has expired.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl ask --mode plan -q --timeout 10m 'Is src/ tested?'\n  teamctl ask --resume ask-7f3a90c2 'And in tests/?'\n  teamctl ask --background --timeout 1h 'Review src/'\n  teamctl ask --each questions.txt -j 4"
+)]
+pub(crate) struct AskArgs {
+    /// Question; - reads standard input
+    #[arg(required_unless_present_any = ["each", "command"], allow_hyphen_values = true)]
+    pub(super) prompt: Option<String>,
+    /// Profile of the agent program [default: default_profile in config.toml, else claude]
+    #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
+    profile: Option<String>,
+    /// Agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type
+    #[arg(long, value_name = "T")]
+    agent_type: Option<String>,
+    /// Model of the agent
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// Permission mode of the agent
+    #[arg(long, value_name = "MODE")]
+    mode: Option<PermissionMode>,
+    /// Directory in which the agent works [default: the current directory]
+    #[arg(long, value_name = "D")]
+    cwd: Option<PathBuf>,
+    /// Tool that the agent may use without asking; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    allow: Vec<String>,
+    /// Tool that the agent may not use; may be repeated
+    #[arg(long, value_name = "TOOL")]
+    deny: Vec<String>,
+    /// Variable for the agent, which also gets the caller's environment; may be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<String>,
+    /// Longest time for the answer, such as 30s or 10m [default: any]
+    #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
+    timeout: Option<Duration>,
+    /// Continue the session of an earlier ask, with its program and options
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "agent_type", "model", "mode", "cwd", "allow", "deny", "command", "each"])]
+    resume: Option<String>,
+    /// Print the id of the ask and do not wait: teamctl wait ID prints the answer
+    #[arg(long, conflicts_with = "each")]
+    pub(super) background: bool,
+    /// Ask each line of FILE, and print a JSON object for each answer
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "resume"])]
+    pub(super) each: Option<PathBuf>,
+    /// With --each: how many programs run at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "each")]
+    pub(super) jobs: u16,
+    /// Program to ask, and its arguments. It gets the question on standard input
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Builds the setup of a new ask. Everything that can be checked before the start is checked here.
+pub(super) fn build_setup(
+    context: &CommandContext,
+    args: &AskArgs,
+    prompt: String,
+    attachment: AskAttachment,
+) -> Result<AskSetup, ErrorReport> {
+    let earlier = args.resume.as_deref().map(|id| earlier_ask(context, id)).transpose()?;
+    let session_id = earlier.as_ref().and_then(|record| record.session_id.clone());
+    let mut options = earlier.map_or_else(|| asked_options(args), |record| Ok(record.options))?;
+    let id = new_id();
+    let launch = build_ask(&context.root_path()?, &id, &options, &args.env)?;
+    options.profile = launch.profile;
+    let record = AskRecord {
+        id,
+        options,
+        prompt,
+        started_at: now(),
+        shim: None,
+        session_id: session_id.clone(),
+        state: AskState::Running,
+    };
+    let timeout_ms = args.timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX));
+    Ok(AskSetup { record, program: launch.program, env: launch.env, session_id, timeout_ms, attachment })
+}
+
+/// A random id.
+fn new_id() -> AskId {
+    let (number, ..) = Uuid::new_v4().as_fields();
+    AskId::new(number)
+}
+
+fn asked_options(args: &AskArgs) -> Result<AskedOptions, ErrorReport> {
+    Ok(AskedOptions {
+        profile: args.profile.clone(),
+        command: args.command.clone(),
+        cwd: resolve_directory(args.cwd.as_deref())?,
+        agent_type: args.agent_type.clone(),
+        model: args.model.clone(),
+        mode: args.mode,
+        allow: args.allow.clone(),
+        deny: args.deny.clone(),
+    })
+}
+
+/// The record of the ask whose session is continued.
+fn earlier_ask(context: &CommandContext, id: &str) -> Result<AskRecord, ErrorReport> {
+    let record = AskedRecords::open(context)?.find(id)?;
+    if record.state == AskState::Running {
+        let message = format!("cannot continue {id}: it has no answer yet");
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help(format!("wait for it with: teamctl wait {id}")));
+    }
+    if record.session_id.is_none() {
+        let message = format!("cannot continue {id}: its program has no session that can be continued");
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help("ask again without --resume, with the earlier answer in the question"));
+    }
+    Ok(record)
+}
