@@ -19,6 +19,9 @@ use scenario::{ProgramScenario, STEPS};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+/// The profiles with delivery `turn`, or with a variant of it.
+const ASKED_PROFILES: [&str; 4] = ["aider", "opencode", "codex", "gemini"];
+
 /// Where the programs are, if somebody wants this.
 fn install_directory() -> Option<PathBuf> {
     let place = std::env::var_os("TEAMD_TEST_AGENTS").map(PathBuf::from);
@@ -83,6 +86,16 @@ fn idle_programs_are_woken() {
             times.len()
         );
     }
+}
+
+#[test]
+fn questions_are_answered_without_a_team() {
+    let Some(place) = install_directory() else { return };
+    let asked = selected_programs().filter(|program| ASKED_PROFILES.contains(&program.profile));
+    let failed = asked.filter(|program| {
+        catch_unwind(AssertUnwindSafe(|| ProgramScenario::new(program, &place).run_ask())).is_err()
+    });
+    assert_eq!(failed.map(|program| program.profile).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

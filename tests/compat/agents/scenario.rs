@@ -112,6 +112,29 @@ impl ProgramScenario {
         self.shut_down();
     }
 
+    /// Asks a question, continues the conversation if the program has one, and asks one whose answer takes
+    /// too long.
+    pub(crate) fn run_ask(self) {
+        let cwd = self.cwd.display().to_string();
+        let mut options = vec!["--profile", self.program.profile, "--cwd", &cwd, "--timeout", "90s"];
+        options.extend(self.program.spawn);
+        let ask = |question: &str| {
+            self.env.teamctl_with(&[&["--json", "ask", question], &options[..]].concat(), &[])
+        };
+        let first = ask("SAY: first-answer").json();
+        assert!(first["answer"].as_str().is_some_and(|answer| answer.contains("first-answer")), "{first}");
+        if first["session_id"].is_string() {
+            let id = first["id"].as_str().unwrap();
+            let second = self.env.teamctl(["ask", "--resume", id, "SAY: second-answer"]).expect_success();
+            assert!(second.contains("second-answer"), "{second}");
+        }
+        println!("{:14} session {}, usage {}", self.program.profile, first["session_id"], first["usage"]);
+        options[5] = "1s";
+        let late = self.env.teamctl_with(&[&["ask", "DO: sleep 60\nSAY: late"], &options[..]].concat(), &[]);
+        assert_eq!(late.code, 75, "{late:?}");
+        self.shut_down();
+    }
+
     fn check_usage(&self) {
         let asked = self.env.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
         let used = || self.env.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());

@@ -8,7 +8,7 @@ use serde_json::Value;
 type ClaudeStep = fn(&ClaudeEnv);
 
 /// In this order.
-pub(crate) const ALL: [(&str, ClaudeStep); 10] = [
+pub(crate) const ALL: [(&str, ClaudeStep); 11] = [
     ("spawn", check_spawn),
     ("reply", check_reply),
     ("idle", check_idle_notifications),
@@ -18,6 +18,7 @@ pub(crate) const ALL: [(&str, ClaudeStep); 10] = [
     ("config", check_config),
     ("again", respawn),
     ("lost", resend_lost_request),
+    ("ask", check_ask),
     ("shutdown", check_shutdown),
 ];
 
@@ -181,6 +182,23 @@ fn assert_exited(world: &ClaudeEnv, name: &str) {
     });
     let panes = world.env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
     assert!(!panes.lines().any(|line| line == name), "its pane is closed: {panes}");
+}
+
+/// `teamctl ask` gets an answer, and continues its session. The profile `claude` stands for `claude-turn`.
+fn check_ask(world: &ClaudeEnv) {
+    let work = world.work_path("").display().to_string();
+    let options = ["--profile", "claude", "--model", "sonnet", "--cwd", &work, "--timeout", "60s"];
+    let first = world.teamctl(&[&["--json", "ask", "SAY the first answer"], &options[..]].concat()).json();
+    // The model ends every turn with a word of its own.
+    assert!(first["answer"].as_str().is_some_and(|answer| !answer.is_empty()), "{first}");
+    let id = first["id"].as_str().unwrap();
+    let second = world.teamctl(&["ask", "--resume", id, "SAY the second answer"]).expect_success();
+    assert!(!second.trim().is_empty(), "{second}");
+    let asked = world.env.read("out/model");
+    assert!(asked.contains("the first answer") && asked.contains("the second answer"));
+    let error =
+        world.teamctl(&["ask", "--timeout", "10ms", "SAY late", "--profile", "claude"]).expect_failure(75);
+    assert!(error.contains("timeout"), "{error}");
 }
 
 /// It approves and goes, and leaves nothing.

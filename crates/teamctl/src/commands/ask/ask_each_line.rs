@@ -21,7 +21,8 @@ use std::sync::{Mutex, PoisonError};
 /// `Partial` if a question has no answer.
 pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Result<ExitCode, ErrorReport> {
     let text = std::fs::read_to_string(file).map_err(|error| {
-        ErrorReport::from_io("read", file, &error).with_help("name a file with a question per line")
+        ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
+            .with_help("name a file with one question on each line")
     })?;
     let questions: Vec<(usize, &str)> = numbered_questions(&text);
     let inputs = ShimInputs::install()?;
