@@ -85,6 +85,10 @@ async def begin(story, lead):
     story.team = made.get("team_name", "none")
     story.expect("the lead's id", made.get("lead_agent_id") == f"team-lead@{story.team}")
     await story.refused(lead, "TeamCreate", "already", team_name="another")
+    # Before there is a worker, which would take the task.
+    task = await story.call(lead, "TaskCreate", subject="write", activeForm="Writing")
+    deleted = await story.call(lead, "TaskUpdate", taskId=task["task"]["id"], status="deleted")
+    story.expect("it is deleted", deleted["task"]["id"] == task["task"]["id"])
     for name in ("ann", "bob"):
         spawned = await story.call(lead, "SpawnTeammate", name=name, prompt="", profile="worker")
         story.expect("it is spawned", spawned.get("status") == "teammate_spawned" and spawned["name"] == name)
@@ -93,6 +97,9 @@ async def begin(story, lead):
     await story.call(lead, "SendMessage", type="shutdown_request", recipient="ann-2", content="enough")
     await story.call(lead, "Wait", **{"for": "exit", "names": ["ann-2"], "timeout_seconds": 30})
     await story.refused(lead, "SpawnTeammate", "name", name="--all", prompt="")
+    answer = await story.call(lead, "Ask", prompt="2 + 2?", profile="echo")
+    story.expect("the answer", answer.get("answer") == "2 + 2?")
+    await story.refused(lead, "Ask", "nosuch", prompt="x", profile="nosuch")
 
 
 async def tasks(story, lead):
@@ -100,9 +107,6 @@ async def tasks(story, lead):
     await story.call(lead, "Wait", **{"for": "tasks-done", "timeout_seconds": 30})
     got = await story.call(lead, "TaskGet", taskId=task["task"]["id"])
     story.expect("a worker did it", got["task"]["status"] == "completed")
-    held = await story.call(lead, "TaskCreate", subject="write", activeForm="Writing")
-    waits = await story.call(lead, "TaskUpdate", taskId=held["task"]["id"], status="deleted")
-    story.expect("it is deleted", waits["task"]["id"] == held["task"]["id"])
     listed = await story.call(lead, "TaskList")
     story.expect("one is left", [task["subject"] for task in listed["tasks"]] == ["count"])
     await story.refused(lead, "TaskGet", "cannot find task 99", taskId="99")
@@ -162,6 +166,7 @@ async def as_teammate(story):
         await story.refused(ann, "TeamCreate", "for the lead", team_name="mine")
         await story.refused(ann, "TeamDelete", "for the lead")
         await story.refused(ann, "SpawnTeammate", "for the lead", name="eve", prompt="x")
+        await story.refused(ann, "Ask", "for the lead", prompt="x")
         await story.refused(ann, "Approve", "for the lead", id="perm-1-aaaaaaa")
         await story.refused(ann, "Deny", "for the lead", id="perm-1-aaaaaaa", reason="x")
         await story.refused(ann, "Requests", "for the lead")

@@ -242,6 +242,28 @@ fn every_line_of_a_file_is_accounted_for() {
 }
 
 #[test]
+fn lead_asks_by_mcp_and_a_member_may_not() {
+    let mut env = env_with_session_program();
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    let mut lead = harness::McpClient::connect(&env, &[]);
+    let first = lead.call("Ask", &serde_json::json!({"prompt": "first", "profile": "counter"})).unwrap();
+    assert_eq!(first["answer"], "answer 1");
+    let further = serde_json::json!({"prompt": "second", "resume": first["id"]});
+    assert_eq!(lead.call("Ask", &further).unwrap()["answer"], "answer 2");
+    let error = lead.call("Ask", &serde_json::json!({"prompt": "x", "profile": "worker"})).unwrap_err();
+    assert!(error.contains("worker"), "{error}");
+    assert_eq!(lead.close(), 0);
+    let ann = env.spawn_member("survey", "ann");
+    let mut member = env.mcp_as(&ann);
+    let error = member.call("Ask", &serde_json::json!({"prompt": "x"})).unwrap_err();
+    assert!(error.contains("lead"), "{error}");
+    member.close();
+    env.variables.clear();
+    env.shut_down();
+}
+
+#[test]
 fn asked_program_does_not_act_as_a_person() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();

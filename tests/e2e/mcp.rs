@@ -28,6 +28,7 @@ fn run_python_client(mode: &str, version: &str) {
     let target = harness::programs().parent().unwrap().to_owned();
     let Some(python) = is_installed(target.join("python/bin/python")) else { return };
     let env = TestEnv::with_daemon();
+    env.write_profile("echo", "delivery = \"turn\"\nprogram = \"cat\"\n");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/compat/mcp_client.py");
     let mut command = env.command(python);
     command.args([script, mode, "500"]).env("TEAMCTL", harness::programs().join("teamctl"));
@@ -77,7 +78,7 @@ fn inspector_lists_and_calls_tools() {
         output.json()
     };
     let tools = inspect(&["--method", "tools/list"]);
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 14, "{tools}");
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 15, "{tools}");
     let call = ["--method", "tools/call", "--tool-name", "TaskCreate", "--tool-arg", "subject=look"];
     let result = inspect(&call);
     assert_eq!(result["structuredContent"]["task"]["subject"], "look");

@@ -31,8 +31,9 @@ const COORDINATION_TOOLS: [&str; 18] = [
 
 /// The tools of teamd's MCP server, sorted. `mcp::tools::tests::delegate_mode_knows_every_tool` checks this
 /// list.
-pub const TEAM_TOOLS: [&str; 14] = [
+pub const TEAM_TOOLS: [&str; 15] = [
     "Approve",
+    "Ask",
     "Deny",
     "MarkRead",
     "ReadInbox",

@@ -114,6 +114,7 @@ const TOOLS: [(&str, bool); 14] = [
     ("TeamCreate", true),
     ("TeamDelete", true),
     ("SpawnTeammate", true),
+    ("Ask", true),
     ("TaskCreate", false),
     ("TaskGet", false),
     ("TaskList", false),
@@ -131,6 +132,7 @@ fn arguments(tool: &str) -> Value {
     match tool {
         "SendMessage" => json!({"recipient": "ann", "content": "x", "summary": "s"}),
         "TeamCreate" => json!({"team_name": "../x"}),
+        "Ask" => json!({"prompt": "x", "profile": "nosuch"}),
         "SpawnTeammate" => json!({"name": "../x", "prompt": "x"}),
         "TaskCreate" => json!({"subject": "x", "description": "x"}),
         "TaskGet" | "TaskUpdate" => json!({"taskId": "1"}),

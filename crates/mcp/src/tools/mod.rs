@@ -2,6 +2,7 @@
 //! JSON schema is generated. A tool that fails returns an error result and not a protocol error,
 //! because clients do not show protocol errors to the model.
 
+mod ask;
 mod create_and_delete_team;
 mod create_read_and_update_tasks;
 mod input_and_output_schemas;
@@ -43,6 +44,7 @@ pub(crate) fn all_tools() -> Vec<ToolEntry> {
         tool_entry::<create_and_delete_team::TeamCreateTool>(),
         tool_entry::<create_and_delete_team::TeamDeleteTool>(),
         tool_entry::<spawn_teammate::SpawnTeammateTool>(),
+        tool_entry::<ask::AskTool>(),
         tool_entry::<create_read_and_update_tasks::TaskCreateTool>(),
         tool_entry::<create_read_and_update_tasks::TaskGetTool>(),
         tool_entry::<create_read_and_update_tasks::TaskListTool>(),

@@ -26,7 +26,7 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 /// Example: claude mcp add team -- teamctl mcp
 ///
 /// The server uses standard input and output. docs/mcp.md describes its tools: SendMessage,
-/// TeamCreate, TeamDelete, SpawnTeammate, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox,
+/// TeamCreate, TeamDelete, SpawnTeammate, Ask, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox,
 /// MarkRead, Wait, Requests, Approve, Deny.
 ///
 /// One member makes all calls. The option --member names it, or else the environment of this
