@@ -2,13 +2,20 @@
 
 use crate::short_duration::short_duration;
 use protocol::control_socket::BudgetStatus;
-use protocol::token_and_cost_usage::{format_count, format_dollars};
+use protocol::token_and_cost_usage::{Usage, format_count, format_dollars};
 
 /// The elapsed part of the team's time limit, such as `2h of 8h`. `None` without a time limit.
 pub fn time_budget_text(budget: &BudgetStatus, now: u64) -> Option<String> {
     budget.max_time_ms.map(|limit| {
         format!("{} of {}", short_duration(now.saturating_sub(budget.started_at)), short_duration(limit))
     })
+}
+
+/// Tokens and cost, such as `12.3k tokens, $0.42`. Empty if both are zero.
+pub fn usage_text(usage: Usage) -> String {
+    let tokens = (usage.tokens > 0).then(|| format!("{} tokens", format_count(usage.tokens)));
+    let cost = (usage.microdollars > 0).then(|| format_dollars(usage.microdollars));
+    tokens.into_iter().chain(cost).collect::<Vec<_>>().join(", ")
 }
 
 /// A team's usage and limits as one line, such as `12 of 200 turns, 2h of 8h, 12.3k of 5.0M tokens,

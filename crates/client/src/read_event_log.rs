@@ -1,7 +1,7 @@
 //! Reads the daemon's event log.
 
 use protocol::event_log_line::Event;
-use protocol::team_and_member_names::MemberName;
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 use std::path::Path;
 
@@ -25,6 +25,14 @@ impl EventLog {
     pub fn events(&self) -> Vec<Event> {
         let lines = self.0.iter().flat_map(|text| text.lines());
         lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Returns the events of all teams that have had the name `team`, oldest first.
+    pub fn events_of_team(&self, team: &TeamName) -> Vec<Event> {
+        let pattern = format!("\"team\":\"{team}\"");
+        let lines = self.0.iter().flat_map(|text| text.lines()).filter(|line| line.contains(&pattern));
+        let events = lines.filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        events.filter(|event| event.team.as_ref() == Some(team)).collect()
     }
 
     /// Returns the events whose lines contain the member's name or one of `words`, oldest first.

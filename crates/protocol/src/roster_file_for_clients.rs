@@ -1,5 +1,5 @@
 //! The part of the daemon's roster.json that clients read: capabilities, spawns and panes of
-//! members, and suspended members.
+//! members, suspended members, and the usage and worktrees of teams.
 //!
 //! Clients read the file if no daemon runs, or if a command works without the daemon.
 
@@ -8,6 +8,7 @@ use crate::control_socket::{PastMember, PlanStage, TeamStatus};
 use crate::delivery_kind::Delivery;
 use crate::member_task_and_request_ids::RequestId;
 use crate::team_and_member_names::{MemberName, TeamName};
+use crate::token_and_cost_usage::Usage;
 use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -23,6 +24,36 @@ pub struct RosterFile {
     past_members: BTreeMap<TeamName, Vec<PastMember>>,
     #[serde(default)]
     pending_respawns: Vec<RecordedRespawn>,
+    #[serde(default)]
+    worktrees: BTreeMap<TeamName, Vec<RosterWorktree>>,
+    #[serde(default)]
+    usage: BTreeMap<TeamName, RecordedUsage>,
+}
+
+/// The worktree of a current or past member.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RosterWorktree {
+    /// Name of the member.
+    pub member: MemberName,
+    /// The record of the worktree, in the format of the crate `worktree`.
+    pub record: serde_json::Value,
+}
+
+/// Tokens and cost of a team, as its programs reported them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TeamUsageRecord {
+    /// The usage of all members that the team has ever had.
+    pub total: Usage,
+    /// The usage of each current and past member that has reported any. A member whose name was
+    /// taken again is missing.
+    pub members: BTreeMap<MemberName, Usage>,
+}
+
+/// The part of a team's or member's usage that clients read.
+#[derive(Debug, Default, Deserialize)]
+struct RecordedUsage {
+    #[serde(default)]
+    usage: Usage,
 }
 
 /// The value of the field `start` in the record of a suspended member. It says that the member's
@@ -56,9 +87,17 @@ struct RosterRecord {
     spawn_id: String,
     #[serde(default)]
     token: String,
+    #[serde(default)]
+    respawn: UsageOfSpawns,
     request: RecordedRequest,
     pane: Option<RecordedPane>,
     lifecycle: RecordedLifecycle,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct UsageOfSpawns {
+    #[serde(default)]
+    usage: RecordedUsage,
 }
 
 #[derive(Debug, Deserialize)]
@@ -187,6 +226,24 @@ impl RosterFile {
             _ => None,
         };
         of_team.filter(is_suspended).filter_map(plan).collect()
+    }
+}
+
+impl RosterFile {
+    /// Tokens and cost of the team, in all and for each member.
+    pub fn team_usage(&self, team: &TeamName) -> TeamUsageRecord {
+        let past_members = self.past_members.get(team).into_iter().flatten();
+        let past = past_members.map(|member| (member.name.clone(), member.usage));
+        let records = self.records.iter().filter(|record| record.request.team == *team);
+        let current = records.map(|record| (record.request.name.clone(), record.respawn.usage.usage));
+        // The record of a running member has the usage of all its spawns, so it comes last.
+        let members = past.chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
+        TeamUsageRecord { total: self.usage.get(team).map(|team| team.usage).unwrap_or_default(), members }
+    }
+
+    /// The worktrees of the team's current and past members that are not removed yet.
+    pub fn worktrees(&self, team: &TeamName) -> &[RosterWorktree] {
+        self.worktrees.get(team).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -357,5 +414,28 @@ mod tests {
         let roster = RosterFile::parse(roster.to_string().as_bytes()).unwrap();
         let plans = roster.plans_to_resubmit(&TeamName::parse("t").unwrap());
         assert_eq!(plans.iter().map(RequestId::as_str).collect::<Vec<_>>(), ["p-1"]);
+    }
+    #[test]
+    fn usage_and_worktrees_of_a_team_are_listed() {
+        let past = |name: &str, tokens: u64| json!({"name": name, "outcome": "failed", "description": "", "ended_at": 1, "usage": {"tokens": tokens}});
+        let request = json!({"team": "t", "name": "ann", "delivery": "turn"});
+        let ann = json!({"spawn_id": "s", "request": request, "lifecycle": {"running": {}},
+            "respawn": {"usage": {"usage": {"tokens": 30}}}});
+        let roster = json!({
+            "version": RosterFile::VERSION,
+            "records": [ann],
+            "past_members": {"t": [past("ann", 20), past("bob", 5), past("cy", 0)]},
+            "usage": {"t": {"turns": 4, "usage": {"tokens": 35}, "started_at": 1}},
+            "worktrees": {"t": [{"member": "ann", "record": {"path": "/w"}}]},
+        });
+        let roster = RosterFile::parse(roster.to_string().as_bytes()).unwrap();
+        let team = TeamName::parse("t").unwrap();
+        let usage = roster.team_usage(&team);
+        let members: Vec<(&str, u64)> =
+            usage.members.iter().map(|(name, usage)| (name.as_str(), usage.tokens)).collect();
+        assert_eq!((usage.total.tokens, members), (35, vec![("ann", 30), ("bob", 5)]));
+        assert_eq!(roster.worktrees(&team)[0].record["path"], "/w");
+        let other = TeamName::parse("u").unwrap();
+        assert_eq!((roster.team_usage(&other), roster.worktrees(&other).len()), Default::default());
     }
 }
