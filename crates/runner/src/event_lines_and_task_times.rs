@@ -5,16 +5,15 @@
 //! know how long its tasks have taken. If the event log has no events of a task, the task's times
 //! are taken from the snapshots of the task list.
 
+use crate::work_times::WorkTimes;
 use client::file_tail::FileTail;
 use client::format_event_line::event_line;
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::event_log_line::{Event, EventKind};
+use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::task::{Task, TaskStatus};
+use protocol::task::Task;
 use protocol::team_and_member_names::TeamName;
-use protocol::timestamp::parse_iso8601;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::path::Path;
 
 /// The event log, how far the log was read, and the times of the tasks.
@@ -26,14 +25,7 @@ pub(crate) struct TaskTimes {
     /// A text that is in every line of the event log about the team. Lines without this text are
     /// skipped and not parsed.
     team_pattern: String,
-    times: HashMap<TaskId, WorkSpan>,
-}
-
-/// When an agent worked on a task, in milliseconds since the epoch.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct WorkSpan {
-    started_at: Option<u64>,
-    ended_at: Option<u64>,
+    times: WorkTimes,
 }
 
 impl TaskTimes {
@@ -45,7 +37,7 @@ impl TaskTimes {
             partial_line: Vec::new(),
             team: team.clone(),
             team_pattern: format!("\"team\":\"{team}\""),
-            times: HashMap::new(),
+            times: WorkTimes::default(),
         };
         let mut previous_log = log_file("events.jsonl.1");
         while !previous_log.is_same_file(&task_times.tail)
@@ -68,25 +60,12 @@ impl TaskTimes {
 
     /// Updates the times from the task list. `now` is in milliseconds since the epoch.
     pub(crate) fn update_from_tasks(&mut self, tasks: &[Task], now: u64) {
-        for task in tasks.iter().filter(|task| !task.is_internal()) {
-            let span = self.times.entry(task.id).or_default();
-            match task.status {
-                TaskStatus::InProgress if task.failure().is_none() => {
-                    span.started_at.get_or_insert(now);
-                    span.ended_at = None;
-                }
-                TaskStatus::Pending => *span = WorkSpan::default(),
-                _ if span.started_at.is_some() => drop(span.ended_at.get_or_insert(now)),
-                _ => {}
-            }
-        }
+        self.times.update_from_tasks(tasks, now);
     }
 
-    /// How long an agent has worked on the task until `now`, in milliseconds. `None` if no agent
-    /// has started the task.
+    /// As [`WorkTimes::duration`].
     pub(crate) fn duration(&self, id: TaskId, now: u64) -> Option<u64> {
-        let span = self.times.get(&id)?;
-        span.started_at.map(|started_at| span.ended_at.unwrap_or(now).saturating_sub(started_at))
+        self.times.duration(id, now)
     }
 
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
@@ -108,27 +87,9 @@ impl TaskTimes {
             return None;
         }
         if let Ok(event) = serde_json::from_str::<Event>(line) {
-            self.record_event(&event);
+            self.times.record(&event);
         }
         Some(event_line(line, &event))
-    }
-
-    fn record_event(&mut self, event: &Event) {
-        let Some(time) = parse_iso8601(&event.time) else { return };
-        match &event.kind {
-            // A new team of the same name uses the task ids again, so the times of the earlier team
-            // are removed.
-            EventKind::TeamCreated => self.times.clear(),
-            EventKind::TaskStarted { task, .. } => {
-                let ended_at =
-                    self.times.get(task).and_then(|span| span.ended_at).filter(|ended_at| *ended_at >= time);
-                self.times.insert(*task, WorkSpan { started_at: Some(time), ended_at });
-            }
-            EventKind::TaskCompleted { task, .. } | EventKind::TaskFailed { task, .. } => {
-                self.times.entry(*task).or_default().ended_at = Some(time);
-            }
-            _ => {}
-        }
     }
 }
 

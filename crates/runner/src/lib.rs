@@ -31,6 +31,7 @@ mod task_results;
 mod team_setup;
 mod team_snapshot;
 mod was_daemon_taken_down;
+mod work_times;
 
 pub use existing_team::IfTeamExists;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
@@ -40,8 +41,9 @@ pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;
 pub use run_resume_point::AfterRun;
 pub use run_team::{RunRequest, run_team};
-pub use task_release_decision::TaskFate;
+pub use task_release_decision::{TaskFate, run_file_key};
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
+pub use work_times::WorkTimes;
 
 #[cfg(fuzzing)]
 pub use run_file::fuzz_run_file;

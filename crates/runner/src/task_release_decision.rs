@@ -177,7 +177,7 @@ pub(crate) fn evaluate(rules: &RetryRules, tasks: &[Task], members: &MemberState
 }
 
 /// The task's key in the run file. `None` for a task that an agent created.
-pub(crate) fn run_file_key(task: &Task) -> Option<&str> {
+pub fn run_file_key(task: &Task) -> Option<&str> {
     task.metadata.as_ref()?.get("key")?.as_str()
 }
 
