@@ -51,6 +51,26 @@ impl WorktreeRecord {
         }
     }
 
+    /// Returns the files of the worktree whose content is in no commit, and operations in progress,
+    /// such as a rebase. These are the reasons of [`WorktreeRecord::keep_reasons`] that a commit
+    /// settles.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`WorktreeRecord::keep_reasons`].
+    pub fn uncommitted_reasons(&self, environment: &GitEnvironment) -> Result<Vec<KeepReason>, Error> {
+        match self.state()? {
+            WorktreeState::Present(git_dir) => {
+                let worktree = Worktree { record: self, git_dir, environment };
+                let status = FileStatus::read(self.path.as_path(), &worktree.git())?;
+                let mut reasons = worktree.file_reasons(status)?;
+                reasons.extend(operations_in_progress(&worktree.git_dir));
+                Ok(reasons)
+            }
+            WorktreeState::Missing | WorktreeState::Empty => Ok(Vec::new()),
+        }
+    }
+
     /// Whether git lists a worktree at this path.
     fn is_listed(&self, environment: &GitEnvironment) -> Result<bool, Error> {
         Ok(list_worktrees(&self.common_git_dir, environment)?.iter().any(|other| other.path == self.path))
@@ -63,9 +83,7 @@ impl Worktree<'_> {
         let (git, record) = (self.git(), self.record);
         let status = FileStatus::read(self.path(), &git)?;
         let repositories = status.cached_repositories.clone();
-        let filters = filters_not_run(&git, &status.unstaged)?;
-        let mut reasons = file_reasons(status);
-        reasons.extend(filters.into_iter().map(KeepReason::FilterNotRun));
+        let mut reasons = self.file_reasons(status)?;
         reasons.extend(repositories.into_iter().map(KeepReason::Repository));
         let head_state = HeadState::read(&git)?;
         let detached = count_commits_lost_with_worktree::count_detached(record, &git, &head_state)?;
@@ -97,19 +115,22 @@ impl Worktree<'_> {
         reasons.extend((!pids.is_empty()).then_some(KeepReason::InUse(pids)));
         Ok(reasons)
     }
-}
 
-/// Returns a reason for each kind of unsaved files in `status`.
-fn file_reasons(status: FileStatus) -> Vec<KeepReason> {
-    let unstaged = [status.unstaged, status.unmerged].concat();
-    let kinds = [
-        (status.staged, KeepReason::Staged as fn(Vec<std::path::PathBuf>) -> KeepReason),
-        (unstaged, KeepReason::Unstaged),
-        (status.untracked, KeepReason::Untracked),
-        (status.ignored, KeepReason::Ignored),
-        (status.ignored_by_status, KeepReason::IgnoredByStatus),
-    ];
-    kinds.into_iter().filter(|(files, _)| !files.is_empty()).map(|(files, reason)| reason(files)).collect()
+    /// Returns a reason for each kind of unsaved files in `status`.
+    fn file_reasons(&self, status: FileStatus) -> Result<Vec<KeepReason>, Error> {
+        let filters = filters_not_run(&self.git(), &status.unstaged)?;
+        let unstaged = [status.unstaged, status.unmerged].concat();
+        let kinds = [
+            (status.staged, KeepReason::Staged as fn(Vec<std::path::PathBuf>) -> KeepReason),
+            (unstaged, KeepReason::Unstaged),
+            (status.untracked, KeepReason::Untracked),
+            (status.ignored, KeepReason::Ignored),
+            (status.ignored_by_status, KeepReason::IgnoredByStatus),
+        ];
+        let kinds = kinds.into_iter().filter(|(files, _)| !files.is_empty());
+        let reasons = kinds.map(|(files, reason)| reason(files));
+        Ok(reasons.chain(filters.into_iter().map(KeepReason::FilterNotRun)).collect())
+    }
 }
 
 /// Returns a reason if the worktree was locked with `git worktree lock`, and a reason for each lock

@@ -19,6 +19,7 @@
 
 mod add_worktree;
 mod branch_created_for_worktree;
+mod branch_progress;
 mod count_commits_lost_with_worktree;
 mod disable_filters_and_hooks_of_repository;
 mod error;
@@ -50,6 +51,7 @@ mod worktree_fingerprint;
 mod worktree_handle;
 mod worktree_record;
 
+pub use branch_progress::{BranchCommit, BranchProgress};
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};

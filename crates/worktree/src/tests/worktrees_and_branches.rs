@@ -373,3 +373,33 @@ fn only_the_recorded_directory_is_touched() {
     assert_rejected(&worktree);
     assert!(moved.join("a").exists() && user_dir.join("file").exists());
 }
+
+#[test]
+fn progress_of_a_branch_counts_its_own_and_its_unmerged_commits() {
+    let repo = TestRepository::new();
+    let worktree = repo.create_worktree();
+    let progress = || worktree.branch_progress(&repo.git_environment()).unwrap().unwrap();
+    let subjects = |progress: &crate::BranchProgress| -> Vec<String> {
+        progress.commits.iter().map(|commit| commit.subject.clone()).collect()
+    };
+    assert_eq!((progress().commits, progress().target, progress().unmerged), (vec![], "main".to_owned(), 0));
+    for subject in ["one", "two words"] {
+        write_file(&worktree.path.join("a"), subject);
+        repo.commit(&worktree.path, subject);
+    }
+    let unmerged = progress();
+    assert_eq!((subjects(&unmerged), unmerged.unmerged), (vec!["two words".into(), "one".into()], 2));
+    assert!(unmerged.commits.iter().all(|commit| commit.committed_at > 1_600_000_000_000), "{unmerged:?}");
+    repo.git(&repo.repository, &["merge", "--quiet", "teamd/survey/ann"]);
+    assert_eq!((progress().commits.len(), progress().unmerged), (2, 0), "merged work is still work");
+    repo.git(&repo.repository, &["checkout", "--quiet", "--detach"]);
+    let detached = progress();
+    assert_eq!((detached.target.as_str(), detached.unmerged), (&worktree.base_commit[..12], 2));
+    write_file(&worktree.path.join("new"), "x");
+    let reasons = worktree.uncommitted_reasons(&repo.git_environment()).unwrap();
+    assert_eq!(reasons, [KeepReason::Untracked(vec!["new".into()])]);
+    repo.git(&repo.repository, &["worktree", "remove", "--force", path_str(&worktree.path)]);
+    assert_eq!(progress().commits.len(), 2, "the branch outlives the worktree");
+    repo.git(&repo.repository, &["branch", "--quiet", "-D", "teamd/survey/ann"]);
+    assert_eq!(worktree.branch_progress(&repo.git_environment()).unwrap(), None);
+}
