@@ -46,6 +46,7 @@ mod permissions;
 mod plan_mode;
 mod process_limits;
 mod profiles;
+mod report;
 mod requests;
 mod run;
 mod send_journal;

@@ -54,6 +54,7 @@ fn what_is_not_found_is_not_found_in_a_root() {
         &["task", "get", "9"],
         &["approve", "perm-1"],
         &["trace", "last"],
+        &["report", "-t", "eve"],
     ] {
         let error = env.teamctl_with(args, &[]).expect_failure(67);
         assert!(error.contains(&root), "{args:?}: {error}");

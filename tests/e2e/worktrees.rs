@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// An environment with a team and the repository `repo`, which has one commit.
-fn env_with_repository() -> TestEnv {
+pub(crate) fn env_with_repository() -> TestEnv {
     let mut env = TestEnv::new();
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     env.variables = vec![
@@ -49,24 +49,24 @@ fn run_git(env: &TestEnv, directory: &Path, args: &[&str]) -> std::process::Outp
 }
 
 /// Runs git, which must succeed, and returns its stdout.
-fn git(env: &TestEnv, directory: &Path, args: &[&str]) -> String {
+pub(crate) fn git(env: &TestEnv, directory: &Path, args: &[&str]) -> String {
     let output = run_git(env, directory, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test's own file")]
-fn write_file(path: &Path, text: &str) {
+pub(crate) fn write_file(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-fn path_text(path: &Path) -> &str {
+pub(crate) fn path_text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Spawns a worker in a worktree of its own. Returns the path of the worktree.
-fn spawn(env: &TestEnv, name: &str, repository: &Path) -> PathBuf {
+pub(crate) fn spawn(env: &TestEnv, name: &str, repository: &Path) -> PathBuf {
     let cwd = path_text(repository);
     env.teamctl(["spawn", name, "--profile", "worker", "--cwd", cwd, "--worktree"]).expect_success();
     worktree_path(env, name).expect("the member has a worktree")

@@ -51,7 +51,7 @@ pub const TEAM_TOOLS: [&str; 15] = [
 
 /// Subcommands of teamctl that a lead may run in delegate mode. `mode` is not in the list, because
 /// a lead cannot end its own delegate mode.
-const COORDINATION_COMMANDS: [&str; 27] = [
+const COORDINATION_COMMANDS: [&str; 28] = [
     "approve",
     "broadcast",
     "capture",
@@ -69,6 +69,7 @@ const COORDINATION_COMMANDS: [&str; 27] = [
     "logs",
     "profiles",
     "ps",
+    "report",
     "requests",
     "send",
     "show",

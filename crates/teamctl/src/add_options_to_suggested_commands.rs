@@ -14,7 +14,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 10] =
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 45] = [
+pub(crate) const COMMAND_NAMES: [&str; 46] = [
     "answer-shutdown",
     "approve",
     "ask",
@@ -45,6 +45,7 @@ pub(crate) const COMMAND_NAMES: [&str; 45] = [
     "policy",
     "profiles",
     "ps",
+    "report",
     "requests",
     "run",
     "send",

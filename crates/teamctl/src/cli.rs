@@ -137,6 +137,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Ask(args) => commands::ask::run(context, &args),
         CliCommand::Events(args) => commands::events::run(context, &args),
         CliCommand::Trace(args) => commands::diagnose::trace_message::run(context, &args),
+        CliCommand::Report(args) => commands::report::run(context, &args),
         CliCommand::Why(args) => commands::diagnose::why_no_progress::run(context, &args),
         CliCommand::Integration(command) => dispatch_integration(command, context),
     }

@@ -193,7 +193,8 @@ pub(crate) fn clip(row: &str, width: usize) -> String {
     char_columns(row).filter_map(clip_char).collect()
 }
 
-fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
+/// The lines of a table. Each column is as wide as its widest cell.
+pub(crate) fn table_lines(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max().unwrap_or(0)

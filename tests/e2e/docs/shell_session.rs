@@ -24,9 +24,9 @@ done 3<>"$TEST_DIR/typist"
 "#;
 
 /// Commands that only read. They are repeated until the output matches, as a person would do.
-const READ_COMMANDS: [&str; 12] = [
-    "capture", "events", "get", "inbox", "list", "logs", "requests", "status", "trace", "why", "cat",
-    "git log",
+const READ_COMMANDS: [&str; 13] = [
+    "capture", "events", "get", "inbox", "list", "logs", "report", "requests", "status", "trace", "why",
+    "cat", "git log",
 ];
 
 pub(super) struct ShellSession {

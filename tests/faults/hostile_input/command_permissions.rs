@@ -51,7 +51,7 @@ enum Role {
 /// The arguments of each command, who may run it, and the possible exit codes if it is allowed. The
 /// arguments are chosen so that an allowed command has no effect on the test, for example with an
 /// unknown name.
-const COMMANDS: [(&[&str], CommandPermission, &[i32]); 54] = [
+const COMMANDS: [(&[&str], CommandPermission, &[i32]); 55] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], CommandPermission::Lead, &[67]),
@@ -91,6 +91,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 54] = [
     (&["doctor"], CommandPermission::Member, &[0, 1]),
     (&["why", "bob"], CommandPermission::Member, &[0]),
     (&["why", "ann"], CommandPermission::LeadAtFiles, &[0]),
+    (&["report"], CommandPermission::LeadAtFiles, &[0]),
     (&["trace", "0"], CommandPermission::LeadAtFiles, &[0, 64, 67]),
     (&["up"], CommandPermission::Member, &[0]),
     (&["status"], CommandPermission::KnownMember, &[0]),

@@ -39,6 +39,7 @@ pub(crate) enum CliCommand {
     Task(commands::task::TaskArgs),
     Run(commands::run_team_from_file::RunArgs),
     Ask(Box<commands::ask::AskArgs>),
+    Report(commands::report::ReportArgs),
     Events(commands::events::EventsArgs),
     Why(commands::diagnose::why_no_progress::WhyArgs),
     Trace(commands::diagnose::trace_message::TraceArgs),

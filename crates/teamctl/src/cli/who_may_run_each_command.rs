@@ -43,6 +43,7 @@ impl CliCommand {
             | CliCommand::Import(_)
             | CliCommand::Run(_)
             | CliCommand::Ask(_)
+            | CliCommand::Report(_)
             | CliCommand::Trace(_) => AllowedCallers::LeadOrPerson,
             CliCommand::Integration(command) => command.allowed_callers(),
         }

@@ -95,8 +95,8 @@ impl EventsArgs {
 /// The keys of an event whose value is the name of a member.
 const MEMBER_KEYS: [&str; 4] = ["member", "owner", "from", "to"];
 
-/// Parses `--since` into ms since the epoch.
-fn parse_since(text: &str) -> Result<u64, String> {
+/// Parses `--since` of `events` and `report` into ms since the epoch.
+pub(super) fn parse_since(text: &str) -> Result<u64, String> {
     if let Some(time) = parse_typed_time(text) {
         return Ok(time);
     }

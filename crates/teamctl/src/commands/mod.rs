@@ -32,6 +32,7 @@ pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod profiles;
+pub(crate) mod report;
 pub(crate) mod requests;
 pub(crate) mod run_notification_command;
 pub(crate) mod run_team_from_file;
@@ -49,4 +50,5 @@ pub(crate) mod wait;
 
 mod print_run_file_errors;
 mod rotated_log;
+mod task_result_table;
 mod text_or_stdin;

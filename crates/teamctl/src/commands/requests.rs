@@ -56,14 +56,15 @@ enum SenderFormat {
 }
 
 /// An open request, or one of a suspended member, and its team.
-struct TeamRequest {
+pub(super) struct TeamRequest {
     team: TeamName,
-    view: MemberRequestView,
+    pub(super) view: MemberRequestView,
     /// Whether the sender is suspended. The request can be answered when it is resumed.
     is_suspended: bool,
 }
 
-fn open_requests(
+/// The requests of a team that are open, or whose sender is suspended.
+pub(super) fn open_requests(
     context: &CommandContext,
     root: &Root,
     team: &TeamName,
@@ -98,7 +99,8 @@ fn print_requests(
     output::print_result(context, &json!({}), &format!("\nAnswer with: {approve}, or: {deny}"));
 }
 
-fn request_json(TeamRequest { team, view, is_suspended }: &TeamRequest) -> Value {
+/// The keys are those of `--json`.
+pub(super) fn request_json(TeamRequest { team, view, is_suspended }: &TeamRequest) -> Value {
     let MemberRequestView { request, policy_answer } = view;
     let body: Value =
         serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);

@@ -5,6 +5,8 @@
 mod table;
 mod tmux_segment;
 
+pub(super) use table::abandoned_task_line;
+
 use crate::add_options_to_suggested_commands::{
     rewrite_commands, suggested_commands, suggested_commands_for_team,
 };

@@ -24,8 +24,8 @@ mod team_evidence;
 mod turn_message_and_task_causes;
 mod unreadable_or_locked_inbox_causes;
 
-pub(super) use cause_with_evidence_and_commands::Diagnosis;
-pub(super) use system_snapshot::SystemSnapshot;
+pub(in crate::commands) use cause_with_evidence_and_commands::Diagnosis;
+pub(in crate::commands) use system_snapshot::SystemSnapshot;
 
 use crate::add_options_to_suggested_commands::{suggested_commands, suggested_commands_for_team};
 use crate::command_context::CommandContext;
@@ -151,6 +151,15 @@ pub(super) fn diagnose(
 ) -> Result<Vec<Diagnosis>, ErrorReport> {
     let evidence = member_evidence(context, snapshot, team, name.as_str(), NO_OUTPUT_DEFAULT)?;
     Ok(find_causes(&evidence))
+}
+
+/// The members of a team that make no progress, each with its strongest cause, for `report`.
+pub(in crate::commands) fn stuck_members(
+    context: &CommandContext,
+    snapshot: &SystemSnapshot,
+    team: &Team,
+) -> Result<Vec<(MemberName, Diagnosis)>, ErrorReport> {
+    Ok(TeamDiagnosis::new(context, snapshot, team, NO_OUTPUT_DEFAULT)?.stuck)
 }
 
 fn unknown_member(evidence: &MemberEvidence) -> ErrorReport {

@@ -246,7 +246,7 @@ fn past_row(past_member: &PastMember) -> Vec<String> {
     row
 }
 
-fn abandoned_task_line(task: &AbandonedTask, commands: &SuggestedCommands) -> String {
+pub(in crate::commands) fn abandoned_task_line(task: &AbandonedTask, commands: &SuggestedCommands) -> String {
     let release = commands.command(&["task", "release", &task.id.to_string()]);
     format!("task {} was left by {}: {release}", task.id, task.owner)
 }

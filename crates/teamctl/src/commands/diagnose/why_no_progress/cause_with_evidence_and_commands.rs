@@ -7,12 +7,12 @@ use serde::Serialize;
 
 /// A cause as it is printed. The keys are those of `--json`.
 #[derive(Debug, Serialize)]
-pub(in crate::commands::diagnose) struct Diagnosis {
+pub(in crate::commands) struct Diagnosis {
     pub(super) cause: Cause,
-    sentence: String,
+    pub(in crate::commands) sentence: String,
     evidence: Vec<String>,
     /// Commands for the caller. The first is the recommended one.
-    pub(super) next: Vec<String>,
+    pub(in crate::commands) next: Vec<String>,
 }
 
 impl Diagnosis {
@@ -43,6 +43,16 @@ impl Diagnosis {
     /// Whether the cause keeps the member from making progress.
     pub(super) fn is_blocking(&self) -> bool {
         self.cause.is_blocking()
+    }
+
+    /// Whether the member waits for the answer to a request.
+    pub(in crate::commands) fn awaits_answer(&self) -> bool {
+        matches!(self.cause, Cause::AwaitingPermission | Cause::AwaitingPlanApproval)
+    }
+
+    /// Whether the other diagnosis has the same cause, and the same command helps.
+    pub(in crate::commands) fn is_alike(&self, other: &Diagnosis) -> bool {
+        (self.cause, self.next.first()) == (other.cause, other.next.first())
     }
 
     /// Whether the other diagnosis has the same cause and the same sentence.

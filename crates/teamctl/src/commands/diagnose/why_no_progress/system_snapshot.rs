@@ -4,13 +4,13 @@
 use super::probe_servers_processes_and_disks::{self, ServerState};
 use crate::command_context::CommandContext;
 use client::read_event_log::EventLog;
-use client::team_view::read_suspended_teams;
+use client::team_view::{StatusSource, read_suspended_teams};
 use platform::ProcessEntry;
 use protocol::control_socket::{DaemonStatus, Request, StatusReply, TeamStatus};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// The state of daemon, tmux and system at one moment.
-pub(in crate::commands::diagnose) struct SystemSnapshot {
+pub(in crate::commands) struct SystemSnapshot {
     /// From the daemon. If no daemon replies, the teams with suspended members, from the roster.
     pub(super) teams: Vec<TeamStatus>,
     pub(super) daemon: DaemonProbe,
@@ -32,7 +32,7 @@ pub(super) enum DaemonProbe {
 
 impl SystemSnapshot {
     /// Asks the daemon and the tmux server, each with a timeout, and reads the process table.
-    pub(in crate::commands::diagnose) fn take(
+    pub(in crate::commands) fn take(
         context: &CommandContext,
         log: EventLog,
     ) -> Result<SystemSnapshot, ErrorReport> {
@@ -47,6 +47,16 @@ impl SystemSnapshot {
             log,
             processes: platform::system().processes().unwrap_or_default(),
         })
+    }
+}
+
+impl SystemSnapshot {
+    /// The status of the teams: from the daemon, or from the roster if no daemon replies.
+    pub(in crate::commands) fn status_source(&self) -> StatusSource<'_> {
+        match self.daemon {
+            DaemonProbe::Running(_) => StatusSource::Daemon(&self.teams),
+            DaemonProbe::NotRunning | DaemonProbe::Unresponsive(_) => StatusSource::Roster(&self.teams),
+        }
     }
 }
 
