@@ -1,6 +1,6 @@
-//! Disables the filters and hooks that a repository's own configuration defines, such as
-//! `filter.NAME.clean` and `hook.NAME.command`. The names are read from the configuration, because
-//! anyone can choose them.
+//! Disables the filters, merge drivers and hooks that a repository's own configuration defines, such
+//! as `filter.NAME.clean`, `merge.NAME.driver` and `hook.NAME.command`. The names are read from the
+//! configuration, because anyone can choose them.
 //!
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
 //! that this configuration names, except to create a worktree. Filters of the user's configuration,
@@ -14,19 +14,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The keys that define filters and hooks, as a regular expression for `git config --get-regexp`.
-const PATTERN: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event))$";
+/// The keys that define filters, merge drivers and hooks, as a regular expression for
+/// `git config --get-regexp`.
+const PATTERN: &str =
+    r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver|hook\..*\.(command|event))$";
+
+/// The command that replaces a merge driver of the repository: git's own merge of text. A file that
+/// is not text is a conflict.
+const TEXT_MERGE_DRIVER: &str = "git merge-file -q --marker-size=%L %A %O %B || exit 1";
 
 /// The settings of a filter, each with the value that turns the filter off.
 const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
-/// The filters and hooks of a configuration.
+/// The filters, merge drivers and hooks of a configuration.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct NamedPrograms {
     /// The filters that the repository's own configuration defines, by name, with the settings of each.
     repository_filters: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     /// The settings of filters in the user's configuration. The key is `NAME.SETTING`.
     user_filters: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The names of merge drivers that the repository's own configuration defines.
+    repository_merge_drivers: BTreeSet<Vec<u8>>,
+    /// The merge drivers in the user's configuration: command by name.
+    user_merge_drivers: BTreeMap<Vec<u8>, Vec<u8>>,
     hooks: BTreeSet<Vec<u8>>,
 }
 
@@ -52,14 +62,19 @@ impl NamedPrograms {
     }
 
     fn add(&mut self, scope: &[u8], key: &[u8], value: &[u8]) {
-        match (key.strip_prefix(b"filter."), key.strip_prefix(b"hook.")) {
-            (Some(key), _) if scope == b"local" || scope == b"worktree" => {
-                let (name, setting) = split_key(key);
+        let is_of_repository = scope == b"local" || scope == b"worktree";
+        let Some(dot) = key.iter().position(|byte| *byte == b'.') else { return };
+        let (section, key) = (&key[..dot], &key[dot + 1..]);
+        let (name, setting) = split_key(key);
+        match section {
+            b"filter" if is_of_repository => {
                 self.repository_filters.entry(name.to_vec()).or_default().insert(setting.to_vec());
             }
-            (Some(key), _) => drop(self.user_filters.insert(key.to_vec(), value.to_vec())),
-            (None, Some(key)) => drop(self.hooks.insert(split_key(key).0.to_vec())),
-            (None, None) => {}
+            b"filter" => drop(self.user_filters.insert(key.to_vec(), value.to_vec())),
+            b"merge" if is_of_repository => drop(self.repository_merge_drivers.insert(name.to_vec())),
+            b"merge" => drop(self.user_merge_drivers.insert(name.to_vec(), value.to_vec())),
+            b"hook" => drop(self.hooks.insert(name.to_vec())),
+            _ => {}
         }
     }
 
@@ -95,17 +110,31 @@ impl NamedPrograms {
         FILTER_OFF.into_iter().filter_map(value).collect()
     }
 
-    /// The overrides that disable all hooks of the configuration, and all filters that only the
-    /// repository defines.
+    /// The overrides for the merge drivers of the repository: the user's driver of the same name, or
+    /// git's own merge of text.
+    fn merge_driver_values(&self) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+        self.repository_merge_drivers.iter().map(|name| {
+            let users = self.user_merge_drivers.get(name).map(Vec::as_slice);
+            (join_key(name, "driver"), users.unwrap_or(TEXT_MERGE_DRIVER.as_bytes()).to_vec())
+        })
+    }
+
+    /// The overrides that disable all hooks of the configuration, and all filters and merge drivers
+    /// that only the repository defines.
     fn overrides(&self) -> Overrides {
         let filters =
             self.repository_filters.iter().flat_map(|(name, settings)| self.filter_values(name, settings));
-        let filters = filters
-            .map(|(key, value)| (os_string(&[b"filter.", key.as_slice()].concat()), os_string(&value)));
+        let in_section = |section: &'static [u8]| {
+            move |(key, value): (Vec<u8>, Vec<u8>)| {
+                (os_string(&[section, key.as_slice()].concat()), os_string(&value))
+            }
+        };
+        let filters = filters.map(in_section(b"filter."));
+        let drivers = self.merge_driver_values().map(in_section(b"merge."));
         let hooks = self.hooks.iter().map(|name| {
             (os_string(&[b"hook.", name.as_slice(), b".enabled"].concat()), OsString::from("false"))
         });
-        filters.chain(hooks).collect()
+        filters.chain(drivers).chain(hooks).collect()
     }
 }
 
@@ -121,7 +150,7 @@ fn join_key(name: &[u8], setting: &str) -> Vec<u8> {
 
 impl Git<'_> {
     /// Returns the same git with overrides that disable all hooks of the configuration, and all
-    /// filters that only the repository's own configuration defines.
+    /// filters and merge drivers that only the repository's own configuration defines.
     ///
     /// # Errors
     ///
@@ -130,8 +159,8 @@ impl Git<'_> {
         Ok(self.clone().with_overrides(self.named_program_overrides()?))
     }
 
-    /// Returns the overrides that disable all hooks of the configuration, and all filters that only
-    /// the repository's own configuration defines.
+    /// Returns the overrides that disable all hooks of the configuration, and all filters and merge
+    /// drivers that only the repository's own configuration defines.
     ///
     /// # Errors
     ///
@@ -176,7 +205,8 @@ mod tests {
     fn filters_of_the_repository_get_the_values_of_the_user() {
         let output = b"global\0filter.lfs.clean\nuser's clean\0global\0filter.lfs.required\0\
             global\0filter.mine.clean\nm\0local\0filter.lfs.clean\nx\0worktree\0filter.a=b.c.smudge\ny\nz\0\
-            local\0filter.mine.process\nx\0global\0hook.check.command\nz\0";
+            local\0filter.mine.process\nx\0global\0hook.check.command\nz\0\
+            global\0merge.po.driver\nuser's merge\0local\0merge.po.driver\nx\0local\0merge.a.b.driver\nx\0";
         let programs = NamedPrograms::parse(output);
         let not_run: Vec<&[u8]> = programs.filters_not_run().map(Vec::as_slice).collect();
         assert_eq!(not_run, [b"a=b.c".as_slice(), b"mine"]);
@@ -197,6 +227,8 @@ mod tests {
                 ("filter.mine.smudge", ""),
                 ("filter.mine.process", ""),
                 ("filter.mine.required", "false"),
+                ("merge.a.b.driver", TEXT_MERGE_DRIVER),
+                ("merge.po.driver", "user's merge"),
                 ("hook.check.enabled", "false"),
             ]
         );

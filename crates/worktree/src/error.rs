@@ -45,6 +45,17 @@ pub enum Error {
         /// The branch that exists.
         obstacle: String,
     },
+    /// The commit at which a branch was to start does not exist.
+    #[error("cannot start at {0}: the repository has no such commit")]
+    NoSuchCommit(String),
+    /// The branch exists, and does not contain the commit at which it was to start.
+    #[error("cannot start {branch} at {start}: the branch exists already, without {start}")]
+    BranchDiverged {
+        /// The branch.
+        branch: String,
+        /// The commit, as the user has named it.
+        start: String,
+    },
     /// What exists at the path is not the recorded worktree. Nothing was changed.
     #[error("cannot use {} as a worktree: {reason}", path.display())]
     NotRecorded {

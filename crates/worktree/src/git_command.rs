@@ -27,6 +27,10 @@ pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time limit of a command that writes a whole working tree, or runs the user's filters and hooks.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// The variables that name the author and committer of new commits.
+const IDENTITY_VARIABLES: [&str; 4] =
+    ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
@@ -61,6 +65,21 @@ impl GitEnvironment {
     /// Takes the variables of this process, as [`GitEnvironment::from_vars`] does.
     pub fn from_process() -> GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
+    }
+
+    /// As [`GitEnvironment::from_process`], with the variables that name the author and committer of
+    /// new commits.
+    pub fn from_process_with_identity() -> GitEnvironment {
+        let mut environment = GitEnvironment::from_process();
+        let identity = IDENTITY_VARIABLES.iter().map(|name| (OsString::from(name), std::env::var_os(name)));
+        environment.0.extend(identity.filter_map(|(name, value)| Some((name, value?))));
+        environment
+    }
+
+    /// Returns this environment with one more variable.
+    pub(crate) fn with_variable(&self, name: &str, value: &OsStr) -> GitEnvironment {
+        let variable = (OsString::from(name), value.to_owned());
+        GitEnvironment(self.0.iter().cloned().chain([variable]).collect())
     }
 
     /// Returns this environment with the `variables` of a caller, such as a client of the daemon.

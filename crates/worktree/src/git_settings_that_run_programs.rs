@@ -23,10 +23,11 @@ pub(crate) enum Guard {
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.
     NoTransfer,
-    /// The git commands that use the setting are called with an option that switches it off.
+    /// The git commands that use the setting are called with an option or a setting that switches it
+    /// off.
     Option,
     /// Only git commands that teamd never calls, or calls only to create a worktree, use the
-    /// setting. Examples are commands that start an editor or merge.
+    /// setting. Examples are commands that send mail or start a browser.
     OtherCommands,
 }
 
@@ -45,7 +46,7 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("browser.<tool>.path", Guard::OtherCommands),
     ("core.alternateRefsCommand", Guard::NoTransfer),
     ("core.askPass", Guard::NoTransfer),
-    ("core.editor", Guard::OtherCommands),
+    ("core.editor", Guard::Option),
     ("core.fsmonitor", Guard::Value("false")),
     ("core.gitProxy", Guard::NoTransfer),
     ("core.hooksPath", Guard::Value("/dev/null")),
@@ -63,10 +64,10 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("filter.<driver>.clean", Guard::PerName),
     ("filter.<driver>.process", Guard::PerName),
     ("filter.<driver>.smudge", Guard::PerName),
-    ("gc.recentObjectsHook", Guard::OtherCommands),
-    ("gpg.<format>.program", Guard::OtherCommands),
-    ("gpg.program", Guard::OtherCommands),
-    ("gpg.ssh.defaultKeyCommand", Guard::OtherCommands),
+    ("gc.recentObjectsHook", Guard::Option),
+    ("gpg.<format>.program", Guard::Option),
+    ("gpg.program", Guard::Option),
+    ("gpg.ssh.defaultKeyCommand", Guard::Option),
     ("guitool.<name>.cmd", Guard::OtherCommands),
     ("help.browser", Guard::OtherCommands),
     ("hook.<name>.command", Guard::PerName),
@@ -80,7 +81,7 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("man.<tool>.cmd", Guard::OtherCommands),
     ("man.<tool>.path", Guard::OtherCommands),
     ("man.viewer", Guard::OtherCommands),
-    ("merge.<driver>.driver", Guard::OtherCommands),
+    ("merge.<driver>.driver", Guard::PerName),
     ("merge.guitool", Guard::OtherCommands),
     ("merge.tool", Guard::OtherCommands),
     ("mergetool.<tool>.cmd", Guard::OtherCommands),
@@ -94,7 +95,7 @@ pub(crate) const PROGRAM_SETTINGS: [(&str, Guard); 62] = [
     ("sendemail.headerCmd", Guard::OtherCommands),
     ("sendemail.smtpServer", Guard::OtherCommands),
     ("sendemail.toCmd", Guard::OtherCommands),
-    ("sequence.editor", Guard::OtherCommands),
+    ("sequence.editor", Guard::Option),
     ("submodule.<name>.update", Guard::OtherCommands),
     ("tar.<format>.command", Guard::OtherCommands),
     ("transfer.bundleURI", Guard::NoTransfer),

@@ -32,6 +32,9 @@ mod head_and_reflog_of_worktree;
 mod ignored_cache_directories;
 mod keep_reason;
 mod look_up_branches;
+mod merge_branch;
+mod merge_commits;
+mod merge_worktree;
 mod mount_points;
 mod processes_using_directory;
 mod propose_worktree;
@@ -55,9 +58,15 @@ pub use branch_progress::{BranchCommit, BranchProgress};
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
-pub use look_up_branches::last_commit;
+pub use look_up_branches::{commit_of_branch, last_commit};
+pub use merge_branch::{MergeBranch, MergeStart};
+pub use merge_commits::{MergeMethod, MergeOutcome};
+pub use merge_worktree::{
+    MERGE_WORKTREE_VARIABLE, MergeWorktree, kill_processes_in_merge_worktree, propose_merge_worktree,
+};
 pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
 pub use remove_worktree::RemoveOutcome;
 pub use repository_and_its_worktrees::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
 pub use save_unsaved_work::SavedWorktree;
+pub use uncommitted_files::has_uncommitted_files;
 pub use worktree_record::{WorktreeRecord, WorktreeState};

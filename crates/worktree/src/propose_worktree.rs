@@ -5,8 +5,10 @@
 //! directory. So each directory with files has a record.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
-use crate::look_up_branches::{branch_exists, branch_ref, worktree_on_branch};
+use crate::git_command::{Git, GitEnvironment};
+use crate::look_up_branches::{
+    branch_exists, branch_ref, check_branch_name, check_not_blocked, worktree_on_branch,
+};
 use crate::repository_and_its_worktrees::Repository;
 use crate::worktree_record::{WorktreeRecord, WorktreeState};
 use rustix::process::geteuid;
@@ -148,44 +150,17 @@ impl BranchChooser<'_> {
     fn choose(&self, options: &WorktreeOptions) -> Result<ChosenBranch, Error> {
         let Some(branch) = &options.branch else {
             let name = self.free_branch(&options.default_branch)?;
-            self.check_not_blocked(&name)?;
+            check_not_blocked(&self.git, &name)?;
             return Ok(ChosenBranch { name, is_new: true });
         };
-        let action = "check a branch";
-        let result =
-            self.git.run(action, &["check-ref-format", "--branch", branch.as_str()], b"", READ_TIMEOUT)?;
-        if branch.starts_with('-') || !result.is_success() || result.stdout.trim_ascii() != branch.as_bytes()
-        {
-            return Err(Error::InvalidBranch(branch.clone()));
-        }
+        check_branch_name(&self.git, branch)?;
         if !branch_exists(&self.git, branch)? {
-            self.check_not_blocked(branch)?;
+            check_not_blocked(&self.git, branch)?;
             return Ok(ChosenBranch { name: branch.clone(), is_new: true });
         }
         match worktree_on_branch(&self.git, branch)? {
             None => Ok(ChosenBranch { name: branch.clone(), is_new: false }),
             Some(worktree) => Err(Error::BranchTaken { branch: branch.clone(), worktree }),
-        }
-    }
-
-    /// Checks that no other branch prevents the new branch `branch`. For example, git cannot have
-    /// both `teamd` and `teamd/survey/ann`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BranchBlocked`]; the errors of [`Git::output_of`].
-    fn check_not_blocked(&self, branch: &str) -> Result<(), Error> {
-        for (end, _) in branch.match_indices('/') {
-            let parent = &branch[..end];
-            if branch_exists(&self.git, parent)? {
-                return Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: parent.to_owned() });
-            }
-        }
-        let child_prefix = format!("{}/", branch_ref(branch));
-        let list = ["for-each-ref", "--count=1", "--format=%(refname:short)", &child_prefix];
-        match self.git.output_text("find branches of the same name", &list)? {
-            child if child.is_empty() => Ok(()),
-            child => Err(Error::BranchBlocked { branch: branch.to_owned(), obstacle: child }),
         }
     }
 
@@ -242,7 +217,7 @@ fn check_own_directory(directory: &Path) -> Result<(), Error> {
 /// Creates a new directory `name` in `parent`. If the name is taken, the first free name of
 /// `NAME-2`, `NAME-3` and so on is used. Creating a directory that exists is an error, so two
 /// callers never get the same directory.
-fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
+pub(crate) fn create_directory(parent: &Path, name: &str) -> Result<PathBuf, Error> {
     let create_parents = || DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(parent);
     create_parents().map_err(io_error("create", parent))?;
     check_own_directory(parent)?;

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::find_submodules;
-use crate::git_command::{Git, path_from_bytes, split_nul};
+use crate::git_command::{Git, GitEnvironment, path_from_bytes, split_nul};
 use crate::ignored_cache_directories::CacheDirs;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,21 @@ pub(crate) struct FileStatus {
     pub(crate) cached_repositories: Vec<PathBuf>,
     /// Files that git does not check for changes: assume-unchanged or skip-worktree.
     pub(crate) ignored_by_status: Vec<PathBuf>,
+}
+
+/// Whether the worktree at `worktree` has staged, changed, unmerged or untracked files. Ignored files
+/// do not count. False if the directory does not exist.
+///
+/// # Errors
+///
+/// [`Error::Git`], [`Error::NoGit`], [`Error::ProgramMissing`], [`Error::Timeout`], [`Error::Io`].
+pub fn has_uncommitted_files(worktree: &Path, environment: &GitEnvironment) -> Result<bool, Error> {
+    if !worktree.join(".git").exists() {
+        return Ok(false);
+    }
+    let status = FileStatus::read(worktree, &Git::in_directory(worktree, environment))?;
+    let file_lists = [&status.staged, &status.unstaged, &status.unmerged, &status.untracked];
+    Ok(file_lists.iter().any(|files| !files.is_empty()))
 }
 
 impl FileStatus {

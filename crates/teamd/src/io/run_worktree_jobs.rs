@@ -344,7 +344,10 @@ fn to_error(error: Error) -> ErrorReport {
             "if it is yours: chmod go-w {}; else move it away, and the next spawn makes one of your own",
             shell_quote(&path.to_string_lossy())
         )),
-        Error::NotRecorded { .. } | Error::PathNotUtf8(_) => report(ErrorKind::Refused),
+        Error::NotRecorded { .. }
+        | Error::PathNotUtf8(_)
+        | Error::NoSuchCommit(_)
+        | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {
             report(ErrorKind::Refused).with_help("see who works in it, and try again")

@@ -3,7 +3,10 @@
 
 use super::*;
 use crate::git_settings_that_run_programs::PROGRAM_SETTINGS;
-use crate::list_worktrees;
+use crate::{
+    MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree, commit_of_branch, list_worktrees,
+    propose_merge_worktree,
+};
 use std::fs::set_permissions;
 use std::os::unix::fs::PermissionsExt;
 
@@ -149,6 +152,52 @@ fn filter_of_the_user_runs() {
     repo.git(&repo.repository, &["config", "filter.rot.required", "true"]);
     assert_eq!(repo.keep_reasons(&worktree), []);
     assert_eq!(repo.remove(&worktree), RemoveOutcome::Removed);
+}
+
+#[test]
+fn merge_runs_no_program_of_the_repository() {
+    let repo = TestRepository::new();
+    let program = MarkerProgram::new(&repo);
+    for (branch, text) in [("ann", "ann\none\n"), ("bob", "one\nbob\n"), ("cy", "cy\n")] {
+        repo.git(&repo.repository, &["switch", "--quiet", "--create", branch, "main"]);
+        write_file(&repo.repository.join("a"), text);
+        repo.commit(&repo.repository, branch);
+    }
+    repo.git(&repo.repository, &["switch", "--quiet", "main"]);
+    program.configure(&repo);
+    for (name, value) in [("commit.gpgSign", "true"), ("merge.verifySignatures", "true"), ("gc.auto", "1")] {
+        repo.git(&repo.repository, &["config", name, value]);
+    }
+    for hook in
+        ["post-merge", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "pre-rebase", "post-rewrite"]
+    {
+        std::os::unix::fs::symlink(&program.marker, repo.home().join("hooks").join(hook)).unwrap();
+    }
+    let merge = ["merge", "--no-ff", "--no-gpg-sign", "--no-verify-signatures", "ann"];
+    let output = repo.run_git(&repo.repository, &merge);
+    let calls = program.take_calls();
+    assert!(calls.contains("hooks/prepare-commit-msg"), "the user's merge: {output:?} {calls}");
+    repo.git(&repo.repository, &["update-ref", "refs/heads/main", "main^"]);
+    program.take_calls();
+    let environment = repo.git_environment();
+    let (git_dir, directory) = (repo.repository.join(".git"), repo.home().canonicalize().unwrap());
+    let mut branch = MergeBranch::open(&git_dir, "merged", MergeStart::MainWorktree, &environment).unwrap();
+    let record = propose_merge_worktree(&directory.join("merges"), "m", &branch).unwrap();
+    let worktree = MergeWorktree::add(record.clone(), &environment).unwrap();
+    for (method, name) in [(MergeMethod::Merge, "ann"), (MergeMethod::Rebase, "bob")] {
+        let result = branch.tip.clone().unwrap_or_else(|| branch.start.clone());
+        let outcome_of = |name: &str, result: &str| {
+            let commit = commit_of_branch(&git_dir, name, &environment).unwrap().unwrap();
+            worktree.merge(result, &commit, method, "merged").unwrap()
+        };
+        let outcome = outcome_of(name, &result);
+        let MergeOutcome::Merged { commit, .. } = outcome else { panic!("{method:?}: {outcome:?}") };
+        branch.advance(&commit, &environment).unwrap();
+        assert!(matches!(outcome_of("cy", &commit), MergeOutcome::Conflict(_)));
+    }
+    record.remove_merge_worktree(&environment).unwrap();
+    assert_eq!(program.take_calls(), "");
+    assert_eq!(repo.git(&repo.repository, &["cat-file", "-p", "merged:a"]), "ann\none\nbob");
 }
 
 /// Parts of the names of settings that run a program or use the network.

@@ -1,0 +1,115 @@
+//! The branch into which the branches of members are merged: where it starts, and how it moves.
+//!
+//! The branch is moved with `git update-ref`, and only while it is checked out in no worktree. So
+//! neither the index nor the files of a person's working tree ever differ from its branch.
+
+use crate::error::Error;
+use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
+use crate::look_up_branches::{
+    branch_ref, branch_tip, check_branch_name, check_not_blocked, worktree_on_branch,
+};
+use std::path::{Path, PathBuf};
+
+/// The first words of the branch's reflog entries.
+const REFLOG_MESSAGE: &str = "teamd: merged";
+
+/// Where a new branch starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeStart<'a> {
+    /// At the commit that is checked out in the repository's main worktree.
+    MainWorktree,
+    /// At this commit, as the user has named it, such as `origin/main`.
+    Named(&'a str),
+}
+
+/// A branch that collects merges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeBranch {
+    /// The git directory that all worktrees of the repository share.
+    pub repository: PathBuf,
+    /// The name of the branch.
+    pub name: String,
+    /// The commit of the branch. `None` if the branch does not exist yet.
+    pub tip: Option<String>,
+    /// The commit on which the first merge is made.
+    pub start: String,
+}
+
+impl MergeBranch {
+    /// Looks up the branch `name`, which need not exist. Changes nothing.
+    ///
+    /// An existing branch is continued. If all of its commits are in the start already, because a
+    /// person has merged the branch, the first merge is made on the start.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::BranchTaken`] if the branch is
+    /// checked out; [`Error::NoSuchCommit`] if the start does not exist; [`Error::BranchDiverged`] if
+    /// the branch exists and does not contain the named start; the errors of git commands.
+    pub fn open(
+        repository: &Path,
+        name: &str,
+        start: MergeStart<'_>,
+        environment: &GitEnvironment,
+    ) -> Result<MergeBranch, Error> {
+        let git = Git::with_git_dir(repository, environment);
+        check_branch_name(&git, name)?;
+        check_not_checked_out(&git, name)?;
+        let tip = branch_tip(&git, name)?;
+        if tip.is_none() {
+            check_not_blocked(&git, name)?;
+        }
+        let start_commit = commit_of(&git, start, repository)?;
+        let is_ancestor = |first: &str, second: &str| {
+            git.succeeds("compare commits", &["merge-base", "--is-ancestor", first, second])
+        };
+        let start = match (&tip, start) {
+            (None, _) => start_commit,
+            (Some(tip), _) if is_ancestor(tip, &start_commit)? => start_commit,
+            (Some(tip), MergeStart::Named(start)) if !is_ancestor(&start_commit, tip)? => {
+                return Err(Error::BranchDiverged { branch: name.to_owned(), start: start.to_owned() });
+            }
+            (Some(tip), _) => tip.clone(),
+        };
+        Ok(MergeBranch { repository: repository.to_owned(), name: name.to_owned(), tip, start })
+    }
+
+    /// Moves the branch to `commit`. Creates the branch if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BranchTaken`] if the branch is checked out meanwhile; [`Error::Git`] if another
+    /// program has moved the branch meanwhile; the other errors of git commands.
+    pub fn advance(&mut self, commit: &str, environment: &GitEnvironment) -> Result<(), Error> {
+        let git = Git::with_git_dir(&self.repository, environment).without_named_programs()?;
+        check_not_checked_out(&git, &self.name)?;
+        let (branch, old_commit) = (branch_ref(&self.name), self.tip.as_deref().unwrap_or_default());
+        let action = format!("move the branch {}", self.name);
+        failpoint::hit("merge.move_branch");
+        let arguments = ["update-ref", "--create-reflog", "-m", REFLOG_MESSAGE, &branch, commit, old_commit];
+        git.run(&action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(&action)?;
+        failpoint::hit("merge.branch_moved");
+        self.tip = Some(commit.to_owned());
+        Ok(())
+    }
+}
+
+/// # Errors
+///
+/// [`Error::BranchTaken`]; the errors of [`Git::output_of`].
+fn check_not_checked_out(git: &Git<'_>, branch: &str) -> Result<(), Error> {
+    match worktree_on_branch(git, branch)? {
+        None => Ok(()),
+        Some(worktree) => Err(Error::BranchTaken { branch: branch.to_owned(), worktree }),
+    }
+}
+
+fn commit_of(git: &Git<'_>, start: MergeStart<'_>, repository: &Path) -> Result<String, Error> {
+    let (name, error) = match start {
+        MergeStart::MainWorktree => ("HEAD", Error::NoCommit(repository.to_owned())),
+        MergeStart::Named(name) => (name, Error::NoSuchCommit(name.to_owned())),
+    };
+    let commit = format!("{name}^{{commit}}");
+    let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
+    git.text_if_success("find the commit to start at", &arguments)?.ok_or(error)
+}

@@ -1,0 +1,159 @@
+//! Merges or rebases the commits of a branch in a merge worktree.
+//!
+//! HEAD of the worktree is detached, so no branch moves. Commits are made with the user's identity,
+//! and without a signature: the program that signs is a setting that the repository can change.
+
+use crate::error::{Error, io_error};
+use crate::git_command::{Git, GitOutput, WRITE_TIMEOUT, path_from_bytes, split_nul};
+use crate::merge_worktree::MergeWorktree;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Settings with which merges and rebases run no program, ask nothing, move no branch, and change
+/// nothing that the worktrees of the repository share but objects.
+const SETTINGS: [(&str, &str); 13] = [
+    ("commit.gpgSign", "false"),
+    ("core.editor", "true"),
+    ("sequence.editor", "true"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("merge.autoStash", "false"),
+    ("merge.verifySignatures", "false"),
+    ("notes.rewrite.rebase", "false"),
+    ("rebase.backend", "merge"),
+    ("rebase.rebaseMerges", "false"),
+    ("rebase.updateRefs", "false"),
+    ("rerere.enabled", "false"),
+    ("submodule.recurse", "false"),
+];
+
+/// How commits get onto the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeMethod {
+    /// A merge commit, also where git could fast-forward. So each member has one commit.
+    Merge,
+    /// Copies of the commits. Commits whose change is in the result already are left out.
+    Rebase,
+}
+
+/// What a merge or rebase has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    /// The result has all commits already.
+    NothingToMerge,
+    /// HEAD of the merge worktree is the new result.
+    Merged {
+        /// The new result.
+        commit: String,
+        /// How many commits it got, without the merge commit.
+        commits: u64,
+    },
+    /// Git cannot merge these files. Their paths are relative to the top of the working tree.
+    Conflict(Vec<PathBuf>),
+}
+
+impl MergeWorktree {
+    /// Makes `result` plus the commits of `branch_commit`. First resets the working tree to `result`
+    /// and removes the files that are neither in it nor ignored. `message` is that of the merge
+    /// commit.
+    ///
+    /// # Errors
+    ///
+    /// The errors of git commands. The worktree can be used again after an error.
+    pub fn merge(
+        &self,
+        result: &str,
+        branch_commit: &str,
+        method: MergeMethod,
+        message: &str,
+    ) -> Result<MergeOutcome, Error> {
+        let git = self.git()?;
+        let commits = count_commits(&git, result, branch_commit)?;
+        if commits == 0 {
+            return Ok(MergeOutcome::NothingToMerge);
+        }
+        self.reset(&git, result)?;
+        let is_descendant =
+            git.succeeds("compare commits", &["merge-base", "--is-ancestor", result, branch_commit])?;
+        failpoint::hit_before_call("merge.commit").map_err(io_error("write into", self.path()))?;
+        let output = match method {
+            MergeMethod::Merge => merge(&git, branch_commit, message)?,
+            // A member that has resolved a conflict may have done so in a merge commit, which a rebase
+            // would leave out.
+            MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
+            MergeMethod::Rebase => rebase(&git, result, branch_commit)?,
+        };
+        if output.is_success() {
+            return merged(&git, result, commits, method);
+        }
+        match conflicting_files(&git)? {
+            files if files.is_empty() => Err(output.to_error("merge")),
+            files => Ok(MergeOutcome::Conflict(files)),
+        }
+    }
+
+    /// Returns a git in the worktree that runs no programs of the repository.
+    fn git(&self) -> Result<Git<'_>, Error> {
+        let git = self.record.git(&self.environment);
+        let settings = SETTINGS.map(|(key, value)| (OsString::from(key), OsString::from(value)));
+        let overrides = git.named_program_overrides()?.into_iter().chain(settings).collect();
+        Ok(git.with_overrides(overrides))
+    }
+
+    /// Ends a merge or rebase in progress, and checks out `commit`.
+    fn reset(&self, git: &Git<'_>, commit: &str) -> Result<(), Error> {
+        // This fails if no rebase is in progress.
+        git.succeeds("end a rebase", &["rebase", "--quit"])?;
+        check_out(git, commit)?.stdout_or_error("check out the result")?;
+        let action = "remove the files of the last test";
+        git.run(action, &["clean", "-ffd", "--quiet"], b"", WRITE_TIMEOUT)?.stdout_or_error(action).map(drop)
+    }
+}
+
+fn check_out(git: &Git<'_>, commit: &str) -> Result<GitOutput, Error> {
+    let arguments = ["checkout", "--quiet", "--force", "--detach", commit, "--"];
+    git.run("check out the result", &arguments, b"", WRITE_TIMEOUT)
+}
+
+fn merge(git: &Git<'_>, commit: &str, message: &str) -> Result<GitOutput, Error> {
+    let arguments = [
+        &["merge", "--quiet", "--no-ff", "--no-edit", "--no-verify", "--no-stat", "--no-gpg-sign"][..],
+        &["--no-verify-signatures", "--strategy=ort", "-m", message, commit],
+    ];
+    git.run("merge", &arguments.concat(), b"", WRITE_TIMEOUT)
+}
+
+fn rebase(git: &Git<'_>, result: &str, commit: &str) -> Result<GitOutput, Error> {
+    let arguments = [
+        &["rebase", "--quiet", "--merge", "--no-verify", "--no-stat", "--no-gpg-sign"][..],
+        &["--no-autostash", "--empty=drop", result, commit],
+    ];
+    git.run("rebase", &arguments.concat(), b"", WRITE_TIMEOUT)
+}
+
+/// The outcome of a merge or rebase that succeeded. `commits` is the number of commits that the
+/// branch has and `result` lacks.
+fn merged(git: &Git<'_>, result: &str, commits: u64, method: MergeMethod) -> Result<MergeOutcome, Error> {
+    let commit = git.output_text("find the merged commit", &["rev-parse", "--verify", "HEAD"])?;
+    if commit == result {
+        return Ok(MergeOutcome::NothingToMerge);
+    }
+    let commits = match method {
+        MergeMethod::Merge => commits,
+        MergeMethod::Rebase => count_commits(git, result, &commit)?,
+    };
+    Ok(MergeOutcome::Merged { commit, commits })
+}
+
+/// The number of commits that `commit` has and `result` lacks.
+fn count_commits(git: &Git<'_>, result: &str, commit: &str) -> Result<u64, Error> {
+    git.output_number("count the commits", &["rev-list", "--count", &format!("{result}..{commit}")], b"")
+}
+
+/// The files that git could not merge, sorted by path.
+fn conflicting_files(git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
+    let arguments =
+        ["diff", "--name-only", "--diff-filter=U", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"];
+    let output = git.output_of("list the conflicts", &arguments)?;
+    Ok(split_nul(&output).map(path_from_bytes).collect())
+}

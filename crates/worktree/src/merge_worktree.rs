@@ -1,0 +1,155 @@
+//! A worktree in which branches are merged. It has a detached HEAD, and is removed at the end.
+//!
+//! The caller stores the record of the worktree before git fills the directory, as for the worktree
+//! of a member. If the caller is killed, the next one removes the recorded worktree. Only merges and
+//! tests write there, so it is removed without a check for unsaved work.
+
+use crate::add_worktree::lock_repository;
+use crate::error::{Error, io_error};
+use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::merge_branch::MergeBranch;
+use crate::mount_points::check_no_mount_point;
+use crate::propose_worktree::create_directory;
+use crate::repository_and_its_worktrees::list_worktrees;
+use crate::worktree_record::WorktreeRecord;
+use rustix::process::Signal;
+use std::ffi::OsStr;
+use std::fs::{remove_dir, symlink_metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The variable that all processes have which run in a merge worktree. Its value is the path of the
+/// worktree.
+pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
+
+/// How long the search for processes takes at most.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A filled merge worktree.
+#[derive(Debug)]
+pub struct MergeWorktree {
+    pub(crate) record: WorktreeRecord,
+    /// The environment of git in the worktree, with [`MERGE_WORKTREE_VARIABLE`].
+    pub(crate) environment: GitEnvironment,
+}
+
+/// Creates an empty directory for a merge worktree of the branch, in `directory`. If `name` is taken,
+/// a number is appended. The caller must store the returned record before it calls
+/// [`MergeWorktree::add`].
+///
+/// # Errors
+///
+/// [`Error::UntrustedDirectory`], [`Error::PathNotUtf8`], [`Error::Io`].
+pub fn propose_merge_worktree(
+    directory: &Path,
+    name: &str,
+    branch: &MergeBranch,
+) -> Result<WorktreeRecord, Error> {
+    let path = create_directory(directory, name)?;
+    path.to_str().ok_or_else(|| Error::PathNotUtf8(path.clone()))?;
+    let inode = symlink_metadata(&path).map_err(io_error("check", &path))?.ino();
+    Ok(WorktreeRecord {
+        path,
+        branch: branch.name.clone(),
+        branch_created: false,
+        common_git_dir: branch.repository.clone(),
+        base_commit: branch.start.clone(),
+        inode,
+    })
+}
+
+impl MergeWorktree {
+    /// Lets git fill the worktree of the record. The worktree's HEAD is detached. No hook and no
+    /// filter of the repository runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RepositoryBusy`], [`Error::NotRecorded`]; the errors of git commands.
+    pub fn add(record: WorktreeRecord, environment: &GitEnvironment) -> Result<MergeWorktree, Error> {
+        let environment = environment.with_variable(MERGE_WORKTREE_VARIABLE, record.path.as_os_str());
+        let lock = lock_repository(&record.common_git_dir, WRITE_TIMEOUT)?;
+        let git = Git::with_git_dir(&record.common_git_dir, &environment).without_named_programs()?;
+        let options = ["worktree", "add", "--quiet", "--detach", "--"].map(OsStr::new);
+        let arguments = [&options[..], &[record.path.as_os_str(), OsStr::new(&record.base_commit)]].concat();
+        let action = "create the worktree for merges";
+        git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action)?;
+        drop(lock);
+        record.private_git_dir()?;
+        Ok(MergeWorktree { record, environment })
+    }
+
+    /// The absolute path of the worktree.
+    pub fn path(&self) -> &Path {
+        &self.record.path
+    }
+}
+
+impl WorktreeRecord {
+    /// Removes a merge worktree with all files in it, whether or not git has filled it completely.
+    /// First kills all processes that run in it. Does nothing to another directory at its path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MountPoint`]; [`Error::Io`]; the errors of git commands.
+    pub fn remove_merge_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
+        kill_processes_in_merge_worktree(&self.path)?;
+        if symlink_metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
+            check_no_mount_point(&self.path)?;
+            remove_tree(&self.path)?;
+        }
+        failpoint::hit("merge.worktree_removed");
+        // Now git forgets the worktree, as it does for one whose directory a user has removed.
+        let is_listed = || -> Result<bool, Error> {
+            let worktrees = list_worktrees(&self.common_git_dir, environment)?;
+            Ok(worktrees.iter().any(|worktree| worktree.path == self.path))
+        };
+        if symlink_metadata(&self.path).is_err() && is_listed()? {
+            let git = Git::with_git_dir(&self.common_git_dir, environment).without_named_programs()?;
+            let options = ["worktree", "remove", "--force", "--force", "--"].map(OsStr::new);
+            let arguments = [&options[..], &[self.path.as_os_str()]].concat();
+            git.output_of("remove the worktree for merges", &arguments)?;
+        }
+        self.path.parent().map(remove_dir);
+        Ok(())
+    }
+}
+
+/// Removes the directory and everything in it. Follows no symbolic link.
+#[allow(clippy::disallowed_methods, reason = "only merges and tests write in the recorded directory")]
+fn remove_tree(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Kills all processes that have [`MERGE_WORKTREE_VARIABLE`] with this path, until there are none.
+///
+/// # Errors
+///
+/// [`Error::Io`] if the processes cannot be listed, or if one still runs after some seconds.
+pub fn kill_processes_in_merge_worktree(path: &Path) -> Result<(), Error> {
+    let entry = format!("{MERGE_WORKTREE_VARIABLE}={}", path.display());
+    let (system, deadline) = (platform::system(), Instant::now() + SEARCH_TIMEOUT);
+    let own_pid = std::process::id();
+    loop {
+        let found = platform::find_by_environment(system, &entry, deadline);
+        let mut found = found.map_err(io_error("list the processes that use", path))?;
+        found.retain(|process| process.pid != own_pid);
+        if found.is_empty() {
+            return Ok(());
+        }
+        for process in &found {
+            let handle = system.open_process(process.pid).map_err(io_error("watch", path))?;
+            // A process that has exited meanwhile gets no signal.
+            system.send_signal(process, Signal::KILL).ok();
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if handle.is_some_and(|handle| !handle.exits_within(remaining).unwrap_or(false)) {
+                let error = std::io::Error::new(ErrorKind::TimedOut, "a process does not end");
+                return Err(io_error("end the processes in", path)(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Branches are merged in a worktree of their own, into a branch that is checked out nowhere.
+
+use super::*;
+use crate::{
+    Error, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree, commit_of_branch,
+    has_uncommitted_files, propose_merge_worktree,
+};
+use std::path::PathBuf;
+
+const RESULT: &str = "teamd/survey/merged";
+
+impl TestRepository {
+    /// Creates a branch at main with a commit that changes a file.
+    fn branch_with_commit(&self, branch: &str, file: &str, text: &str) -> String {
+        self.git(&self.repository, &["switch", "--quiet", "--create", branch, "main"]);
+        write_file(&self.repository.join(file), text);
+        self.commit(&self.repository, branch);
+        self.git(&self.repository, &["switch", "--quiet", "main"]);
+        self.commit_of(branch)
+    }
+
+    fn commit_of(&self, branch: &str) -> String {
+        self.git(&self.repository, &["rev-parse", branch])
+    }
+
+    fn open_branch(&self, name: &str, start: MergeStart<'_>) -> Result<MergeBranch, Error> {
+        MergeBranch::open(&self.repository.join(".git"), name, start, &self.git_environment())
+    }
+
+    fn add_merge_worktree(&self, branch: &MergeBranch) -> MergeWorktree {
+        let directory = self.home().canonicalize().unwrap().join("repo.worktrees");
+        let record = propose_merge_worktree(&directory, "survey-merge", branch).unwrap();
+        MergeWorktree::add(record, &self.git_environment()).unwrap()
+    }
+
+    fn remove_merge_worktree(&self, worktree: MergeWorktree) {
+        worktree.record.remove_merge_worktree(&self.git_environment()).unwrap();
+        assert!(!self.home().join("repo.worktrees").exists());
+        assert_eq!(self.git(&self.repository, &["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+fn merged(outcome: MergeOutcome, expected_commits: u64) -> String {
+    match outcome {
+        MergeOutcome::Merged { commit, commits } if commits == expected_commits => commit,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn branches_are_merged_and_conflicts_are_taken_back() {
+    let repo = TestRepository::new();
+    let ann = repo.branch_with_commit("ann", "a", "ann\n");
+    let bob = repo.branch_with_commit("bob", "sub/b", "bob\n");
+    let cy = repo.branch_with_commit("cy", "a", "cy\n");
+    let environment = repo.git_environment();
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    assert_eq!((&branch.tip, &branch.start), (&None, &repo.commit_of("main")));
+    let worktree = repo.add_merge_worktree(&branch);
+    let merge = |result: &str, commit: &str| {
+        worktree.merge(result, commit, MergeMethod::Merge, &format!("Merge {commit}")).unwrap()
+    };
+    let first = merged(merge(&branch.start, &ann), 1);
+    branch.advance(&first, &environment).unwrap();
+    write_file(&worktree.path().join("sub/b"), "changed by a test\n");
+    write_file(&worktree.path().join("untracked/x"), "made by a test\n");
+    assert_eq!(merge(&first, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
+    let second = merged(merge(&first, &bob), 1);
+    branch.advance(&second, &environment).unwrap();
+    assert_eq!(read_file(&worktree.path().join("a")), "ann\n");
+    assert_eq!(read_file(&worktree.path().join("sub/b")), "bob\n");
+    assert!(!worktree.path().join("untracked").exists());
+    assert_eq!(merge(&second, &bob), MergeOutcome::NothingToMerge);
+    assert_eq!(repo.git(&repo.repository, &["log", "-1", "--format=%s", RESULT]), format!("Merge {bob}"));
+    assert_eq!(commit_of_branch(&branch.repository, RESULT, &environment).unwrap(), Some(second));
+    repo.remove_merge_worktree(worktree);
+    assert_eq!(repo.git(&repo.repository, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn rebase_copies_commits_and_leaves_the_branch_alone() {
+    let repo = TestRepository::new();
+    // This setting would make a rebase move other branches.
+    repo.git(repo.home(), &["config", "--global", "rebase.updateRefs", "true"]);
+    let ann = repo.branch_with_commit("ann", "a", "ann\n");
+    repo.git(&repo.repository, &["branch", "ann-too", "ann"]);
+    let bob = repo.branch_with_commit("bob", "sub/b", "bob\n");
+    let cy = repo.branch_with_commit("cy", "a", "cy\n");
+    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    let worktree = repo.add_merge_worktree(&branch);
+    let rebase =
+        |result: &str, commit: &str| worktree.merge(result, commit, MergeMethod::Rebase, "").unwrap();
+    let first = merged(rebase(&branch.start, &bob), 1);
+    assert_eq!(first, bob, "the commit is a descendant of the start already");
+    let second = merged(rebase(&first, &ann), 1);
+    assert_eq!(repo.git(worktree.path(), &["log", "--format=%s", "main..HEAD"]), "ann\nbob");
+    assert_eq!(rebase(&second, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
+    assert_eq!(rebase(&second, &ann), MergeOutcome::NothingToMerge, "the result has the same change");
+    assert_eq!((repo.commit_of("ann"), repo.commit_of("ann-too")), (ann.clone(), ann));
+    repo.remove_merge_worktree(worktree);
+}
+
+#[test]
+fn branch_is_continued_until_it_is_taken() {
+    let repo = TestRepository::new();
+    let ann = repo.branch_with_commit("ann", "a", "ann\n");
+    let bob = repo.branch_with_commit("bob", "sub/b", "bob\n");
+    let start_of = |start| repo.open_branch(RESULT, start).unwrap().start;
+    repo.git(&repo.repository, &["branch", RESULT, &ann]);
+    assert_eq!(start_of(MergeStart::MainWorktree), ann);
+    assert_eq!(start_of(MergeStart::Named("main")), ann);
+    let diverged = repo.open_branch(RESULT, MergeStart::Named("bob"));
+    assert!(matches!(diverged, Err(Error::BranchDiverged { .. })), "{diverged:?}");
+    repo.git(&repo.repository, &["merge", "--quiet", RESULT]);
+    repo.git(&repo.repository, &["merge", "--quiet", "--no-edit", &bob]);
+    assert_eq!(start_of(MergeStart::MainWorktree), repo.commit_of("main"), "the branch is merged");
+}
+
+#[test]
+fn unusable_branches_and_starts_are_refused() {
+    let repo = TestRepository::new();
+    let open = |name: &str, start| repo.open_branch(name, start).unwrap_err();
+    assert!(matches!(open("main", MergeStart::MainWorktree), Error::BranchTaken { .. }));
+    assert!(matches!(open("-x", MergeStart::MainWorktree), Error::InvalidBranch(_)));
+    assert!(matches!(open("a..b", MergeStart::MainWorktree), Error::InvalidBranch(_)));
+    assert!(matches!(open("main/x", MergeStart::MainWorktree), Error::BranchBlocked { .. }));
+    assert!(matches!(open(RESULT, MergeStart::Named("nothing")), Error::NoSuchCommit(_)));
+    assert!(matches!(open(RESULT, MergeStart::Named("--all")), Error::NoSuchCommit(_)));
+    // The branch is checked out or moved by another program meanwhile.
+    let ann = repo.branch_with_commit("ann", "a", "ann\n");
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    repo.git(&repo.repository, &["branch", RESULT]);
+    assert!(matches!(branch.advance(&ann, &repo.git_environment()), Err(Error::Git { .. })));
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    repo.git(&repo.repository, &["switch", "--quiet", RESULT]);
+    assert!(matches!(branch.advance(&ann, &repo.git_environment()), Err(Error::BranchTaken { .. })));
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test damages and moves its own directories")]
+fn merge_worktree_is_removed_in_every_state() {
+    let repo = TestRepository::new();
+    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    let environment = repo.git_environment();
+    let damages: [fn(&Path); 3] = [
+        |_| {},
+        |path| std::fs::remove_file(path.join(".git")).unwrap(),
+        |path| std::fs::remove_dir_all(path).unwrap(),
+    ];
+    for damage in damages {
+        let worktree = repo.add_merge_worktree(&branch);
+        // git marks a worktree as locked while it creates it.
+        repo.git(&repo.repository, &["worktree", "lock", path_str(worktree.path())]);
+        damage(worktree.path());
+        repo.remove_merge_worktree(worktree);
+    }
+    // Another directory at the path stays.
+    let worktree = repo.add_merge_worktree(&branch);
+    let moved = repo.home().join("moved");
+    std::fs::rename(worktree.path(), moved).unwrap();
+    write_file(&worktree.path().join("x"), "of a person\n");
+    worktree.record.remove_merge_worktree(&environment).unwrap();
+    assert_eq!(read_file(&worktree.path().join("x")), "of a person\n");
+}
+
+#[test]
+fn uncommitted_files_are_found() {
+    let repo = TestRepository::new();
+    let has_files = |path: &Path| has_uncommitted_files(path, &repo.git_environment()).unwrap();
+    let worktree = repo.create_worktree().path;
+    write_file(&worktree.join("x.log"), "ignored\n");
+    assert!(!has_files(&worktree));
+    write_file(&worktree.join("a"), "changed\n");
+    assert!(has_files(&worktree));
+    assert!(!has_files(&repo.home().join("missing")));
+}
