@@ -24,6 +24,7 @@ const WITHOUT_TEAM: [(&str, i32); 33] = [
     ("layout tiled", 67),
     ("lead survey", 69),
     ("logs ann", 67),
+    ("merge ann", 67),
     ("mode ann plan", 67),
     ("submit-plan nothing.md", 67),
     ("policy", 67),
@@ -44,7 +45,7 @@ const WITHOUT_TEAM: [(&str, i32); 33] = [
 
 /// Commands with a team, and their exit codes. Each error suggests a command. ann has no pane, bob
 /// has one, and the second task is blocked by the first.
-const WITH_TEAM: [(&str, i32); 43] = [
+const WITH_TEAM: [(&str, i32); 45] = [
     ("approve perm-1", 67),
     ("attach eve", 67),
     ("attach bob@other", 67),
@@ -63,6 +64,8 @@ const WITH_TEAM: [(&str, i32); 43] = [
     ("kill eve", 67),
     ("lead --release -t survey", 67),
     ("logs eve", 67),
+    ("merge bob", 67),
+    ("merge eve", 67),
     ("mode bob plan", 76),
     ("mode eve plan", 67),
     ("submit-plan nothing.md", 72),

@@ -4,6 +4,7 @@
 mod branches;
 mod create;
 mod delete;
+mod merge;
 mod submodules;
 mod unsaved;
 mod unsaved_kinds;

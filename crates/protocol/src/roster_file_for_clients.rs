@@ -4,7 +4,7 @@
 //! Clients read the file if no daemon runs, or if a command works without the daemon.
 
 use crate::check_program_supports_answer::Capabilities;
-use crate::control_socket::{PastMember, PlanStage, TeamStatus};
+use crate::control_socket::{PastMember, PlanStage, TeamStatus, WorktreeStatus};
 use crate::delivery_kind::Delivery;
 use crate::member_task_and_request_ids::RequestId;
 use crate::team_and_member_names::{MemberName, TeamName};
@@ -13,6 +13,7 @@ use crate::turn_program::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// The part of roster.json that clients read.
 #[derive(Default, Deserialize)]
@@ -79,6 +80,14 @@ struct TeamOfRequest {
 struct PlanOfRespawn {
     #[serde(default)]
     plan: Option<PlanStage>,
+}
+
+/// The part of a worktree's record that clients read.
+#[derive(Debug, Deserialize)]
+struct RecordOfWorktree {
+    path: PathBuf,
+    branch: String,
+    common_git_dir: PathBuf,
 }
 
 /// The part of a member's record that clients read. It has no `Debug`, because the token is secret.
@@ -245,6 +254,21 @@ impl RosterFile {
     pub fn worktrees(&self, team: &TeamName) -> &[RosterWorktree] {
         self.worktrees.get(team).map_or(&[], Vec::as_slice)
     }
+
+    /// Where the worktrees of the team's members are, oldest first. A record that cannot be read is
+    /// left out.
+    pub fn worktree_statuses(&self, team: &TeamName) -> Vec<WorktreeStatus> {
+        let status = |worktree: &RosterWorktree| {
+            let record: RecordOfWorktree = serde_json::from_value(worktree.record.clone()).ok()?;
+            Some(WorktreeStatus {
+                member: worktree.member.clone(),
+                path: record.path,
+                branch: record.branch,
+                repository: record.common_git_dir,
+            })
+        };
+        self.worktrees(team).iter().filter_map(status).collect()
+    }
 }
 
 impl RosterRecord {
@@ -396,6 +420,19 @@ mod tests {
         let is_suspended = |name: &str| roster.is_suspended(&teams[0].name, &MemberName::new_unchecked(name));
         assert_eq!(["Ann", "bob", "cy"].map(is_suspended), [true, false, false]);
         assert!(RosterFile::default().suspended_teams().is_empty());
+    }
+
+    #[test]
+    fn worktrees_are_those_of_the_team() {
+        let record =
+            json!({"path": "/w/ann", "branch": "teamd/t/ann", "common_git_dir": "/r/.git", "inode": 1});
+        let worktrees = json!({"t": [{"member": "ann", "record": record}]});
+        let roster = json!({"version": RosterFile::VERSION, "worktrees": worktrees}).to_string();
+        let roster = RosterFile::parse(roster.as_bytes()).unwrap();
+        let worktrees_of = |team: &str| roster.worktree_statuses(&TeamName::parse(team).unwrap());
+        let [worktree] = &worktrees_of("t")[..] else { panic!("there is one worktree") };
+        assert_eq!((worktree.member.as_str(), worktree.branch.as_str()), ("ann", "teamd/t/ann"));
+        assert!(worktrees_of("u").is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 10] =
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 46] = [
+pub(crate) const COMMAND_NAMES: [&str; 47] = [
     "answer-shutdown",
     "approve",
     "ask",
@@ -40,6 +40,7 @@ pub(crate) const COMMAND_NAMES: [&str; 46] = [
     "logs",
     "man",
     "mcp",
+    "merge",
     "mode",
     "notify",
     "policy",

@@ -130,6 +130,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Kill(args) => commands::kill::run(context, &args),
         CliCommand::Delete(args) => commands::delete::run(context, &args),
         CliCommand::Policy(args) => commands::policy::run(context, &args),
+        CliCommand::Merge(args) => commands::merge::run(context, &args),
         CliCommand::Export(args) => commands::export::run(context, &args),
         CliCommand::Import(args) => commands::import::run(context, &args),
         CliCommand::Task(args) => commands::task::run(context, &args),

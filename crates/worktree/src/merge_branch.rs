@@ -31,8 +31,8 @@ pub struct MergeBranch {
     pub name: String,
     /// The commit of the branch. `None` if the branch does not exist yet.
     pub tip: Option<String>,
-    /// The commit on which the first merge is made.
-    pub start: String,
+    /// The commit on which the next merge is made.
+    pub next_base: String,
 }
 
 impl MergeBranch {
@@ -63,7 +63,7 @@ impl MergeBranch {
         let is_ancestor = |first: &str, second: &str| {
             git.succeeds("compare commits", &["merge-base", "--is-ancestor", first, second])
         };
-        let start = match (&tip, start) {
+        let next_base = match (&tip, start) {
             (None, _) => start_commit,
             (Some(tip), _) if is_ancestor(tip, &start_commit)? => start_commit,
             (Some(tip), MergeStart::Named(start)) if !is_ancestor(&start_commit, tip)? => {
@@ -71,7 +71,7 @@ impl MergeBranch {
             }
             (Some(tip), _) => tip.clone(),
         };
-        Ok(MergeBranch { repository: repository.to_owned(), name: name.to_owned(), tip, start })
+        Ok(MergeBranch { repository: repository.to_owned(), name: name.to_owned(), tip, next_base })
     }
 
     /// Moves the branch to `commit`. Creates the branch if it does not exist.
@@ -90,6 +90,7 @@ impl MergeBranch {
         git.run(&action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(&action)?;
         failpoint::hit("merge.branch_moved");
         self.tip = Some(commit.to_owned());
+        commit.clone_into(&mut self.next_base);
         Ok(())
     }
 }

@@ -55,7 +55,7 @@ pub fn propose_merge_worktree(
         branch: branch.name.clone(),
         branch_created: false,
         common_git_dir: branch.repository.clone(),
-        base_commit: branch.start.clone(),
+        base_commit: branch.next_base.clone(),
         inode,
     })
 }
@@ -102,6 +102,9 @@ impl WorktreeRecord {
         failpoint::hit("merge.worktree_removed");
         // Now git forgets the worktree, as it does for one whose directory a user has removed.
         let is_listed = || -> Result<bool, Error> {
+            if !self.common_git_dir.is_dir() {
+                return Ok(false);
+            }
             let worktrees = list_worktrees(&self.common_git_dir, environment)?;
             Ok(worktrees.iter().any(|worktree| worktree.path == self.path))
         };

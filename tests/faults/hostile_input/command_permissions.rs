@@ -51,13 +51,14 @@ enum Role {
 /// The arguments of each command, who may run it, and the possible exit codes if it is allowed. The
 /// arguments are chosen so that an allowed command has no effect on the test, for example with an
 /// unknown name.
-const COMMANDS: [(&[&str], CommandPermission, &[i32]); 55] = [
+const COMMANDS: [(&[&str], CommandPermission, &[i32]); 56] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], CommandPermission::Lead, &[67]),
     (&["kill", "nobody"], CommandPermission::Lead, &[67]),
     (&["delete", "survey"], CommandPermission::Lead, &[76]),
     (&["ask", "x", "--", "true"], CommandPermission::LeadAtFiles, &[0]),
+    (&["merge", "nobody"], CommandPermission::LeadAtFiles, &[67]),
     (&["export", "--output", "/nowhere/x.tar"], CommandPermission::LeadAtFiles, &[74]),
     (&["import", "/nowhere.tar"], CommandPermission::LeadAtFiles, &[72]),
     (&["policy", "/nowhere.toml"], CommandPermission::LeadAtFiles, &[72]),

@@ -34,6 +34,7 @@ pub(crate) enum CliCommand {
     Policy(commands::policy::PolicyArgs),
     Kill(commands::kill::KillArgs),
     Delete(commands::delete::DeleteArgs),
+    Merge(commands::merge::MergeArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
     Task(commands::task::TaskArgs),

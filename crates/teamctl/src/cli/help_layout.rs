@@ -19,7 +19,7 @@ const FREQUENT_COMMANDS: [Heading; 7] = [
         &["create", "spawn", "lead", "policy", "mode", "interrupt", "shutdown", "kill", "delete"],
     ),
     ("Watch", &["status", "report", "top", "attach", "logs"]),
-    ("Messages and tasks", &["send", "broadcast", "inbox", "wait", "task"]),
+    ("Messages and tasks", &["send", "broadcast", "inbox", "wait", "task", "merge"]),
     ("Requests", &["requests", "approve", "deny"]),
     ("When something is wrong", &["why", "trace", "events", "doctor"]),
     ("Set up", &["profiles", "setup"]),

@@ -39,6 +39,7 @@ impl CliCommand {
             | CliCommand::Shutdown(_)
             | CliCommand::Kill(_)
             | CliCommand::Delete(_)
+            | CliCommand::Merge(_)
             | CliCommand::Export(_)
             | CliCommand::Import(_)
             | CliCommand::Run(_)

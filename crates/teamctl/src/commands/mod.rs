@@ -30,6 +30,7 @@ pub(crate) mod layout;
 pub(crate) mod lead_from_this_terminal;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod profiles;
 pub(crate) mod report;

@@ -55,12 +55,12 @@ fn branches_are_merged_and_conflicts_are_taken_back() {
     let cy = repo.branch_with_commit("cy", "a", "cy\n");
     let environment = repo.git_environment();
     let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
-    assert_eq!((&branch.tip, &branch.start), (&None, &repo.commit_of("main")));
+    assert_eq!((&branch.tip, &branch.next_base), (&None, &repo.commit_of("main")));
     let worktree = repo.add_merge_worktree(&branch);
     let merge = |result: &str, commit: &str| {
         worktree.merge(result, commit, MergeMethod::Merge, &format!("Merge {commit}")).unwrap()
     };
-    let first = merged(merge(&branch.start, &ann), 1);
+    let first = merged(merge(&branch.next_base, &ann), 1);
     branch.advance(&first, &environment).unwrap();
     write_file(&worktree.path().join("sub/b"), "changed by a test\n");
     write_file(&worktree.path().join("untracked/x"), "made by a test\n");
@@ -90,7 +90,7 @@ fn rebase_copies_commits_and_leaves_the_branch_alone() {
     let worktree = repo.add_merge_worktree(&branch);
     let rebase =
         |result: &str, commit: &str| worktree.merge(result, commit, MergeMethod::Rebase, "").unwrap();
-    let first = merged(rebase(&branch.start, &bob), 1);
+    let first = merged(rebase(&branch.next_base, &bob), 1);
     assert_eq!(first, bob, "the commit is a descendant of the start already");
     let second = merged(rebase(&first, &ann), 1);
     assert_eq!(repo.git(worktree.path(), &["log", "--format=%s", "main..HEAD"]), "ann\nbob");
@@ -105,7 +105,7 @@ fn branch_is_continued_until_it_is_taken() {
     let repo = TestRepository::new();
     let ann = repo.branch_with_commit("ann", "a", "ann\n");
     let bob = repo.branch_with_commit("bob", "sub/b", "bob\n");
-    let start_of = |start| repo.open_branch(RESULT, start).unwrap().start;
+    let start_of = |start| repo.open_branch(RESULT, start).unwrap().next_base;
     repo.git(&repo.repository, &["branch", RESULT, &ann]);
     assert_eq!(start_of(MergeStart::MainWorktree), ann);
     assert_eq!(start_of(MergeStart::Named("main")), ann);

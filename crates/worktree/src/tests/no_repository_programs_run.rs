@@ -185,7 +185,7 @@ fn merge_runs_no_program_of_the_repository() {
     let record = propose_merge_worktree(&directory.join("merges"), "m", &branch).unwrap();
     let worktree = MergeWorktree::add(record.clone(), &environment).unwrap();
     for (method, name) in [(MergeMethod::Merge, "ann"), (MergeMethod::Rebase, "bob")] {
-        let result = branch.tip.clone().unwrap_or_else(|| branch.start.clone());
+        let result = branch.tip.clone().unwrap_or_else(|| branch.next_base.clone());
         let outcome_of = |name: &str, result: &str| {
             let commit = commit_of_branch(&git_dir, name, &environment).unwrap().unwrap();
             worktree.merge(result, &commit, method, "merged").unwrap()

@@ -1,0 +1,137 @@
+//! The lock that allows one merge of a team at a time, and the note in the lock file: which process
+//! merges, into which branch, and in which worktree.
+//!
+//! The kernel releases the lock when the process ends, but the note stays until a merge has removed
+//! the worktree. So the next merge removes the worktree of one that was killed.
+
+use super::worktree_error_report::to_report;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use store::{Flock, StateDir, try_lock_exclusive_despite_readers};
+use worktree::{GitEnvironment, WorktreeRecord};
+
+/// The content of the lock file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct MergeNote {
+    pid: u32,
+    branch: String,
+    /// The worktree that is to be removed. `None` if there is none.
+    worktree: Option<WorktreeRecord>,
+}
+
+/// The lock of a team's merge. Dropping it releases the lock.
+pub(super) struct MergeLock {
+    lock: Flock,
+    path: PathBuf,
+    note: MergeNote,
+}
+
+impl MergeLock {
+    /// Takes the lock, and notes that this process merges into `branch`.
+    ///
+    /// # Errors
+    ///
+    /// `Timeout` if another process holds the lock. The error names the process and its branch.
+    pub(super) fn acquire(state: &StateDir, team: &TeamName, branch: &str) -> Result<MergeLock, ErrorReport> {
+        let path = state.path().join(format!("merge-{team}.lock"));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
+        let lock = try_lock_exclusive_despite_readers(file).map_err(|error| match error {
+            TryLockError::WouldBlock => busy_error(&path, team),
+            TryLockError::Error(error) => ErrorReport::from_io("lock", &path, &error),
+        })?;
+        let worktree = read_note(lock.file()).and_then(|note| note.worktree);
+        let note = MergeNote { pid: std::process::id(), branch: branch.to_owned(), worktree };
+        let mut lock = MergeLock { lock, path, note };
+        lock.write_note()?;
+        Ok(lock)
+    }
+
+    /// Notes a worktree before git fills it.
+    pub(super) fn record_worktree(&mut self, record: &WorktreeRecord) -> Result<(), ErrorReport> {
+        self.note.worktree = Some(record.clone());
+        self.write_note()
+    }
+
+    /// Removes the noted worktree, if there is one.
+    pub(super) fn remove_worktree(&mut self, environment: &GitEnvironment) -> Result<(), ErrorReport> {
+        let Some(record) = &self.note.worktree else { return Ok(()) };
+        record.remove_merge_worktree(environment).map_err(|error| to_report(&error))?;
+        self.note.worktree = None;
+        self.write_note()
+    }
+
+    /// Removes the note.
+    pub(super) fn release(&mut self) -> Result<(), ErrorReport> {
+        self.write(b"")
+    }
+
+    fn write_note(&mut self) -> Result<(), ErrorReport> {
+        let text = serde_json::to_vec(&self.note).expect("a note has text keys and UTF-8 paths");
+        self.write(&text)
+    }
+
+    /// Replaces the content of the file. If the process is killed before the file is cut, the end of
+    /// a longer note follows the new one; [`read_note`] ignores it.
+    fn write(&mut self, text: &[u8]) -> Result<(), ErrorReport> {
+        let mut file = self.lock.file();
+        let result = file.rewind().and_then(|()| file.write_all(text));
+        result
+            .and_then(|()| file.set_len(text.len() as u64))
+            .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
+    }
+}
+
+/// The first JSON value in the file. `None` if the file is empty or cannot be read.
+fn read_note(mut file: &File) -> Option<MergeNote> {
+    let mut text = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut text)).ok()?;
+    serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()
+}
+
+fn busy_error(path: &Path, team: &TeamName) -> ErrorReport {
+    let note = File::open(path).ok().and_then(|file| read_note(&file));
+    let holder = note.map_or_else(
+        || "another teamctl merge does so already".to_owned(),
+        |note| format!("process {} does so already, into {}", note.pid, note.branch),
+    );
+    ErrorReport::new(ErrorKind::Timeout, format!("cannot merge the branches of {team}: {holder}"))
+        .with_help("wait until it has ended, and type the same command again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_merge_names_the_first_and_takes_over_its_worktree() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&directory.path().join("state")).unwrap();
+        let team = TeamName::parse("t").unwrap();
+        let record = WorktreeRecord {
+            path: directory.path().join("missing"),
+            branch: "merged".to_owned(),
+            branch_created: false,
+            common_git_dir: "/r/.git".into(),
+            base_commit: "c".to_owned(),
+            inode: 1,
+        };
+        let mut first = MergeLock::acquire(&state, &team, "a-branch-with-a-long-name").unwrap();
+        first.record_worktree(&record).unwrap();
+        let error = MergeLock::acquire(&state, &team, "b").err().unwrap();
+        let expected = format!("process {} does so already, into a-branch-with", std::process::id());
+        assert!(error.kind == ErrorKind::Timeout && error.message.contains(&expected), "{error}");
+        drop(first);
+        let mut second = MergeLock::acquire(&state, &team, "b").unwrap();
+        assert_eq!(second.note.worktree.as_ref(), Some(&record));
+        second.release().unwrap();
+        drop(second);
+        assert_eq!(MergeLock::acquire(&state, &team, "c").unwrap().note.worktree, None);
+    }
+}

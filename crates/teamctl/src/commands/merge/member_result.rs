@@ -1,0 +1,166 @@
+//! What a merge has done with the branch of each member, and the lines that say so.
+
+use super::conflict_task::ConflictTask;
+use super::run_test_command::TestFailure;
+use protocol::shell_quote::shell_quote;
+use protocol::team_and_member_names::MemberName;
+use serde::Serialize;
+use std::path::PathBuf;
+use worktree::MergeBranch;
+
+/// How many files with conflicts a line names.
+const SHOWN_FILES: usize = 5;
+
+/// A member whose branch was to be merged.
+#[derive(Debug, Serialize)]
+pub(super) struct MemberMerge {
+    pub(super) name: MemberName,
+    pub(super) branch: String,
+    pub(super) worktree: PathBuf,
+    /// Whether the member's worktree has changes that are in no commit.
+    #[serde(rename = "unsaved_changes")]
+    pub(super) has_unsaved_changes: bool,
+    #[serde(flatten)]
+    pub(super) result: MergeResult,
+}
+
+/// What was done with a member's branch.
+#[derive(Debug, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub(super) enum MergeResult {
+    Merged {
+        commits: u64,
+    },
+    NothingToMerge,
+    Conflict {
+        files: Vec<PathBuf>,
+        task: ConflictTask,
+    },
+    TestFailed(TestFailure),
+    /// The member's branch was deleted or renamed.
+    NoBranch,
+}
+
+impl MemberMerge {
+    /// Whether the result has all commits of the member's branch.
+    pub(super) fn is_in(&self) -> bool {
+        matches!(self.result, MergeResult::Merged { .. } | MergeResult::NothingToMerge)
+    }
+
+    /// The lines for people. The first begins with the member's name.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let unsaved = match self.has_unsaved_changes {
+            true => format!("; unsaved changes in {} are left out", self.worktree.display()),
+            false => String::new(),
+        };
+        let first = format!("{}: {}{unsaved}", self.name, self.result_text());
+        let output = match &self.result {
+            MergeResult::TestFailed(failure) => failure.last_lines.as_slice(),
+            _ => &[],
+        };
+        std::iter::once(first).chain(output.iter().map(|line| format!("    {line}"))).collect()
+    }
+
+    fn result_text(&self) -> String {
+        match &self.result {
+            MergeResult::Merged { commits: 1 } => format!("merged 1 commit of {}", self.branch),
+            MergeResult::Merged { commits } => format!("merged {commits} commits of {}", self.branch),
+            MergeResult::NothingToMerge => "nothing to merge".to_owned(),
+            MergeResult::Conflict { files, task } => format!("conflict in {}; {task}", list(files)),
+            MergeResult::TestFailed(failure) => {
+                format!("not merged: {}; its output: {}", failure.reason, failure.log.display())
+            }
+            MergeResult::NoBranch => format!("not merged: the branch {} does not exist", self.branch),
+        }
+    }
+}
+
+/// The first files, and how many others there are.
+fn list(files: &[PathBuf]) -> String {
+    let shown = files.iter().take(SHOWN_FILES).map(|file| file.display().to_string());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(SHOWN_FILES) {
+        0 => shown,
+        others => format!("{shown} and {others} more"),
+    }
+}
+
+/// The commands for the result.
+#[derive(Debug, Serialize)]
+pub(super) struct ResultCommands {
+    /// Shows the commits that the user's branch lacks.
+    look: String,
+    /// Merges the branch into the user's branch.
+    take: String,
+}
+
+/// The commands for the branch. `None` if it does not exist.
+pub(super) fn result_commands(branch: &MergeBranch) -> Option<ResultCommands> {
+    branch.tip.as_ref()?;
+    let name = shell_quote(&branch.name);
+    Some(ResultCommands {
+        look: format!("git log --oneline HEAD..{name}"),
+        take: format!("git merge {name}"),
+    })
+}
+
+/// The last line: the branch, and the commands that show and take it.
+pub(super) fn summary(branch: &MergeBranch) -> String {
+    let name = &branch.name;
+    match result_commands(branch) {
+        Some(ResultCommands { look, take }) => format!("{name}: look at it: {look}; take it: {take}"),
+        None => format!("Nothing is merged, so there is no branch {name}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::member_task_and_request_ids::TaskId;
+    use serde_json::json;
+
+    fn member(result: MergeResult) -> MemberMerge {
+        MemberMerge {
+            name: MemberName::new_unchecked("ann"),
+            branch: "teamd/t/ann".to_owned(),
+            worktree: "/w".into(),
+            has_unsaved_changes: matches!(result, MergeResult::Merged { .. }),
+            result,
+        }
+    }
+
+    #[test]
+    fn lines_say_what_was_done() {
+        let merged = member(MergeResult::Merged { commits: 2 });
+        assert_eq!(
+            merged.lines(),
+            ["ann: merged 2 commits of teamd/t/ann; unsaved changes in /w are left out"]
+        );
+        let files = (1..=7).map(|n| PathBuf::from(n.to_string())).collect();
+        let task = ConflictTask::Created { id: TaskId::from_number(7).unwrap() };
+        let conflict = member(MergeResult::Conflict { files, task });
+        assert_eq!(conflict.lines(), ["ann: conflict in 1, 2, 3, 4, 5 and 2 more; task 7"]);
+        let failure = TestFailure {
+            reason: "the test failed (exit status: 1)".to_owned(),
+            log: "/log".into(),
+            last_lines: vec!["bad".to_owned()],
+        };
+        let failed = member(MergeResult::TestFailed(failure));
+        assert_eq!(
+            failed.lines(),
+            ["ann: not merged: the test failed (exit status: 1); its output: /log", "    bad"]
+        );
+        assert!(merged.is_in() && !conflict.is_in() && !failed.is_in());
+    }
+
+    #[test]
+    fn json_names_the_result() {
+        let task = ConflictTask::Open { id: TaskId::from_number(7).unwrap() };
+        let conflict = member(MergeResult::Conflict { files: vec!["a".into()], task });
+        assert_eq!(
+            json!(conflict),
+            json!({"name": "ann", "branch": "teamd/t/ann", "worktree": "/w", "unsaved_changes": false,
+                "result": "conflict", "files": ["a"], "task": {"state": "open", "id": "7"}})
+        );
+    }
+}
