@@ -45,6 +45,9 @@ pub enum Error {
         /// The branch that exists.
         obstacle: String,
     },
+    /// Git does not know the user's name and address.
+    #[error("cannot commit in {}: git does not know your name and e-mail address", .0.display())]
+    NoIdentity(PathBuf),
     /// The commit at which a branch was to start does not exist.
     #[error("cannot start at {0}: the repository has no such commit")]
     NoSuchCommit(String),

@@ -44,8 +44,9 @@ impl MergeBranch {
     /// # Errors
     ///
     /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::BranchTaken`] if the branch is
-    /// checked out; [`Error::NoSuchCommit`] if the start does not exist; [`Error::BranchDiverged`] if
-    /// the branch exists and does not contain the named start; the errors of git commands.
+    /// checked out; [`Error::NoIdentity`]; [`Error::NoSuchCommit`] if the start does not exist;
+    /// [`Error::BranchDiverged`] if the branch exists and does not contain the named start; the errors
+    /// of git commands.
     pub fn open(
         repository: &Path,
         name: &str,
@@ -58,6 +59,9 @@ impl MergeBranch {
         let tip = branch_tip(&git, name)?;
         if tip.is_none() {
             check_not_blocked(&git, name)?;
+        }
+        if !git.succeeds("find the user's identity", &["var", "GIT_COMMITTER_IDENT"])? {
+            return Err(Error::NoIdentity(repository.to_owned()));
         }
         let start_commit = commit_of(&git, start, repository)?;
         let is_ancestor = |first: &str, second: &str| {

@@ -222,6 +222,9 @@ fn branch_that_is_in_use_is_refused() {
     refused(&["--into", "a..b"], 64, "not a valid name");
     refused(&["--into", "main/x"], 76, "git branch -m main NAME");
     refused(&["--onto", "nothing"], 67, "git branch --all");
+    let no_identity = [("GIT_COMMITTER_NAME", ""), ("GIT_COMMITTER_EMAIL", "")];
+    let error = env.teamctl_with(&["merge", "ann"], &no_identity).expect_failure(78);
+    assert!(error.contains("git config --global user.email"), "{error}");
     env.teamctl(["merge", "ann"]).expect_success();
     refused(&["--onto", "teamd/survey/bob"], 73, "leave out --onto");
     git(&env, &repository, &["switch", "--quiet", MERGED]);

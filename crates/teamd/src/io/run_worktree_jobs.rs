@@ -346,6 +346,7 @@ fn to_error(error: Error) -> ErrorReport {
         )),
         Error::NotRecorded { .. }
         | Error::PathNotUtf8(_)
+        | Error::NoIdentity(_)
         | Error::NoSuchCommit(_)
         | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),

@@ -12,6 +12,8 @@ pub(super) fn to_report(error: &Error) -> ErrorReport {
         Error::ProgramMissing { program, .. } => report(ErrorKind::MissingPath)
             .with_help(format!("install {program}, or add its directory to your PATH, and try again")),
         Error::NoCommit(_) => report(ErrorKind::Refused).with_help("make a first commit"),
+        Error::NoIdentity(_) => report(ErrorKind::Config)
+            .with_help("git config --global user.name NAME; git config --global user.email ADDRESS"),
         Error::NoSuchCommit(_) => report(ErrorKind::NotFound)
             .with_help("name a commit or a branch with --onto; list them: git branch --all"),
         Error::InvalidBranch(_) => {
