@@ -62,7 +62,7 @@ pub use look_up_branches::{commit_of_branch, last_commit};
 pub use merge_branch::{MergeBranch, MergeStart};
 pub use merge_commits::{MergeMethod, MergeOutcome};
 pub use merge_worktree::{
-    MERGE_WORKTREE_VARIABLE, MergeWorktree, kill_processes_in_merge_worktree, propose_merge_worktree,
+    MERGE_WORKTREE_VARIABLE, MergeWorktree, end_processes_in_merge_worktree, propose_merge_worktree,
 };
 pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
 pub use remove_worktree::RemoveOutcome;

@@ -12,6 +12,7 @@ use crate::mount_points::check_no_mount_point;
 use crate::propose_worktree::create_directory;
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::worktree_record::WorktreeRecord;
+use platform::ProcessEntry;
 use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::{remove_dir, symlink_metadata};
@@ -24,8 +25,8 @@ use std::time::{Duration, Instant};
 /// worktree.
 pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 
-/// How long the search for processes takes at most.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between SIGTERM and SIGKILL, and how long a process may take to end after SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A filled merge worktree.
 #[derive(Debug)]
@@ -88,13 +89,13 @@ impl MergeWorktree {
 
 impl WorktreeRecord {
     /// Removes a merge worktree with all files in it, whether or not git has filled it completely.
-    /// First kills all processes that run in it. Does nothing to another directory at its path.
+    /// First ends all processes that run in it. Does nothing to another directory at its path.
     ///
     /// # Errors
     ///
     /// [`Error::MountPoint`]; [`Error::Io`]; the errors of git commands.
     pub fn remove_merge_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
-        kill_processes_in_merge_worktree(&self.path)?;
+        end_processes_in_merge_worktree(&self.path)?;
         if symlink_metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
             check_no_mount_point(&self.path)?;
             remove_tree(&self.path)?;
@@ -128,31 +129,47 @@ fn remove_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Kills all processes that have [`MERGE_WORKTREE_VARIABLE`] with this path, until there are none.
+/// Ends all processes that have [`MERGE_WORKTREE_VARIABLE`] with this path: by SIGTERM, so that a git
+/// that an earlier merge has left removes its lock files, and then by SIGKILL.
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the processes cannot be listed, or if one still runs after some seconds.
-pub fn kill_processes_in_merge_worktree(path: &Path) -> Result<(), Error> {
-    let entry = format!("{MERGE_WORKTREE_VARIABLE}={}", path.display());
-    let (system, deadline) = (platform::system(), Instant::now() + SEARCH_TIMEOUT);
-    let own_pid = std::process::id();
-    loop {
-        let found = platform::find_by_environment(system, &entry, deadline);
-        let mut found = found.map_err(io_error("list the processes that use", path))?;
-        found.retain(|process| process.pid != own_pid);
-        if found.is_empty() {
-            return Ok(());
-        }
-        for process in &found {
-            let handle = system.open_process(process.pid).map_err(io_error("watch", path))?;
-            // A process that has exited meanwhile gets no signal.
-            system.send_signal(process, Signal::KILL).ok();
-            let remaining = deadline.saturating_duration_since(Instant::now());
-            if handle.is_some_and(|handle| !handle.exits_within(remaining).unwrap_or(false)) {
-                let error = std::io::Error::new(ErrorKind::TimedOut, "a process does not end");
-                return Err(io_error("end the processes in", path)(error));
+/// [`Error::Io`] if the processes cannot be listed, or if one does not end.
+pub fn end_processes_in_merge_worktree(path: &Path) -> Result<(), Error> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            let processes = processes_in_merge_worktree(path, deadline)?;
+            if processes.is_empty() {
+                return Ok(());
             }
+            signal_and_wait(&processes, signal, deadline).map_err(io_error("end the processes in", path))?;
         }
     }
+    let error = std::io::Error::new(ErrorKind::TimedOut, "a process does not end");
+    Err(io_error("end the processes in", path)(error))
+}
+
+fn processes_in_merge_worktree(path: &Path, deadline: Instant) -> Result<Vec<ProcessEntry>, Error> {
+    let entry = format!("{MERGE_WORKTREE_VARIABLE}={}", path.display());
+    let found = platform::find_by_environment(platform::system(), &entry, deadline);
+    let mut found = found.map_err(io_error("list the processes in", path))?;
+    found.retain(|process| process.pid != std::process::id());
+    Ok(found)
+}
+
+/// Sends the signal to each process. Returns when all have exited, or at the deadline.
+fn signal_and_wait(processes: &[ProcessEntry], signal: Signal, deadline: Instant) -> std::io::Result<()> {
+    let system = platform::system();
+    let handles: Vec<_> = processes.iter().map(|process| system.open_process(process.pid)).collect();
+    for process in processes {
+        // A process that has exited meanwhile gets no signal.
+        system.send_signal(process, signal).ok();
+    }
+    for handle in handles {
+        if let Some(handle) = handle? {
+            handle.exits_within(deadline.saturating_duration_since(Instant::now()))?;
+        }
+    }
+    Ok(())
 }

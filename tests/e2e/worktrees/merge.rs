@@ -200,12 +200,15 @@ fn unsaved_changes_are_named_and_left_out() {
     write_file(&ann.join("half"), "done\n");
     let output = env.teamctl(["merge", "ann"]).expect_success();
     let line = format!(
-        "ann: merged 1 commit of teamd/survey/ann; unsaved changes in {} are left out\n",
+        "ann: merged 1 commit of teamd/survey/ann; left out: unsaved changes in {}\n",
         path_text(&ann)
     );
     assert!(output.starts_with(&line), "{output}");
     assert!(ann.join("half").exists());
-    assert_eq!(merge_json(&env, &["ann"], 0)["members"][0]["unsaved_changes"], true);
+    git(&env, &ann, &["switch", "--quiet", "--create", "topic"]);
+    let member = merge_json(&env, &["ann"], 0)["members"][0].clone();
+    assert_eq!(member["unsaved_changes"], true);
+    assert_eq!(member["other_checkout"], json!({"branch": "topic"}));
     env.shut_down();
 }
 

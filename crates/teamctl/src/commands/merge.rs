@@ -13,7 +13,7 @@ use crate::output;
 use conflict_task::{Conflict, ConflictTasks};
 use lock_and_note::MergeLock;
 use member_branches::{check_no_member_branch, choose_branches};
-use member_result::{MemberMerge, MergeResult, result_commands, summary};
+use member_result::{MemberMerge, MergeResult, OtherCheckout, result_commands, summary};
 use protocol::control_socket::WorktreeStatus;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use store::Team;
 use worktree::{
     GitEnvironment, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree, commit_of_branch,
-    has_uncommitted_files, propose_merge_worktree,
+    has_uncommitted_files, list_worktrees, propose_merge_worktree,
 };
 use worktree_error_report::to_report;
 
@@ -173,8 +173,16 @@ impl MergeRun<'_> {
             branch: member.branch.clone(),
             worktree: member.path.clone(),
             has_unsaved_changes,
+            other_checkout: self.other_checkout(member)?,
             result: self.merge_branch(member, worktree)?,
         })
+    }
+
+    /// What is checked out in the member's worktree, if that is not the member's branch.
+    fn other_checkout(&self, member: &WorktreeStatus) -> Result<Option<OtherCheckout>, ErrorReport> {
+        let worktrees = list_worktrees(&member.repository, &self.environment).map_err(|e| to_report(&e))?;
+        let listed = worktrees.into_iter().find(|worktree| worktree.path == member.path);
+        Ok(listed.and_then(|worktree| OtherCheckout::new(worktree.branch, &member.branch)))
     }
 
     fn merge_branch(

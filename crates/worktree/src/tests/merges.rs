@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::{
-    Error, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree, commit_of_branch,
-    has_uncommitted_files, propose_merge_worktree,
+    Error, MERGE_WORKTREE_VARIABLE, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree,
+    commit_of_branch, end_processes_in_merge_worktree, has_uncommitted_files, propose_merge_worktree,
 };
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 const RESULT: &str = "teamd/survey/merged";
 
@@ -173,4 +175,22 @@ fn uncommitted_files_are_found() {
     write_file(&worktree.join("a"), "changed\n");
     assert!(has_files(&worktree));
     assert!(!has_files(&repo.home().join("missing")));
+}
+
+#[test]
+fn processes_get_sigterm_before_sigkill() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "trap 'echo ended; exit' TERM; echo started; while :; do read line; done";
+    let mut child = Command::new("sh")
+        .args(["-c", script])
+        .env(MERGE_WORKTREE_VARIABLE, directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().as_deref(), Some("started"));
+    end_processes_in_merge_worktree(directory.path()).unwrap();
+    assert_eq!(lines.next().as_deref(), Some("ended"));
+    child.wait().unwrap();
 }

@@ -20,8 +20,36 @@ pub(super) struct MemberMerge {
     /// Whether the member's worktree has changes that are in no commit.
     #[serde(rename = "unsaved_changes")]
     pub(super) has_unsaved_changes: bool,
+    /// What is checked out in the member's worktree, if that is not `branch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) other_checkout: Option<OtherCheckout>,
     #[serde(flatten)]
     pub(super) result: MergeResult,
+}
+
+/// What a member has checked out instead of its branch. Its commits there are not merged.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OtherCheckout {
+    Branch(String),
+    DetachedHead,
+}
+
+impl OtherCheckout {
+    /// `None` if `checked_out` is `own_branch`. `checked_out` is `None` for a detached HEAD.
+    pub(super) fn new(checked_out: Option<String>, own_branch: &str) -> Option<OtherCheckout> {
+        match checked_out {
+            None => Some(OtherCheckout::DetachedHead),
+            Some(branch) => (branch != own_branch).then_some(OtherCheckout::Branch(branch)),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            OtherCheckout::Branch(branch) => format!("the branch {branch}, which its worktree has"),
+            OtherCheckout::DetachedHead => "commits on the detached HEAD of its worktree".to_owned(),
+        }
+    }
 }
 
 /// What was done with a member's branch.
@@ -49,16 +77,21 @@ impl MemberMerge {
 
     /// The lines for people. The first begins with the member's name.
     pub(super) fn lines(&self) -> Vec<String> {
-        let unsaved = match self.has_unsaved_changes {
-            true => format!("; unsaved changes in {} are left out", self.worktree.display()),
-            false => String::new(),
-        };
-        let first = format!("{}: {}{unsaved}", self.name, self.result_text());
+        let first = format!("{}: {}{}", self.name, self.result_text(), self.left_out_text());
         let output = match &self.result {
             MergeResult::TestFailed(failure) => failure.last_lines.as_slice(),
             _ => &[],
         };
         std::iter::once(first).chain(output.iter().map(|line| format!("    {line}"))).collect()
+    }
+
+    /// What of the member's work is left out. Empty if nothing is.
+    fn left_out_text(&self) -> String {
+        let unsaved = format!("unsaved changes in {}", self.worktree.display());
+        let unsaved = self.has_unsaved_changes.then_some(unsaved);
+        let parts: Vec<String> =
+            unsaved.into_iter().chain(self.other_checkout.as_ref().map(OtherCheckout::text)).collect();
+        if parts.is_empty() { String::new() } else { format!("; left out: {}", parts.join(", ")) }
     }
 
     fn result_text(&self) -> String {
@@ -125,17 +158,30 @@ mod tests {
             branch: "teamd/t/ann".to_owned(),
             worktree: "/w".into(),
             has_unsaved_changes: matches!(result, MergeResult::Merged { .. }),
+            other_checkout: None,
             result,
         }
     }
 
     #[test]
+    fn other_checkout_is_left_out() {
+        let new = |checked_out: Option<&str>| OtherCheckout::new(checked_out.map(str::to_owned), "own");
+        assert_eq!(new(Some("own")), None);
+        let line = |checked_out| {
+            MemberMerge { other_checkout: new(checked_out), ..member(MergeResult::NothingToMerge) }.lines()
+        };
+        assert_eq!(
+            line(Some("x")),
+            ["ann: nothing to merge; left out: the branch x, which its worktree has"]
+        );
+        let detached = "commits on the detached HEAD of its worktree";
+        assert_eq!(line(None), [format!("ann: nothing to merge; left out: {detached}")]);
+    }
+
+    #[test]
     fn lines_say_what_was_done() {
         let merged = member(MergeResult::Merged { commits: 2 });
-        assert_eq!(
-            merged.lines(),
-            ["ann: merged 2 commits of teamd/t/ann; unsaved changes in /w are left out"]
-        );
+        assert_eq!(merged.lines(), ["ann: merged 2 commits of teamd/t/ann; left out: unsaved changes in /w"]);
         let files = (1..=7).map(|n| PathBuf::from(n.to_string())).collect();
         let task = ConflictTask::Created { id: TaskId::from_number(7).unwrap() };
         let conflict = member(MergeResult::Conflict { files, task });

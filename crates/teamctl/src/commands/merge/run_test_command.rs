@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use store::StateDir;
-use worktree::{MERGE_WORKTREE_VARIABLE, kill_processes_in_merge_worktree};
+use worktree::{MERGE_WORKTREE_VARIABLE, end_processes_in_merge_worktree};
 
 /// How much of the log's end is shown.
 const SHOWN_LINES: usize = 10;
@@ -65,7 +65,7 @@ impl MergeTest<'_> {
         let mut file = options.open(&log).map_err(failed)?;
         let mut child = self.start(&file).map_err(failed)?;
         let has_ended = self.wait(&child).map_err(failed);
-        kill_processes_in_merge_worktree(self.worktree).map_err(|error| to_report(&error))?;
+        end_processes_in_merge_worktree(self.worktree).map_err(|error| to_report(&error))?;
         let reason = match (child.wait().map_err(failed)?, has_ended?) {
             (_, false) => format!("the test did not end within {}", short_duration(self.timeout_ms())),
             (status, true) if status.success() => return Ok(TestOutcome::Passed),
