@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Commands without a team and without a daemon, and their exit codes. Each error suggests a
 /// command.
-const WITHOUT_TEAM: [(&str, i32); 33] = [
+const WITHOUT_TEAM: [(&str, i32); 34] = [
     ("approve perm-1", 67),
     ("attach ann", 67),
     ("broadcast hello", 67),

@@ -109,7 +109,7 @@ fn requests_check_their_caller() {
 }
 
 /// Each tool, and whether only the lead may call it.
-const TOOLS: [(&str, bool); 14] = [
+const TOOLS: [(&str, bool); 15] = [
     ("SendMessage", false),
     ("TeamCreate", true),
     ("TeamDelete", true),

@@ -84,7 +84,7 @@ pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode
     let root = context.root()?;
     let team = root.team(&context.team_of_members(&root, &args.names)?)?;
     let roster = store::read_roster_file(&context.state_dir_path()?).unwrap_or_default();
-    let worktrees = roster.worktrees(team.name());
+    let worktrees = roster.worktree_statuses(team.name());
     let branches = choose_branches(&team, &worktrees, &args.names)?;
     let environment = GitEnvironment::from_process_with_identity();
     let into = args.into.clone().unwrap_or_else(|| default_branch(&team));
