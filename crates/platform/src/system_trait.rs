@@ -181,6 +181,12 @@ pub trait System: Debug + Sync {
         None
     }
 
+    /// Whether programs that this process starts can read the passwords of the user who is logged in at
+    /// the screen. `None` if the system has no such store, or does not tell.
+    fn can_read_login_passwords(&self) -> Option<bool> {
+        None
+    }
+
     /// The limits of processes and terminals that the system shows.
     fn resource_limits(&self) -> Vec<ResourceLimit> {
         Vec::new()

@@ -19,6 +19,20 @@ pub(super) fn check(report: &mut DoctorReport) {
     }
     check_watching(report);
     check_process_limits(report);
+    check_login_passwords(report);
+}
+
+/// Claude Code on macOS keeps its login in the Keychain, and says "Not logged in" if it cannot read it.
+fn check_login_passwords(report: &mut DoctorReport) {
+    match platform::system().can_read_login_passwords() {
+        Some(true) => report.ok("keychain", "programs can read your Keychain"),
+        Some(false) => report.warn(
+            "keychain",
+            "programs that start here cannot read your Keychain, so Claude Code finds no login",
+            "start tmux in a terminal window, not over ssh and not as a background service",
+        ),
+        None => {}
+    }
 }
 
 /// Tries a watch, because other programs of the user can have taken all instances and watches.
