@@ -47,8 +47,8 @@ pub(crate) struct AttackLog {
 }
 
 impl AttackLog {
-    /// Tries all attacks of a group. If the group panics, its remaining attacks are not judged, which
-    /// counts as a success of the attacker.
+    /// Tries all attacks of a group. If the group panics, its remaining attacks are not judged,
+    /// which counts as a success of the attacker.
     pub(crate) fn run_group(&mut self, group: &'static str, attack: fn(&mut AttackLog)) {
         self.group = group;
         let panicked = catch_unwind(AssertUnwindSafe(|| attack(self))).is_err();
@@ -129,14 +129,15 @@ impl AttackLog {
         self.attacks.iter().filter(is_success).map(Attack::to_string).collect()
     }
 
-    /// Records how many attacks have been held off.
+    /// Records how many attacks teamd has stopped.
     pub(crate) fn record_result(&self) {
         let held = self.attacks.iter().filter(|attack| matches!(attack.outcome, AttackOutcome::Held(_)));
         harness::record_result("attacks", held.count() as u64);
     }
 }
 
-/// Checks that a command has failed with one of the exit codes. Returns the first line of its error.
+/// Checks that a command has failed with one of the exit codes. Returns the first line of its
+/// error.
 pub(crate) fn check_refused(output: &CommandOutput, codes: &[i32]) -> Result<String, String> {
     let error = output.stderr.lines().next().unwrap_or_default();
     let seen = format!("{}: {}", output.code, error.trim_start_matches("teamctl: "));

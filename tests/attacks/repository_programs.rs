@@ -1,4 +1,4 @@
-//! A repository whose configuration names programs, while teamd only looks at its worktrees. A
+//! A repository whose configuration names programs, while teamd only inspects its worktrees. A
 //! member can write this configuration, and a program that git runs for teamd would run outside of
 //! the member's processes, also after the member has ended.
 
@@ -100,8 +100,9 @@ fn run_shell(env: &TestEnv, directory: &str, script: &str) {
     assert!(shell.status().unwrap().success(), "{script}");
 }
 
-/// Lets teamd look at the worktree in every way, with changed, new and committed files in it.
-fn look(env: &TestEnv, worktree: &Path) {
+/// Changes a file of the worktree and adds one. Then runs each command with which teamd inspects or
+/// changes the worktree.
+fn run_worktree_commands(env: &TestEnv, worktree: &Path) {
     let name = worktree.strip_prefix(env.path("")).unwrap().to_str().unwrap();
     for file in ["a", "new"] {
         env.write_file(&format!("{name}/{file}"), "changed\n");
@@ -128,7 +129,7 @@ fn try_setting(setting: &str) -> Result<String, String> {
     let program = env.path("marker").display().to_string();
     run_shell(&env, "repo", &setting.replace("PROGRAM", &program));
     std::fs::remove_file(env.path("out/ran")).ok();
-    look(&env, Path::new(&worktree));
+    run_worktree_commands(&env, Path::new(&worktree));
     let ran = env.read("out/ran");
     env.shut_down();
     if ran.is_empty() { Ok("no program ran".to_owned()) } else { Err(ran) }

@@ -1,32 +1,39 @@
-// A scripted model: does what the last message to it says, over the interfaces that agent programs speak.
+// A scripted model. It carries out the steps in the last user message that has any. It speaks the interfaces of OpenAI
+// (responses and chat completions) and of Gemini. Each line of these forms is a step:
 //
 //     DO: shell COMMAND     calls the program's own tool for commands
-//     DO: call TOOL JSON    calls the tool whose name ends with TOOL
-//     DO: sleep SECONDS     is busy that long
-//     SAY: TEXT             ends the turn with these words
+//     DO: call TOOL JSON    calls the tool TOOL, or else the tool whose name ends with TOOL
+//     DO: sleep SECONDS     waits before it answers
+//     SAY: TEXT             ends the turn with this text
 //
-// One line, one step; the results that come back in the conversation tell how far it has come, so nothing is kept.
-// Usage: node scripted_model.js LOG, a port on stdout, every request as a line of JSON in LOG.
+// The conversation contains the results of the tool calls. Their number says which steps the model has carried out, so
+// it stores nothing between two requests.
+//
+// Usage: node scripted_model.js LOG
+// Prints the port. Appends each request to LOG as a line of JSON.
 
 'use strict';
 const fs = require('node:fs');
 const http = require('node:http');
 
 const log = process.argv[2];
-const note = (entry) => fs.appendFileSync(log, JSON.stringify({ at: performance.timeOrigin + performance.now(), ...entry }) + '\n');
+const writeLog = (entry) => fs.appendFileSync(log, JSON.stringify({ at: performance.timeOrigin + performance.now(), ...entry }) + '\n');
 
-// ---- what was said
+// ---- Requests
 
-const plain = (content) =>
+const contentText = (content) =>
   typeof content === 'string' ? content : (content || []).map((part) => part.text || '').join('\n');
 
-/** Conversations as [{who: 'user'|'model'|'result', text}], tools as [{name, properties, make}]. */
+/**
+ * Functions that parse a request, by interface. They return {messages, tools}: the conversation as
+ * [{from: 'user'|'model'|'result', text}], and the tools as [{name, namespace, properties}].
+ */
 const readers = {
   responses: (body) => ({
-    said: (Array.isArray(body.input) ? body.input : [{ role: 'user', content: body.input }]).flatMap((item) => {
-      if (/_output$/.test(item.type || '')) return [{ who: 'result', text: '' }];
-      if (item.role === 'user' || item.role === 'developer') return [{ who: 'user', text: plain(item.content) }];
-      return [{ who: 'model', text: '' }];
+    messages: (Array.isArray(body.input) ? body.input : [{ role: 'user', content: body.input }]).flatMap((item) => {
+      if (/_output$/.test(item.type || '')) return [{ from: 'result', text: '' }];
+      if (item.role === 'user' || item.role === 'developer') return [{ from: 'user', text: contentText(item.content) }];
+      return [{ from: 'model', text: '' }];
     }),
     tools: (body.tools || []).flatMap((tool) =>
       tool.type === 'namespace'
@@ -34,16 +41,16 @@ const readers = {
         : [{ ...tool, properties: tool.parameters?.properties }]),
   }),
   chat: (body) => ({
-    said: body.messages.map((message) => ({
-      who: message.role === 'tool' ? 'result' : message.role === 'user' ? 'user' : 'model',
-      text: plain(message.content),
+    messages: body.messages.map((message) => ({
+      from: message.role === 'tool' ? 'result' : message.role === 'user' ? 'user' : 'model',
+      text: contentText(message.content),
     })),
     tools: (body.tools || []).map((tool) => ({ ...tool.function, properties: tool.function?.parameters?.properties })),
   }),
   gemini: (body) => ({
-    said: body.contents.flatMap((content) =>
+    messages: body.contents.flatMap((content) =>
       content.parts.map((part) => ({
-        who: part.functionResponse ? 'result' : content.role === 'model' ? 'model' : 'user',
+        from: part.functionResponse ? 'result' : content.role === 'model' ? 'model' : 'user',
         text: part.text || '',
       }))),
     tools: (body.tools || []).flatMap((tool) => tool.functionDeclarations || []).map((tool) => ({
@@ -53,73 +60,76 @@ const readers = {
   }),
 };
 
-// ---- what to do
+// ---- Steps
 
 const SHELLS = ['exec_command', 'shell_command', 'shell', 'run_shell_command', 'bash', 'container.exec'];
 
-const steps = (text) => [...answers(text), ...orders(text)];
+const steps = (text) => [...shutdownSteps(text), ...lineSteps(text)];
 
-/** Asked to shut down it says yes, as the request itself tells how. */
-const answers = (text) =>
+/** A shutdown request is approved with the command that the request names. */
+const shutdownSteps = (text) =>
   (/shutdown-\d+@[\w-]+/.exec(text) || []).map((id) => ({ kind: 'DO', text: `shell teamctl answer-shutdown ${id} --approve` }));
 
-const orders = (text) =>
+const lineSteps = (text) =>
   text.split('\n').flatMap((line) => {
     const step = /^\s*"?(DO|SAY): ?(.*)$/.exec(line.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&quot;/g, '"').replace(/&amp;/g, '&'));
     return step ? [{ kind: step[1], text: step[2].replace(/"$/, '').trim() }] : [];
   });
 
-function command(tools, text) {
+/** A call of the program's tool for commands. `null` if it has none. */
+function shellCall(tools, text) {
   const tool = SHELLS.map((name) => tools.find((tool) => tool.name === name)).find(Boolean);
   if (!tool) return null;
-  const has = tool.properties || {};
+  const properties = tool.properties || {};
   const args = {};
-  if (has.cmd) args.cmd = text;
-  else args.command = has.command?.type === 'array' ? ['/bin/sh', '-c', text] : text;
-  if (has.description) args.description = 'as asked';
-  if (has.is_background) args.is_background = false;
-  if (has.workdir && tool.name === 'shell') args.workdir = process.cwd();
+  if (properties.cmd) args.cmd = text;
+  else args.command = properties.command?.type === 'array' ? ['/bin/sh', '-c', text] : text;
+  if (properties.description) args.description = 'as asked';
+  if (properties.is_background) args.is_background = false;
+  if (properties.workdir && tool.name === 'shell') args.workdir = process.cwd();
   return { name: tool.name, args };
 }
 
-function call(tools, text) {
+function toolCall(tools, text) {
   const [name, ...rest] = text.split(' ');
   const tool = tools.find((tool) => tool.name === name) || tools.find((tool) => tool.name.endsWith(name));
   return tool && { name: tool.name, namespace: tool.namespace, args: JSON.parse(rest.join(' ') || '{}') };
 }
 
-const wordsOnly = (steps) => ({
+/** The answer to a request without tools: the first text, after the first sleep. */
+const textOnly = (steps) => ({
   sleep: Number(steps.find((step) => step.text.startsWith('sleep '))?.text.slice(6) || 0) * 1000,
   text: steps.find((step) => step.kind === 'SAY')?.text || 'done',
 });
 
-/** The next step of a conversation: {call} or {text}, maybe after {sleep} ms. */
-function next({ said, tools }) {
-  const asked = said.findLastIndex((one) => one.who === 'user' && steps(one.text).length > 0);
-  if (asked < 0) return { text: 'nothing was asked' };
-  // A title to be found, or a program without tools.
-  if (tools.length === 0) return wordsOnly(steps(said[asked].text));
-  let done = said.slice(asked + 1).filter((one) => one.who === 'result').length;
+/** The next answer in a conversation: {call, sleep} or {text, sleep}, with the delay `sleep` in ms. */
+function nextAnswer({ messages, tools }) {
+  const start = messages.findLastIndex((message) => message.from === 'user' && steps(message.text).length > 0);
+  if (start < 0) return { text: 'nothing was asked' };
+  // The request is for a title, or the program has no tools.
+  if (tools.length === 0) return textOnly(steps(messages[start].text));
+  let results = messages.slice(start + 1).filter((message) => message.from === 'result').length;
   let sleep = 0;
-  for (const step of steps(said[asked].text)) {
+  for (const step of steps(messages[start].text)) {
     const [verb, ...rest] = step.text.split(' ');
     if (step.kind === 'SAY') return { sleep, text: step.text };
     if (verb === 'sleep') {
-      sleep = done > 0 ? 0 : Number(rest[0]) * 1000;
+      sleep = results > 0 ? 0 : Number(rest[0]) * 1000;
       continue;
     }
-    if (done-- > 0) continue;
-    const made = verb === 'shell' ? command(tools, rest.join(' ')) : call(tools, rest.join(' '));
-    return made ? { sleep, call: made } : { text: `there is no tool for ${step.text}: ${tools.map((tool) => tool.name)}` };
+    if (results-- > 0) continue;
+    const call = verb === 'shell' ? shellCall(tools, rest.join(' ')) : toolCall(tools, rest.join(' '));
+    return call ? { sleep, call } : { text: `there is no tool for ${step.text}: ${tools.map((tool) => tool.name)}` };
   }
   return { sleep, text: 'done' };
 }
 
-// ---- how it is said
+// ---- Responses
 
 let ids = 0;
 const id = (kind) => `${kind}_${process.pid}_${++ids}`;
 
+/** Functions that write an answer, by interface. */
 const writers = {
   responses(step, send) {
     const response = { id: id('resp'), object: 'response', model: 'mock', status: 'in_progress', output: [] };
@@ -157,17 +167,19 @@ const writers = {
   },
 };
 
-// ---- the server
+// ---- The server
 
-function kindOf(path) {
+/** The interface that a path belongs to. `null` for other paths. */
+function interfaceOf(path) {
   if (/\/responses$/.test(path)) return 'responses';
   if (/\/chat\/completions$/.test(path)) return 'chat';
   if (/:(streamG|g)enerateContent$/.test(path)) return 'gemini';
   return null;
 }
 
-function other(path, response) {
-  note({ path });
+/** Answers a request for the list of models or the number of tokens. Other paths do not exist. */
+function answerOther(path, response) {
+  writeLog({ path });
   if (/\/models$/.test(path)) return response.end(JSON.stringify({ object: 'list', data: [{ id: 'mock', object: 'model' }], models: [] }));
   if (/:countTokens$/.test(path)) return response.end(JSON.stringify({ totalTokens: 10 }));
   response.statusCode = 404;
@@ -180,15 +192,15 @@ const server = http.createServer((request, response) => {
   const { pathname } = new URL(request.url, 'http://localhost');
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
-    const kind = kindOf(pathname);
+    const kind = interfaceOf(pathname);
     response.setHeader('content-type', 'application/json');
-    if (!kind || request.method !== 'POST') return other(pathname, response);
+    if (!kind || request.method !== 'POST') return answerOther(pathname, response);
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (process.env.MODEL_DUMP) fs.writeFileSync(`${process.env.MODEL_DUMP}/${Math.round(at)}.json`, JSON.stringify(body, null, 1));
-    const talk = readers[kind](body);
-    const step = next(talk);
-    const last = talk.said.findLast((one) => one.who === 'user');
-    note({ at, kind, path: pathname, tools: talk.tools.length, step, last: (last?.text || '').slice(-2000) });
+    const conversation = readers[kind](body);
+    const step = nextAnswer(conversation);
+    const last = conversation.messages.findLast((message) => message.from === 'user');
+    writeLog({ at, kind, path: pathname, tools: conversation.tools.length, step, last: (last?.text || '').slice(-2000) });
     const streamed = body.stream || /stream/.test(pathname);
     if (streamed) response.setHeader('content-type', 'text/event-stream');
     setTimeout(() => {

@@ -1,9 +1,9 @@
-"""A validator that is not ours holds the samples against the schemas.
+"""Validates the samples of the protocol against the schemas, with the Python package jsonschema.
 
   python3 validate_schemas.py SCHEMAS DATA
 
-SCHEMAS is docs/schema, DATA the samples of the protocol crate. Ends with 1, and says why, where they disagree; prints
-how many samples it looked at.
+SCHEMAS is docs/schema, DATA the directory with the samples of the protocol crate. Prints the number of samples. Exits
+with 1 and a message if a schema accepts an invalid sample, or rejects a valid one.
 """
 
 import json
@@ -21,6 +21,7 @@ for path in schemas.glob("*.schema.json"):
 
 
 def samples():
+    """Yields for each sample the name of its schema, the sample, and whether it is valid."""
     for era in ["seed-era", "later-era"]:
         for path in sorted((data / era).rglob("*.json")):
             kind = "task" if path.parent.name == "tasks" else path.name.removesuffix(".json").split("-")[0]
@@ -28,18 +29,18 @@ def samples():
             yield kind, whole, True
             texts = [message["text"] for message in whole if kind == "inbox"] if isinstance(whole, list) else []
             yield from (("payload", json.loads(text), True) for text in texts if text.startswith("{"))
-    planted = json.loads((data / "schemas.json").read_text())
-    for key in planted:
-        yield from ((one["schema"], one["sample"], key == "taken") for one in planted[key])
+    groups = json.loads((data / "schemas.json").read_text())
+    for key, entries in groups.items():
+        yield from ((entry["schema"], entry["sample"], key == "taken") for entry in entries)
     for name in ["duplicate-keys", "lone-surrogate", "numbers", "spoof"]:
         yield "inbox", json.loads((data / f"hostile-inboxes/{name}.json").read_text()), True
     for name in ["object-not-array", "wrong-types"]:
         yield "inbox", json.loads((data / f"hostile-inboxes/{name}.json").read_text()), False
 
 
-seen = 0
-for kind, sample, taken in samples():
-    seen += 1
-    if validators[kind].is_valid(sample) != taken:
-        sys.exit(f"{kind} should be {'taken' if taken else 'refused'}: {json.dumps(sample)}")
-print(seen)
+count = 0
+for kind, sample, valid in samples():
+    count += 1
+    if validators[kind].is_valid(sample) != valid:
+        sys.exit(f"the schema {kind} should {'accept' if valid else 'reject'}: {json.dumps(sample)}")
+print(count)

@@ -66,7 +66,8 @@ fn attack_socket(log: &mut AttackLog, env: &TestEnv, ended: &MemberEnv) {
     }
 }
 
-/// Runs every hook. A hook always exits with 0, so the attack is judged by what it prints and marks.
+/// Runs every hook. A hook always exits with 0, so the attack is judged by what it prints and
+/// marks.
 fn attack_hooks(log: &mut AttackLog, env: &TestEnv, ended: &MemberEnv) {
     for event in ["session-start", "prompt", "turn-end", "notification", "tool", "session-end"] {
         let output = env.hook(event, &ended.variables());
@@ -99,7 +100,11 @@ pub(crate) fn attack(log: &mut AttackLog) {
         attack_socket(log, &env, &ended);
         attack_hooks(log, &env, &ended);
         let read = env.inbox("survey", "eve").iter().filter(|message| message["read"] == true).count();
-        log.record_state(format!("marks the next spawn's mail read, delivery {delivery}; read"), read, 0);
+        log.record_state(
+            format!("marks messages of the next spawn read, delivery {delivery}; read messages"),
+            read,
+            0,
+        );
         env.teamctl(["kill", "eve"]).expect_success();
     }
     log.out_of_scope(

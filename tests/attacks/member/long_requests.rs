@@ -7,8 +7,8 @@ pub(super) fn long_text() -> String {
     "x".repeat(7 << 20)
 }
 
-/// Requests with a long text in each place: of the member, and of a person, since a member can leave
-/// its token out.
+/// Requests with a long text in each field: those of a member and those of a person. A member can
+/// omit its token, so that the daemon takes it for a person.
 pub(super) fn long_requests() -> Vec<(&'static str, Value)> {
     let text = long_text();
     let hook = |event: Value| json!({"report_hook": {"session_id": "s", "event": event}});

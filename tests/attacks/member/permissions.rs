@@ -104,7 +104,11 @@ pub(crate) fn attack(log: &mut AttackLog) {
     attack_commands(log, &env, &eve);
     attack_tools(log, &env, &eve);
     attack_socket(log, &env, &eve);
-    log.record_state("ends a member or a team by all of this; processes", count_processes(&env), before);
+    log.record_state(
+        "ends a member or a team by one of these attacks; processes",
+        count_processes(&env),
+        before,
+    );
     log.out_of_scope(
         "unsets TEAMD_MEMBER and TEAMD_TOKEN",
         "it is a person then: members run as the same user",

@@ -97,7 +97,7 @@ pub(crate) fn attack(log: &mut AttackLog) {
         answer_by_command(log, &env, &eve, id);
         answer_by_mcp(log, &env, &eve, id);
     }
-    log.record_state("closes a request by all of this; open", open_requests(&env), open);
+    log.record_state("closes a request by one of these attacks; open requests", open_requests(&env), open);
     answer_shutdown_of_other(log, &env, &eve);
     env.shut_down();
 }

@@ -1,4 +1,4 @@
-//! Has a worker run a command of the attacker's, run the lead's command again, or lose it.
+//! Tries to make a worker run a command of the attacker, repeat a command of the lead, or lose one.
 
 use crate::attack_log::AttackLog;
 use harness::{McpClient, MemberEnv, TestEnv};
@@ -31,7 +31,7 @@ fn create_tasks(env: &TestEnv) -> LeadTasks {
     LeadTasks { completed, failed, waiting, plain }
 }
 
-/// Command lines that put a command of the attacker's into a task. ID stands for a task without a
+/// Command lines that put a command of the attacker into a task. ID stands for a task without a
 /// command, and EVIL for the command.
 const PLANTED: [&[&str]; 9] = [
     &["create", "x", "--command", "EVIL"],
@@ -149,7 +149,11 @@ pub(crate) fn attack(log: &mut AttackLog) {
     create_task(&env, &["end", "--command", "touch end"]);
     env.wait_until("the worker has run the last command", || env.path("out/end").exists().then_some(()));
     let ran = (env.path("out/evil").exists(), env.read("out/ran"));
-    log.record_state("has the worker run something by all of this", ran, (false, "run\nfailed\n".to_owned()));
+    log.record_state(
+        "makes the worker run a command by one of these attacks; the commands run",
+        ran,
+        (false, "run\nfailed\n".to_owned()),
+    );
     log.out_of_scope("writes a task file with a command", "members run as the same user");
     env.shut_down();
 }

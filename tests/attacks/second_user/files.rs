@@ -51,10 +51,12 @@ pub(crate) fn attack(log: &mut AttackLog) {
         return;
     }
     let env = env_with_files();
-    let places = ["root/teams", "root/tasks", "state/teamd", "run/teamd"].map(|place| env.path(place));
-    let files: BTreeSet<PathBuf> = places.iter().flat_map(|place| files_below(place)).collect();
+    let top_directories =
+        ["root/teams", "root/tasks", "state/teamd", "run/teamd"].map(|directory| env.path(directory));
+    let files: BTreeSet<PathBuf> =
+        top_directories.iter().flat_map(|directory| files_below(directory)).collect();
     let parents = files.iter().flat_map(|file| file.ancestors().skip(1));
-    let inside = |parent: &&Path| places.iter().any(|place| parent.starts_with(place));
+    let inside = |parent: &&Path| top_directories.iter().any(|directory| parent.starts_with(directory));
     let directories: BTreeSet<PathBuf> = parents.filter(inside).map(Path::to_owned).collect();
     log.record(
         "reads every file of the root, state and runtime directory",

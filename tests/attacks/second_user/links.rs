@@ -44,7 +44,7 @@ impl PlantedFile {
         PlantedFile::Directory,
     ];
 
-    /// Puts this in the place of `path` in one step, since the daemon restores a missing inbox at once.
+    /// Replaces `path` with this in one step, because the daemon restores a missing inbox at once.
     fn plant(self, path: &Path, secret: &Path) {
         let prepared = path.with_extension("planted");
         let prepare = || match self {

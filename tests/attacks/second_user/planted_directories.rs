@@ -21,8 +21,8 @@ fn directories(env: &TestEnv) -> Directories {
     Directories::for_root(&env.root(), &environment)
 }
 
-/// The planted places, by what they are for teamd.
-fn places(env: &TestEnv) -> [(&'static str, PathBuf); 5] {
+/// The paths at which the test plants, each with its purpose for teamd.
+fn planted_paths(env: &TestEnv) -> [(&'static str, PathBuf); 5] {
     let Directories { state_dir, .. } = directories(env);
     let runtime_dir = directories(env).control_socket().parent().unwrap().to_owned();
     [
@@ -36,7 +36,7 @@ fn places(env: &TestEnv) -> [(&'static str, PathBuf); 5] {
 
 fn start_with(planted: Planted, index: usize) -> Result<String, String> {
     let env = TestEnv::new();
-    let (_, path) = &places(&env)[index];
+    let (_, path) = &planted_paths(&env)[index];
     ["", "run", "state", "home"].iter().for_each(|name| set_mode(&env.path(name), 0o755));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     if *path == env.root() {
@@ -59,7 +59,7 @@ pub(crate) fn attack(log: &mut AttackLog) {
     if !can_be_second_user(log) {
         return;
     }
-    let names = places(&TestEnv::new()).map(|(name, _)| name);
+    let names = planted_paths(&TestEnv::new()).map(|(name, _)| name);
     for (index, name) in names.iter().enumerate() {
         for planted in Planted::ALL {
             log.record(format!("{planted:?} as {name}, then up"), start_with(planted, index));

@@ -1,4 +1,4 @@
-//! Calls the victim's daemon, and listens in the daemon's place.
+//! Calls the victim's daemon, and listens at the path of its control socket.
 
 use crate::attack_log::{AttackLog, NOT_PERMITTED, check_refused};
 use crate::user_thread::{SECOND_UID, as_second_user, can_be_second_user, set_mode};
@@ -60,7 +60,7 @@ fn attack_daemon(log: &mut AttackLog) {
     }
     set_mode(directory, 0o700);
     let is_alive = env.daemon_pid() == pid && env.member("ann").is_some();
-    log.record_state("ends the daemon or its member by all of this; both run", is_alive, true);
+    log.record_state("ends the daemon or its member by one of these attacks; both run", is_alive, true);
     env.shut_down();
 }
 

@@ -1,6 +1,7 @@
-//! What Codex is told before it starts, as its user would: whom to ask for a model, and that it may work in a directory.
+//! The configuration of Codex: the address of its model, and the directory that it trusts.
 
-/// Its `config.toml`, for this address of the model.
+/// The text of `config.toml`. `model` is the URL of the model, `cwd` the directory that Codex
+/// trusts.
 pub(crate) fn config_toml(model: &str, cwd: &str) -> String {
     format!(
         "model = \"mock\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n\

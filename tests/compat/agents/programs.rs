@@ -1,4 +1,5 @@
-//! What each program is told before it starts, as its user would: whom to ask for a model, and to keep still.
+//! The agent programs under test, and their settings: the address of the model, and no updates or
+//! telemetry.
 
 use crate::codex_config;
 use serde_json::{Value, json};
@@ -6,31 +7,36 @@ use serde_json::{Value, json};
 /// A program under test.
 #[derive(Clone, Copy)]
 pub(crate) struct AgentProgram {
-    /// Its profile's name.
+    /// The name of the profile.
     pub(crate) profile: &'static str,
-    /// Its own settings: a path below the home, and what stands in it, for this address of the model and this
-    /// working directory.
+    /// Returns the settings files of the program. Each has a path below the home directory and a
+    /// content. `model` is the URL of the model, `cwd` the working directory.
     pub(crate) settings: fn(model: &str, cwd: &str) -> Vec<(&'static str, String)>,
-    /// Variables that its user has set; `MODEL` becomes the address of the model.
+    /// Environment variables of the program. `MODEL` in a value stands for the URL of the model.
     pub(crate) variables: &'static [(&'static str, &'static str)],
-    /// What it asks its user once before it runs hooks, and the keys that answer it.
-    pub(crate) asks: Option<(&'static str, &'static [&'static str])>,
-    /// Further words for `spawn`.
-    pub(crate) spawn: &'static [&'static str],
-    /// Whether it can run commands, and so tell the lead by itself that it has read something.
-    pub(crate) acts: bool,
+    /// A dialog that the program shows once before it runs hooks: a text on its screen, and the
+    /// keys that accept it.
+    pub(crate) hook_dialog: Option<(&'static str, &'static [&'static str])>,
+    /// Additional arguments of `teamctl spawn`.
+    pub(crate) spawn_args: &'static [&'static str],
+    /// Whether the program can run commands. If so, the agent sends messages to the lead itself.
+    pub(crate) runs_commands: bool,
 }
 
-/// Other profiles of these that tell what was used up.
+/// Programs under other profiles, which report their token usage.
 pub(crate) fn programs_with_usage() -> [AgentProgram; 3] {
-    let of = |profile: &str, other| {
+    let with_profile = |profile: &str, other| {
         let program = PROGRAMS.into_iter().find(|program| program.profile == profile);
-        AgentProgram { profile: other, asks: None, ..program.expect("it is one of them") }
+        AgentProgram { profile: other, hook_dialog: None, ..program.expect("the table has this profile") }
     };
-    [of("codex", "codex-turn"), of("gemini", "gemini-acp"), of("copilot", "copilot-acp")]
+    [
+        with_profile("codex", "codex-turn"),
+        with_profile("gemini", "gemini-acp"),
+        with_profile("copilot", "copilot-acp"),
+    ]
 }
 
-/// All of them, the simple ones first.
+/// All programs under test, the simplest ones first.
 pub(crate) const PROGRAMS: [AgentProgram; 6] = [
     AgentProgram {
         profile: "aider",
@@ -43,41 +49,41 @@ pub(crate) const PROGRAMS: [AgentProgram; 6] = [
             ("AIDER_SHOW_RELEASE_NOTES", "false"),
             ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
         ],
-        asks: None,
-        spawn: &["--model", "openai/mock"],
-        acts: false,
+        hook_dialog: None,
+        spawn_args: &["--model", "openai/mock"],
+        runs_commands: false,
     },
     AgentProgram {
         profile: "opencode",
-        settings: |model, _| vec![(".config/opencode/opencode.json", opencode(model).to_string())],
+        settings: |model, _| vec![(".config/opencode/opencode.json", opencode_settings(model).to_string())],
         variables: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
-        asks: None,
-        spawn: &[],
-        acts: true,
+        hook_dialog: None,
+        spawn_args: &[],
+        runs_commands: true,
     },
     AgentProgram {
         profile: "codex",
         settings: |model, cwd| vec![(".codex/config.toml", codex_config::config_toml(model, cwd))],
         variables: &[("OPENAI_API_KEY", "dummy")],
-        asks: Some(("Hooks need review", &["2", "Enter"])),
-        spawn: &["--mode", "bypassPermissions"],
-        acts: true,
+        hook_dialog: Some(("Hooks need review", &["2", "Enter"])),
+        spawn_args: &["--mode", "bypassPermissions"],
+        runs_commands: true,
     },
     AgentProgram {
         profile: "gemini",
-        settings: |_, _| vec![(".gemini/settings.json", gemini().to_string())],
+        settings: |_, _| vec![(".gemini/settings.json", gemini_settings().to_string())],
         variables: &[("GEMINI_API_KEY", "dummy"), ("GOOGLE_GEMINI_BASE_URL", "MODEL")],
-        asks: None,
-        spawn: &["--mode", "bypassPermissions", "--model", "gemini-2.5-pro"],
-        acts: true,
+        hook_dialog: None,
+        spawn_args: &["--mode", "bypassPermissions", "--model", "gemini-2.5-pro"],
+        runs_commands: true,
     },
     AgentProgram {
         profile: "qwen",
-        settings: |_, _| vec![(".qwen/settings.json", qwen().to_string())],
+        settings: |_, _| vec![(".qwen/settings.json", qwen_settings().to_string())],
         variables: &[("OPENAI_API_KEY", "dummy"), ("OPENAI_BASE_URL", "MODEL/v1"), ("OPENAI_MODEL", "mock")],
-        asks: None,
-        spawn: &["--mode", "bypassPermissions"],
-        acts: true,
+        hook_dialog: None,
+        spawn_args: &["--mode", "bypassPermissions"],
+        runs_commands: true,
     },
     AgentProgram {
         profile: "copilot",
@@ -87,13 +93,13 @@ pub(crate) const PROGRAMS: [AgentProgram; 6] = [
             ("COPILOT_MODEL", "mock"),
             ("COPILOT_OFFLINE", "true"),
         ],
-        asks: None,
-        spawn: &["--mode", "bypassPermissions"],
-        acts: true,
+        hook_dialog: None,
+        spawn_args: &["--mode", "bypassPermissions"],
+        runs_commands: true,
     },
 ];
 
-fn opencode(model: &str) -> Value {
+fn opencode_settings(model: &str) -> Value {
     let options = json!({"baseURL": format!("{model}/v1"), "apiKey": "dummy"});
     let models = json!({"mock": {"name": "mock"}});
     json!({
@@ -103,7 +109,7 @@ fn opencode(model: &str) -> Value {
     })
 }
 
-fn gemini() -> Value {
+fn gemini_settings() -> Value {
     json!({
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "general": {"disableAutoUpdate": true, "disableUpdateNag": true},
@@ -111,7 +117,7 @@ fn gemini() -> Value {
     })
 }
 
-fn qwen() -> Value {
+fn qwen_settings() -> Value {
     json!({
         "security": {"auth": {"selectedType": "openai"}},
         "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},

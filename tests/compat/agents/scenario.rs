@@ -1,4 +1,5 @@
-//! One program's way through a team, in an environment of its own with a model of its own.
+//! The scenario that each agent program runs through, with its own test environment and scripted
+//! model.
 
 use crate::programs::AgentProgram;
 use harness::{ScriptedModel, TestEnv};
@@ -6,10 +7,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A program takes seconds to start, on a busy machine many.
+/// The timeout of each wait. A program takes seconds to start, and longer on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What each has to do, in this order.
+/// The steps of [`ProgramScenario::run`], in order.
 pub(crate) const STEPS: [&str; 5] = ["check", "first prompt", "while idle", "while busy", "shutdown"];
 
 pub(crate) struct ProgramScenario {
@@ -20,8 +21,9 @@ pub(crate) struct ProgramScenario {
 }
 
 impl ProgramScenario {
-    /// The model answers, the program's settings are written, the team is there.
-    pub(crate) fn new(program: &AgentProgram, place: &Path) -> ProgramScenario {
+    /// Starts the model and the daemon, writes the program's settings and creates the team.
+    /// `directory` has the agent programs.
+    pub(crate) fn new(program: &AgentProgram, directory: &Path) -> ProgramScenario {
         let mut env = TestEnv::new();
         let cwd = env.path("out/work");
         std::fs::create_dir(&cwd).unwrap();
@@ -35,36 +37,36 @@ impl ProgramScenario {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.replace("MODEL", address)))
             .collect();
-        env.variables.push(("PATH".to_owned(), path(place)));
-        // Tell no one, and ask for no updates.
+        env.variables.push(("PATH".to_owned(), search_path(directory)));
+        // These variables disable telemetry and checks for updates.
         for name in ["DO_NOT_TRACK", "NO_UPDATE_NOTIFIER", "DISABLE_TELEMETRY"] {
             env.variables.push((name.to_owned(), "1".to_owned()));
         }
-        // What a login shell finds, in which some programs run commands.
-        write_file(&env.path("home/.profile"), &format!("PATH='{}'\n", path(place)));
+        // Some programs run commands in a login shell, which takes PATH from this file.
+        write_file(&env.path("home/.profile"), &format!("PATH='{}'\n", search_path(directory)));
         env.start_daemon();
         env.teamctl(["create", "survey"]).expect_success();
         ProgramScenario { env, program: *program, _model: model, cwd }
     }
 
-    /// Counts the steps that were done.
+    /// Runs all [`STEPS`]. Adds 1 to `done` after each step, so a panic keeps the count.
     pub(crate) fn run(self, done: &mut usize) {
         let profile = self.program.profile;
         self.env.teamctl(["setup", profile, "--write"]).expect_success();
         self.env.teamctl(["profiles", "check", profile]).expect_success();
         *done += 1;
-        self.spawn(&format!("{}SAY: first-prompt", self.send_and_wait("one")));
-        self.model_received("one", "first-prompt");
+        self.spawn(&format!("{}SAY: first-prompt", self.send_to_lead_line("one")));
+        self.wait_for_messages("one", "first-prompt");
         *done += 1;
         self.wait_until_idle();
-        self.send(&format!("{}SAY: while-idle", self.send_and_wait("two")));
-        self.model_received("two", "while-idle");
+        self.send(&format!("{}SAY: while-idle", self.send_to_lead_line("two")));
+        self.wait_for_messages("two", "while-idle");
         *done += 1;
         self.wait_until_idle();
-        self.send(&format!("DO: sleep 3\n{}SAY: is-busy", self.send_and_wait("three")));
-        self.first_asked_ms("is-busy");
-        self.send(&format!("{}SAY: while-busy", self.send_and_wait("four")));
-        self.model_received("four", "while-busy");
+        self.send(&format!("DO: sleep 3\n{}SAY: is-busy", self.send_to_lead_line("three")));
+        self.first_request_ms("is-busy");
+        self.send(&format!("{}SAY: while-busy", self.send_to_lead_line("four")));
+        self.wait_for_messages("four", "while-busy");
         *done += 1;
         self.wait_until_idle();
         let ended = self.env.teamctl(["shutdown", "ann", "--grace", "25s"]);
@@ -73,51 +75,53 @@ impl ProgramScenario {
         self.shut_down();
     }
 
-    /// Begins in plan mode, and leaves it by the approval of its plan.
+    /// Spawns the agent in plan mode, rejects its first plan and approves the second one. Checks
+    /// that the agent then carries out a message.
     pub(crate) fn run_plan_mode(self) {
         self.env.teamctl(["setup", self.program.profile, "--write"]).expect_success();
         self.spawn_in("plan", "SAY: first-plan");
         let first = self.wait_for_plan("first-plan");
         self.env.teamctl(["deny", &first, "--reason", "SAY: second-plan"]).expect_success();
         let second = self.wait_for_plan("second-plan");
-        let yes = self.env.teamctl(["approve", &second, "--mode", "bypassPermissions"]);
-        if yes.code != 0 {
-            // Its profile has no such mode.
-            assert_eq!(yes.code, 76, "{yes:?}");
+        let approval = self.env.teamctl(["approve", &second, "--mode", "bypassPermissions"]);
+        if approval.code != 0 {
+            // The profile does not have this mode.
+            assert_eq!(approval.code, 76, "{approval:?}");
             self.env.teamctl(["approve", &second]).expect_success();
         }
-        self.first_asked_ms("Your plan is approved");
+        self.first_request_ms("Your plan is approved");
         self.wait_until_idle();
-        self.send(&format!("{}SAY: carried-out", self.send_and_wait("one")));
-        self.model_received("one", "carried-out");
+        self.send(&format!("{}SAY: carried-out", self.send_to_lead_line("one")));
+        self.wait_for_messages("one", "carried-out");
         self.wait_until_idle();
         self.shut_down();
     }
 
-    /// Whether what is counted in two lives of one session is what the model has told, in each of its answers 15.
+    /// Checks the usage of two spawns with the same session. It must equal the usage that the model
+    /// has reported, which is 15 tokens for each answer.
     pub(crate) fn run_usage_check(self) {
         self.spawn("DO: shell true\nSAY: first");
-        self.first_asked_ms("first");
+        self.first_request_ms("first");
         self.wait_until_idle();
         self.send("SAY: second");
-        self.first_asked_ms("second");
+        self.first_request_ms("second");
         self.wait_until_idle();
         self.check_usage();
         self.env.teamctl(["down", "--suspend"]).expect_success();
         self.env.teamctl(["up", "--resume"]).expect_success();
         self.send("DO: shell true\nDO: shell true\nDO: shell true\nDO: shell true\nSAY: third");
-        self.first_asked_ms("third");
+        self.first_request_ms("third");
         self.wait_until_idle();
         self.check_usage();
         self.shut_down();
     }
 
-    /// Asks a question, continues the conversation if the program has one, and asks one whose answer takes
-    /// too long.
+    /// Asks a question, and a second one in the same session if the program has sessions. Then asks
+    /// a question whose answer takes longer than the timeout.
     pub(crate) fn run_ask(self) {
         let cwd = self.cwd.display().to_string();
         let mut options = vec!["--profile", self.program.profile, "--cwd", &cwd, "--timeout", "90s"];
-        options.extend(self.program.spawn);
+        options.extend(self.program.spawn_args);
         let ask = |question: &str| {
             self.env.teamctl_with(&[&["--json", "ask", question], &options[..]].concat(), &[])
         };
@@ -135,37 +139,40 @@ impl ProgramScenario {
         self.shut_down();
     }
 
+    /// Waits until the member's usage equals that of all answers of the model so far.
     fn check_usage(&self) {
-        let asked = self.env.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
-        let used = || self.env.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());
-        println!("{:14} {asked} answers, {:?} tokens", self.program.profile, used());
-        self.wait_until("it is counted", || (used() == Some(15 * asked as u64)).then_some(()));
+        let answers = self.env.read("model.log").lines().filter(|line| line.contains("\"last\"")).count();
+        let usage = || self.env.member("ann").and_then(|ann| ann["usage"]["tokens"].as_u64());
+        println!("{:14} {answers} answers, {:?} tokens", self.program.profile, usage());
+        self.wait_until("the usage is counted", || (usage() == Some(15 * answers as u64)).then_some(()));
     }
 
-    /// The request with a plan that says so.
+    /// Waits for the request whose plan contains `marker`. Returns its id.
     fn wait_for_plan(&self, marker: &str) -> String {
         let requests = || self.env.json(["requests"])["requests"].as_array().cloned().unwrap_or_default();
-        let says = |request: &Value| {
+        let has_marker = |request: &Value| {
             request["body"]["planContent"].as_str().is_some_and(|plan| plan.contains(marker))
         };
-        self.wait_until(&format!("it hands in {marker}"), || {
-            Some(requests().iter().find(|request| says(request))?["id"].as_str()?.to_owned())
+        self.wait_until(&format!("the agent submits the plan {marker}"), || {
+            Some(requests().iter().find(|request| has_marker(request))?["id"].as_str()?.to_owned())
         })
     }
 
-    /// How long each of so many wakes of an idle agent took, ms: from the end of `send` to the program's request.
+    /// Measures `count` wakes of an idle agent. Each time, in ms, is from the end of `teamctl send`
+    /// to the program's request to the model.
     pub(crate) fn measure_wakes(self, count: usize) -> Vec<f64> {
         self.env.teamctl(["setup", self.program.profile, "--write"]).expect_success();
         self.spawn("SAY: begun");
-        self.first_asked_ms("begun");
+        self.first_request_ms("begun");
         let times = (0..count).map(|n| {
             self.wait_until_idle();
-            // An idle program is one that has also put its last turn away: saved, and drawn.
+            // After a turn, a program still saves its session and redraws its screen. No event
+            // shows when it has finished, so this waits.
             harness::sleep(Duration::from_secs(2));
             let marker = format!("wake-{n}-");
             self.send(&format!("SAY: {marker}"));
             let sent = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1000.0;
-            self.first_asked_ms(&marker) - sent
+            self.first_request_ms(&marker) - sent
         });
         let times = times.collect();
         self.env.teamctl(["kill", "ann"]).expect_success();
@@ -177,31 +184,32 @@ impl ProgramScenario {
         self.spawn_in("bypassPermissions", prompt);
     }
 
-    /// In that mode, where it is a program's whose tests say one.
+    /// Spawns ann in a permission mode, and accepts the dialog about hooks. `mode` replaces the
+    /// mode `bypassPermissions` of the program's arguments. If they have no mode, only `plan` is
+    /// passed.
     fn spawn_in(&self, mode: &str, prompt: &str) {
         let cwd = self.cwd.display().to_string();
-        let mut words =
+        let mut args =
             vec!["spawn", "ann", "--profile", self.program.profile, "--cwd", &cwd, "--prompt", prompt];
-        let usual = self.program.spawn.iter().copied();
-        words.extend(usual.map(|word| if word == "bypassPermissions" { mode } else { word }));
-        if mode == "plan" && !words.contains(&"plan") {
-            words.extend(["--mode", "plan"]);
+        let usual = self.program.spawn_args.iter().copied();
+        args.extend(usual.map(|arg| if arg == "bypassPermissions" { mode } else { arg }));
+        if mode == "plan" && !args.contains(&"plan") {
+            args.extend(["--mode", "plan"]);
         }
-        let spawned = self.env.teamctl_with(&words, &[]).expect_success();
-        drop(spawned);
-        if let Some((question, keys)) = self.program.asks {
-            self.wait_until("it asks its user", || {
+        self.env.teamctl_with(&args, &[]).expect_success();
+        if let Some((question, keys)) = self.program.hook_dialog {
+            self.wait_until("the program shows its dialog about hooks", || {
                 self.env.teamctl(["capture", "ann"]).stdout.contains(question).then_some(())
             });
             keys.iter().for_each(|key| self.type_key(key));
-            self.wait_until("the question is answered", || {
+            self.wait_until("the dialog is closed", || {
                 (!self.env.teamctl(["capture", "ann"]).stdout.contains(question)).then_some(())
             });
         }
     }
 
-    /// Types a key, and waits until the screen has changed: a program can take keys that come at once
-    /// for a paste.
+    /// Types a key and waits until the screen has changed. A program can mistake keys in quick
+    /// succession for a paste.
     fn type_key(&self, key: &str) {
         let pane = self.env.member("ann").unwrap()["pane"].as_str().unwrap().to_owned();
         let screen = || self.env.teamctl(["capture", "ann"]).stdout;
@@ -214,42 +222,45 @@ impl ProgramScenario {
         self.env.teamctl(["send", "ann", text]).expect_success();
     }
 
-    /// A step in which the agent tells the lead a word; nothing for one that can't.
-    fn send_and_wait(&self, word: &str) -> String {
-        match self.program.acts {
-            // By its path: a login shell has a PATH of its own.
+    /// A line of a prompt with which the agent sends `text` to the lead. Empty if the program can't
+    /// run commands.
+    fn send_to_lead_line(&self, text: &str) -> String {
+        match self.program.runs_commands {
+            // A login shell may set another PATH, so the line has the path of teamctl.
             true => {
                 let teamctl = harness::programs().join("teamctl");
-                format!("DO: shell {} send team-lead {word}\n", teamctl.display())
+                format!("DO: shell {} send team-lead {text}\n", teamctl.display())
             }
             false => String::new(),
         }
     }
 
-    /// The model was asked with this marker in the last words, and the lead has the agent's own word.
-    fn model_received(&self, word: &str, marker: &str) {
-        self.first_asked_ms(marker);
-        if self.program.acts {
-            self.wait_until(&format!("the lead has {word}"), || {
+    /// Waits until the model has received `marker`, and the lead has the agent's message `text`. A
+    /// program that can't run commands sends no such message.
+    fn wait_for_messages(&self, text: &str, marker: &str) {
+        self.first_request_ms(marker);
+        if self.program.runs_commands {
+            self.wait_until(&format!("the lead has {text}"), || {
                 let inbox = self.env.inbox("survey", "team-lead");
-                inbox.iter().any(|m| m["from"] == "ann" && m["text"] == word).then_some(())
+                inbox.iter().any(|message| message["from"] == "ann" && message["text"] == text).then_some(())
             });
         }
     }
 
-    /// When the model was first asked with this marker in the last words, ms since the epoch.
-    fn first_asked_ms(&self, marker: &str) -> f64 {
-        self.wait_until(&format!("the model is asked for {marker}"), || {
+    /// Waits until the model gets a request whose last user message contains `marker`. Returns the
+    /// time of the first such request in ms since the epoch.
+    fn first_request_ms(&self, marker: &str) -> f64 {
+        self.wait_until(&format!("the model gets a request with {marker}"), || {
             let log = self.env.read("model.log");
-            let asked = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            asked.into_iter().find(|it| it["last"].as_str().is_some_and(|last| last.contains(marker)))?["at"]
+            let requests = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            requests.into_iter().find(|it| it["last"].as_str().is_some_and(|last| last.contains(marker)))?["at"]
                 .as_f64()
         })
     }
 
-    /// Between turns, and to be reached at once.
+    /// Waits until the member is idle, and messages reach it at once.
     fn wait_until_idle(&self) {
-        self.wait_until("it waits for messages", || {
+        self.wait_until("the member is idle", || {
             let member = self.env.member("ann")?;
             (member["activity"] == "idle" && member["delivery_point"] != "on-pull").then_some(())
         });
@@ -263,22 +274,24 @@ impl ProgramScenario {
         self.env.dump_state()
     }
 
-    /// Without the environment's audit: these programs leave locks and caches of their own behind.
+    /// Ends the daemon. Does not check for leftover files, because these programs leave locks and
+    /// caches.
     fn shut_down(self) {
         self.env.teamctl(["down"]).expect_success();
     }
 }
 
-/// The programs under test first, then ours, then the machine's.
-fn path(place: &Path) -> String {
+/// The value of `PATH`: npm's programs, those of teamd, those of the Python environment, and those
+/// of this machine.
+fn search_path(directory: &Path) -> String {
     let ours = harness::programs().display().to_string();
-    let (npm, venv) = (place.join("npm/node_modules/.bin"), place.join("venv/bin"));
+    let (npm, venv) = (directory.join("npm/node_modules/.bin"), directory.join("venv/bin"));
     let machine = std::env::var("PATH").unwrap_or_default();
     format!("{}:{ours}:{}:{machine}", npm.display(), venv.display())
 }
 
-#[allow(clippy::disallowed_methods, reason = "a test's own file, before anything runs")]
+#[allow(clippy::disallowed_methods, reason = "a file of the test, which only the test writes")]
 fn write_file(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().expect("it has a directory")).unwrap();
+    std::fs::create_dir_all(path.parent().expect("the path has a parent")).unwrap();
     std::fs::write(path, text).unwrap();
 }

@@ -1,10 +1,11 @@
-//! Claude Code itself, in several versions, as a native teammate: what `make test-claude` runs.
+//! Tests several versions of Claude Code as teammates with native delivery. `make test-claude` runs
+//! this program.
 //!
-//! Nothing is known of the program but what can be seen from outside: files, screen, what it asks the model. The model
-//! is a script of ours (scripted_model.mjs) that does what the messages say. Skipped unless `TEAMD_TEST_CLAUDE` names the
-//! directory that `install` has filled.
+//! The test observes Claude Code only from outside: its files, its screen and its requests to the
+//! model. The model is a script, `scripted_model.mjs`, which carries out the messages that it gets.
+//! The test is skipped unless `TEAMD_TEST_CLAUDE` names the directory of the script `install`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot go on must stop")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot continue must stop")]
 
 mod claude_env;
 mod claude_home;
@@ -17,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What became of a step.
+/// The result of a step.
 enum StepResult {
-    /// So many milliseconds.
+    /// The duration in ms.
     Passed(u128),
     Failed,
-    /// One before it failed.
+    /// An earlier step failed.
     Skipped,
 }
 
@@ -31,11 +32,11 @@ fn main() -> ExitCode {
         print_line("claude: skipped; make test-claude runs it");
         return ExitCode::SUCCESS;
     };
-    // A failure is written into a file, with all that can be seen.
+    // `report_failure` writes the message of a panic to a file, so the panic hook prints nothing.
     std::panic::set_hook(Box::new(|_| {}));
     let versions = std::fs::read_to_string(directory.join("versions")).expect("the install script has run");
     let runs = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1);
-    let mut good = true;
+    let mut all_passed = true;
     for run in 1..=runs {
         print_line(&format!(
             "run {run} of {runs}\n{}",
@@ -43,30 +44,30 @@ fn main() -> ExitCode {
         ));
         for version in versions.lines() {
             let cells = run_steps(version, &directory);
-            good &= cells.iter().all(|cell| matches!(cell, StepResult::Passed(_)));
+            all_passed &= cells.iter().all(|cell| matches!(cell, StepResult::Passed(_)));
             print_line(&table_row(version, cells.iter().map(StepResult::to_text)));
         }
     }
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All steps in order; after one that failed the others have nothing to stand on.
+/// Runs all steps in order. Skips the steps after a failed one, because they need its result.
 fn run_steps(version: &str, directory: &Path) -> Vec<StepResult> {
-    let mut world = None;
+    let mut env = None;
     let mut failed = false;
     let cells = steps::ALL.iter().map(|(name, step)| {
         if failed {
             return StepResult::Skipped;
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         let done = catch_unwind(AssertUnwindSafe(|| {
-            step(world.get_or_insert_with(|| ClaudeEnv::start(version, directory)));
+            step(env.get_or_insert_with(|| ClaudeEnv::start(version, directory)));
         }));
         match done {
-            Ok(()) => StepResult::Passed(begun.elapsed().as_millis()),
-            Err(why) => {
+            Ok(()) => StepResult::Passed(start.elapsed().as_millis()),
+            Err(panic) => {
                 failed = true;
-                report_failure(version, name, directory, &*why);
+                report_failure(version, name, directory, &*panic);
                 StepResult::Failed
             }
         }
@@ -74,14 +75,16 @@ fn run_steps(version: &str, directory: &Path) -> Vec<StepResult> {
     cells.collect()
 }
 
-#[allow(clippy::disallowed_methods, reason = "the test's own report")]
-fn report_failure(version: &str, step: &str, directory: &Path, why: &(dyn std::any::Any + Send)) {
-    let text = why.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
+/// Writes the message of a panic to a file in `directory`, and prints its first line.
+#[allow(clippy::disallowed_methods, reason = "the report is a file of the test")]
+fn report_failure(version: &str, step: &str, directory: &Path, panic: &(dyn std::any::Any + Send)) {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text =
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
     let path = directory.join(format!("failed-{version}-{step}.txt"));
     std::fs::write(&path, &text).expect("the report can be written");
     let first = text.lines().next().unwrap_or_default();
-    print_line(&format!("{version}, {step}: {first}\n  the whole of it: {}", path.display()));
+    print_line(&format!("{version}, {step}: {first}\n  full message: {}", path.display()));
 }
 
 impl StepResult {

@@ -1,25 +1,29 @@
-// The scripted model behind Claude Code in `make test-claude`: POST /v1/messages on 127.0.0.1, nothing else.
-// What it does is said by the last user message that has lines of these forms, one answer for each line:
+// The scripted model for Claude Code in `make test-claude`. It answers POST /v1/messages on 127.0.0.1. The last user
+// message with lines of these forms says what it does. Each line is a step:
 //
-//   CALL TOOL {"some": "input"}   a tool call with that input
-//   SEND NAME TEXT                SendMessage to NAME, in the form that this client's tool takes
-//   PLAN TEXT                     write TEXT to the plan's file, then leave plan mode
-//   RECALL NAME TEXT              SendMessage to NAME: "I remember TEXT" if an earlier message held it, else "I do not"
-//   SAY TEXT                      words
+//   CALL TOOL {"some": "input"}   calls a tool with this input
+//   SEND NAME TEXT                calls SendMessage to NAME, with the input that this version's tool takes
+//   PLAN TEXT                     writes TEXT to the plan's file, then leaves plan mode
+//   RECALL NAME TEXT              sends NAME "I remember TEXT" if an earlier message contains TEXT, else "I do not"
+//   SAY TEXT                      answers with TEXT
 //
-// A task that is assigned is done as its description says, and then completed. A shutdown request is approved, whatever
-// else is asked. After the last line it says "done." and the turn ends.
+// Each answer of the model carries out one step. After the last step it answers "done.". A text ends the turn.
+// For an assigned task, the lines of its description are the steps, and a further step completes the task. For a
+// shutdown request, the only step is its approval.
 //
-// usage: node scripted_model.mjs LOG    prints the port; a line in LOG for each request: what it was asked, what it did.
+// Usage: node scripted_model.mjs LOG
+// Prints the port. Appends a line of JSON to LOG for each request that offers tools: the time, the model and the
+// answer.
 
 import { appendFileSync } from "node:fs";
 import { createServer } from "node:http";
 
 const log = process.argv[2];
 
-// ms. At the beginning of a turn the client writes files of its own, and one that is asked for a tool in that very
-// moment (2.1.330) gives up its permission request: "mailbox write failed". No model answers that fast.
-const THINKING = 500;
+// The delay before each streamed answer, in ms. At the start of a turn the client writes its own files. If the model
+// calls a tool at that moment, version 2.1.330 gives up its permission request with "mailbox write failed". A real
+// model does not answer that fast.
+const ANSWER_DELAY = 500;
 
 const VERB = /^(CALL|SEND|PLAN|RECALL|SAY) (.*)$/;
 
@@ -28,49 +32,50 @@ const texts = (message) =>
     ? [message.content]
     : message.content.filter((block) => block.type === "text").map((block) => block.text);
 
-// Entities of a message that came inside an element.
-const plain = (text) =>
+// Decodes the entities of a message that is inside an XML element.
+const decodeEntities = (text) =>
   text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 
 const lines = (message) =>
-  message.role === "user" ? texts(message).flatMap((text) => plain(text).split("\n")) : [];
+  message.role === "user" ? texts(message).flatMap((text) => decodeEntities(text).split("\n")) : [];
 
-// A rejected plan comes back with its feedback inside other text.
+// Claude Code returns the feedback on a rejected plan inside other text.
 const FEEDBACK = /(?:feedback\W{1,6}|\[Plan Rejected\] )(PLAN) ([^"\n]*)/i;
 
-const asked = (message) =>
+const messageSteps = (message) =>
   lines(message).map((line) => VERB.exec(line.trim()) ?? FEEDBACK.exec(line)).filter(Boolean);
 
-const shutdown = (message) =>
+const shutdownRequest = (message) =>
   lines(message).map((line) => /"requestId":\s*"(shutdown-[^"]*)"/.exec(line)?.[1]).findLast(Boolean);
 
-// What an assignment says, which comes as JSON inside other text: the lines of its description, then that it is done. By
-// the command, since the newest client has its own TaskUpdate disabled as a teammate (2.1.330).
+// An assignment is JSON inside other text. Its steps are those of the task's description and a command that completes
+// the task. The model does not call TaskUpdate, because version 2.1.330 disables this tool for teammates.
 const ASSIGNED = /"taskId":\s*"(\d+)"(?:[^}]*?)"description":\s*("(?:[^"\\]|\\.)*")/g;
 
-const assigned = (message) =>
+const assignmentSteps = (message) =>
   lines(message).flatMap((line) =>
     [...line.matchAll(ASSIGNED)].flatMap(([, id, description]) => [
       ...JSON.parse(description).split("\n").map((step) => VERB.exec(step.trim())).filter(Boolean),
       ["", "CALL", `Bash ${JSON.stringify({ command: `teamctl task done ${id}`, description: "it is done" })}`],
     ]));
 
-// The steps of the last message that has any, and how many of them have been answered.
-function place(messages) {
+// The steps of the last message that has any, and how many of them the model has carried out.
+function currentSteps(messages) {
   for (let at = messages.length - 1; at >= 0; at -= 1) {
-    const request = shutdown(messages[at]);
-    const steps = request ? [["", "APPROVE", request]] : [...asked(messages[at]), ...assigned(messages[at])];
+    const request = shutdownRequest(messages[at]);
+    const steps = request ? [["", "APPROVE", request]] : [...messageSteps(messages[at]), ...assignmentSteps(messages[at])];
     if (steps.length > 0) {
       const answered = messages.slice(at).filter((message) => message.role === "assistant").length;
       const file = planFile(messages.slice(0, at + 1));
-      return { steps: steps.flatMap((step) => spread(step, file)), answered };
+      return { steps: steps.flatMap((step) => expandPlan(step, file)), answered };
     }
   }
   return { steps: [], answered: 0 };
 }
 
-// A plan is written first, then asked for approval. Where the plan's file is, is told at the first asking.
-function spread([, verb, rest], file) {
+// Replaces the step PLAN: WRITE writes the plan's file, LEAVE requests the approval. Without the path of the file, a
+// first LEAVE makes the client name it.
+function expandPlan([, verb, rest], file) {
   if (verb !== "PLAN") return [{ verb, rest }];
   const steps = [{ verb: "WRITE", rest }, { verb: "LEAVE", rest }];
   return file ? steps : [{ verb: "LEAVE", rest }, ...steps];
@@ -80,32 +85,34 @@ const planFile = (messages) => /[^\s`"'\\]*\/plans\/[^\s`"'\\]*\.md/.exec(JSON.s
 
 const tool = (name, input) => ({ name, input });
 
-// The first versions take {type, recipient, content}; the last ones do not even list the tool at first.
-const later = (tools) => tools.SendMessage?.input_schema?.properties?.recipient === undefined;
+// Old versions of SendMessage take {type, recipient, content}. New versions of the client take {to, message}, and do
+// not list the tool at first.
+const hasNewSendMessage = (tools) => tools.SendMessage?.input_schema?.properties?.recipient === undefined;
 
 function send(tools, to, text) {
-  return later(tools)
+  return hasNewSendMessage(tools)
     ? tool("SendMessage", { to, summary: text.slice(0, 30), message: text })
     : tool("SendMessage", { type: "message", recipient: to, summary: text.slice(0, 30), content: text });
 }
 
 function approve(tools, request) {
   const yes = { type: "shutdown_response", request_id: request, approve: true };
-  return later(tools) ? tool("SendMessage", { to: "team-lead", message: yes }) : tool("SendMessage", yes);
+  return hasNewSendMessage(tools) ? tool("SendMessage", { to: "team-lead", message: yes }) : tool("SendMessage", yes);
 }
 
-// The message that asks holds it too.
-const recalls = (messages, text) =>
+// The message with the step RECALL contains the text once, so a second occurrence is from an earlier message.
+const recall = (messages, text) =>
   JSON.stringify(messages).split(text).length > 2 ? `I remember ${text}` : "I do not";
 
-function act(body, { verb, rest }) {
-  const tools = Object.fromEntries((body.tools ?? []).map((known) => [known.name, known]));
-  const [first, ...words] = rest.split(" ");
-  const after = words.join(" ");
+// Carries out a step. Returns a tool call, or the text of an answer.
+function execute(body, { verb, rest }) {
+  const tools = Object.fromEntries((body.tools ?? []).map((entry) => [entry.name, entry]));
+  const [first, ...others] = rest.split(" ");
+  const after = others.join(" ");
   switch (verb) {
     case "CALL": return tool(first, JSON.parse(after));
     case "SEND": return send(tools, first, after);
-    case "RECALL": return send(tools, first, recalls(body.messages, after));
+    case "RECALL": return send(tools, first, recall(body.messages, after));
     case "APPROVE": return approve(tools, rest);
     case "WRITE": return tool("Write", { file_path: planFile(body.messages) ?? "/no/plan/file", content: `${rest}\n` });
     case "LEAVE": return tool("ExitPlanMode", {});
@@ -114,32 +121,33 @@ function act(body, { verb, rest }) {
 }
 
 function answer(body) {
-  // Titles and the like are asked for without tools.
+  // A request without tools asks for a title or a summary.
   if (!body.tools?.length) return "a title";
-  const { steps, answered } = place(body.messages);
-  return answered < steps.length ? act(body, steps[answered]) : "done.";
+  const { steps, answered } = currentSteps(body.messages);
+  return answered < steps.length ? execute(body, steps[answered]) : "done.";
 }
 
 let count = 0;
 
-function message(model, doing) {
+function message(model, answer) {
   count += 1;
-  const calls = typeof doing !== "string";
-  const content = calls
-    ? [{ type: "tool_use", id: `toolu_${String(count).padStart(12, "0")}`, name: doing.name, input: doing.input }]
-    : [{ type: "text", text: doing }];
+  const isCall = typeof answer !== "string";
+  const content = isCall
+    ? [{ type: "tool_use", id: `toolu_${String(count).padStart(12, "0")}`, name: answer.name, input: answer.input }]
+    : [{ type: "text", text: answer }];
   return {
     id: `msg_${count}`, type: "message", role: "assistant", model, content,
-    stop_reason: calls ? "tool_use" : "end_turn", stop_sequence: null,
+    stop_reason: isCall ? "tool_use" : "end_turn", stop_sequence: null,
     usage: { input_tokens: 10, output_tokens: 10, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
   };
 }
 
+// The events that stream a message.
 function events(whole) {
   const [block] = whole.content;
-  const called = block.type === "tool_use";
-  const start = called ? { ...block, input: {} } : { type: "text", text: "" };
-  const delta = called
+  const isCall = block.type === "tool_use";
+  const start = isCall ? { ...block, input: {} } : { type: "text", text: "" };
+  const delta = isCall
     ? { type: "input_json_delta", partial_json: JSON.stringify(block.input) }
     : { type: "text_delta", text: block.text };
   return [
@@ -152,8 +160,8 @@ function events(whole) {
   ];
 }
 
-function note(what) {
-  if (log) appendFileSync(log, `${JSON.stringify(what)}\n`);
+function writeLog(entry) {
+  if (log) appendFileSync(log, `${JSON.stringify(entry)}\n`);
 }
 
 function stream(response, whole) {
@@ -170,10 +178,10 @@ function reply(request, response, text) {
   if (!path.endsWith("/v1/messages")) return json({});
   const body = JSON.parse(text);
   const doing = answer(body);
-  if (body.tools?.length) note({ at: new Date().toISOString(), model: body.model, doing });
+  if (body.tools?.length) writeLog({ at: new Date().toISOString(), model: body.model, doing });
   const whole = message(body.model, doing);
   if (!body.stream) return json(whole);
-  setTimeout(() => stream(response, whole), THINKING);
+  setTimeout(() => stream(response, whole), ANSWER_DELAY);
 }
 
 const server = createServer((request, response) => {
@@ -183,7 +191,7 @@ const server = createServer((request, response) => {
     try {
       reply(request, response, Buffer.concat(parts).toString());
     } catch (error) {
-      note({ error: String(error) });
+      writeLog({ error: String(error) });
       response.writeHead(500, { "content-type": "application/json" });
       response.end(JSON.stringify({ type: "error", error: { type: "api_error", message: String(error) } }));
     }

@@ -1,25 +1,27 @@
-// A writer of an inbox as Claude Code has it: the same lock from the same package, taken in the same ways.
+// Writes messages to an inbox as Claude Code does, with the lock of the same npm package.
 //
 //   node inbox_writer.js sync|async|truncating|slow FILE PREFIX COUNT|- [PAUSE]
 //
-// sync: as up to 2.1.139: no retry on a held lock, and the file truncated and written in place.
-// async: as from 2.1.158 on: retries, a temporary file and a rename.
-// truncating: retries, then truncates and writes in place, in two halves with a moment between them.
-// slow: as async, with two and a half seconds between what it reads and what it writes.
-// Sends COUNT messages, or (-) until its standard input ends, PREFIX:0 and so on, at most PAUSE ms (6) apart, and
-// prints {"stored": [...], "refused": [...]}.
+// sync: like Claude Code up to 2.1.139. Does not write if the lock is held. Otherwise truncates the file and writes in
+//   place.
+// async: like Claude Code from 2.1.158 on. Retries until it has the lock, writes a temporary file and renames it.
+// truncating: retries until it has the lock, truncates the file, and writes in two halves with a pause between them.
+// slow: like async, but waits for 2.5 s between reading and writing.
+//
+// Sends COUNT messages, or with `-` until standard input ends. The texts are PREFIX:0, PREFIX:1 and so on. Waits for up
+// to PAUSE ms (default 6) between two messages. Prints {"stored": [TEXT, ...], "refused": [TEXT, ...]}.
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const lockfile = require('proper-lockfile');
 
-const [mode, file, prefix, count, longest] = process.argv.slice(2);
+const [mode, file, prefix, count, maxPause] = process.argv.slice(2);
 const lockfilePath = `${file}.lock`;
 const outcome = { stored: [], refused: [] };
 const retries = { retries: 2000, factor: 1.2, minTimeout: 5, maxTimeout: 50, randomize: true };
-let told = false;
+let stdinEnded = false;
 
-function exists() {
+function createIfMissing() {
   try {
     fs.writeFileSync(file, '[]', { flag: 'wx' });
   } catch (error) {
@@ -27,7 +29,7 @@ function exists() {
   }
 }
 
-function grown(text) {
+function withMessage(text) {
   const messages = JSON.parse(fs.readFileSync(file, 'utf8'));
   const message = { from: 'peer', text, timestamp: new Date().toISOString(), read: false };
   messages.push({ ...message, theirs: { of: text } });
@@ -43,21 +45,21 @@ function sendAtOnce(text) {
   try {
     release = lockfile.lockSync(file, { lockfilePath });
   } catch (error) {
-    // What stands in the lock's place may be no lock at all.
+    // The path of the lock may be a file, or a directory that is not empty, and so no lock.
     if (!['ELOCKED', 'ENOTDIR', 'ENOTEMPTY'].includes(error.code)) throw error;
     outcome.refused.push(text);
     return;
   }
-  fs.writeFileSync(file, grown(text));
+  fs.writeFileSync(file, withMessage(text));
   release();
   outcome.stored.push(text);
 }
 
-async function sendWithRetries(text, meanwhile = 0) {
+async function sendWithRetries(text, delay = 0) {
   const release = await lockfile.lock(file, { lockfilePath, retries });
   const temporary = path.join(path.dirname(file), `${path.basename(file)}.tmp.${process.pid.toString(16).padStart(8, '0')}`);
-  const bytes = grown(text);
-  if (meanwhile) await pause(meanwhile);
+  const bytes = withMessage(text);
+  if (delay) await pause(delay);
   fs.writeFileSync(temporary, bytes, { flag: 'wx' });
   fs.renameSync(temporary, file);
   await release();
@@ -66,13 +68,13 @@ async function sendWithRetries(text, meanwhile = 0) {
 
 async function sendInPlace(text) {
   const release = await lockfile.lock(file, { lockfilePath, retries });
-  const bytes = Buffer.from(grown(text));
-  const opened = fs.openSync(file, 'w');
+  const bytes = Buffer.from(withMessage(text));
+  const descriptor = fs.openSync(file, 'w');
   const half = bytes.length >> 1;
-  fs.writeSync(opened, bytes, 0, half);
+  fs.writeSync(descriptor, bytes, 0, half);
   await pause(1);
-  fs.writeSync(opened, bytes, half);
-  fs.closeSync(opened);
+  fs.writeSync(descriptor, bytes, half);
+  fs.closeSync(descriptor);
   await release();
   outcome.stored.push(text);
 }
@@ -81,11 +83,11 @@ async function main() {
   const slowly = (text) => sendWithRetries(text, 2500);
   const send = { sync: sendAtOnce, async: sendWithRetries, truncating: sendInPlace, slow: slowly }[mode];
   const last = count === '-' ? Infinity : Number(count);
-  if (last === Infinity) process.stdin.on('end', () => { told = true; }).resume();
-  exists();
-  for (let n = 0; n < last && !told; n += 1) {
+  if (last === Infinity) process.stdin.on('end', () => { stdinEnded = true; }).resume();
+  createIfMissing();
+  for (let n = 0; n < last && !stdinEnded; n += 1) {
     await send(`${prefix}:${n}`);
-    await pause(Math.random() * Number(longest || 6));
+    await pause(Math.random() * Number(maxPause || 6));
   }
   process.stdout.write(JSON.stringify(outcome));
 }

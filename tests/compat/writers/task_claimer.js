@@ -1,8 +1,9 @@
-// A claimant of tasks that takes the list's lock and the file's, as Claude Code does, and writes in place.
+// Claims tasks as Claude Code does: takes the lock of the list and the lock of the file, and writes in place.
 //
 //   node task_claimer.js DIRECTORY OWNER
 //
-// For each id on its standard input it takes that task, if it is pending and nobody's, and says won or lost.
+// Reads task ids from standard input. Claims each task for OWNER if the task is pending and has no owner. Prints `won`
+// or `lost` for each id.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -14,14 +15,14 @@ const retries = { retries: 2000, factor: 1.2, minTimeout: 2, maxTimeout: 20, ran
 
 async function claim(id) {
   const file = path.join(directory, `${id}.json`);
-  const list = await lockfile.lock(path.join(directory, '.lock'), { retries });
-  const one = await lockfile.lock(file, { retries });
+  const releaseList = await lockfile.lock(path.join(directory, '.lock'), { retries });
+  const releaseTask = await lockfile.lock(file, { retries });
   const task = JSON.parse(fs.readFileSync(file, 'utf8'));
-  const free = task.status === 'pending' && !task.owner;
-  if (free) fs.writeFileSync(file, JSON.stringify({ ...task, owner, status: 'in_progress' }, null, 2));
-  await one();
-  await list();
-  return free;
+  const isClaimable = task.status === 'pending' && !task.owner;
+  if (isClaimable) fs.writeFileSync(file, JSON.stringify({ ...task, owner, status: 'in_progress' }, null, 2));
+  await releaseTask();
+  await releaseList();
+  return isClaimable;
 }
 
 async function main() {

@@ -1,10 +1,10 @@
-"""A writer of a task list as tools in Python are: flock on .lock, and no other lock.
+"""Writes to a task list as Python tools do: takes flock on .lock and no other lock, and writes in place.
 
   python3 task_writer.py DIRECTORY PREFIX COUNT|- [PAUSE]
 
-Makes COUNT tasks, or (-) until its standard input ends, PREFIX:0 and so on, at most PAUSE ms (6) apart, each with the
-next free id; takes every other one for itself, and writes in place. Prints {"stored": ["ID SUBJECT STATUS", ...],
-"refused": []}.
+Creates COUNT tasks, or with `-` creates tasks until standard input ends. Each task has the next free id. The subjects
+are PREFIX:0, PREFIX:1 and so on. Claims every second task with the owner PREFIX. Waits for up to PAUSE ms (default 6)
+between two steps. Prints {"stored": ["ID SUBJECT OWNER", ...], "refused": []}, where OWNER is `-` for no owner.
 """
 
 import fcntl
@@ -16,35 +16,38 @@ import sys
 import time
 
 directory, prefix, count = sys.argv[1:4]
-longest = float(sys.argv[4]) if len(sys.argv) > 4 else 6.0
+max_pause = float(sys.argv[4]) if len(sys.argv) > 4 else 6.0
 
 
-def told():
+def should_stop():
+    """Whether standard input has ended. Always false if COUNT is a number."""
     if count != "-":
         return False
     ready, _, _ = select.select([sys.stdin], [], [], 0)
     return bool(ready) and not os.read(0, 1)
 
 
-def taken():
+def highest_id():
+    """The highest id that a task has or had. 0 if there was no task."""
     ids = [int(name[:-5]) for name in os.listdir(directory) if name.endswith(".json") and name[:-5].isdigit()]
     try:
-        with open(os.path.join(directory, ".highwatermark")) as mark:
-            ids.append(int(mark.read().strip() or 0))
+        with open(os.path.join(directory, ".highwatermark")) as file:
+            ids.append(int(file.read().strip() or 0))
     except (FileNotFoundError, ValueError):
         pass
     return max(ids, default=0)
 
 
-def make(subject):
-    number = taken() + 1
+def create_task(subject):
+    number = highest_id() + 1
     task = {"id": str(number), "subject": subject, "description": "", "status": "pending", "blocks": [], "blockedBy": []}
     with open(os.path.join(directory, f"{number}.json"), "x") as file:
         json.dump(task, file, indent=2)
     return number, task
 
 
-def take(number, task):
+def claim(number, task):
+    """Claims a task unless it has an owner or is not pending. Returns the task as stored."""
     path = os.path.join(directory, f"{number}.json")
     with open(path) as file:
         task = json.load(file)
@@ -56,20 +59,20 @@ def take(number, task):
     return task
 
 
-def locked(act):
+def with_lock(action):
     with open(os.path.join(directory, ".lock"), "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return act()
+        return action()
 
 
 stored = []
 n = 0
-while not told() and (count == "-" or n < int(count)):
-    number, task = locked(lambda: make(f"{prefix}:{n}"))
+while not should_stop() and (count == "-" or n < int(count)):
+    number, task = with_lock(lambda: create_task(f"{prefix}:{n}"))
     if n % 2:
-        time.sleep(random.random() * longest / 1000)
-        task = locked(lambda: take(number, task))
+        time.sleep(random.random() * max_pause / 1000)
+        task = with_lock(lambda: claim(number, task))
     stored.append(f"{number} {task['subject']} {task.get('owner', '-')}")
-    time.sleep(random.random() * longest / 1000)
+    time.sleep(random.random() * max_pause / 1000)
     n += 1
 print(json.dumps({"stored": stored, "refused": []}))
