@@ -70,7 +70,7 @@ impl WriterKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriterReport {
     /// What the writer has stored: the texts of messages, the numbers of rewrites, or the tasks as
-    /// `ID SUBJECT STATUS`.
+    /// `ID SUBJECT OWNER`.
     pub stored: Vec<String>,
     /// What the writer did not store, by its own report: because of a lock that was held, or a file
     /// that it could not read.
