@@ -5,8 +5,8 @@ CARGO  ?= cargo
 TARGET  = $(or $(CARGO_TARGET_DIR),target)
 # The directory to which the tests write their figures: how many cases they have tried.
 FIGURES = $(abspath $(TARGET))/figures
-# Four tests run at once on each processor, because a test spends most of its time waiting.
-TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 4))
+# Two tests run at once on each processor, because a test spends most of its time waiting.
+TEST_THREADS = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
 # The programs in bin are for people. They start the programs in libexec, which they look for in their own directory and
 # in ../libexec/teamd.
 BIN      = teamctl teamd

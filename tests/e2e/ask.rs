@@ -179,19 +179,18 @@ fn killed_processes_leave_no_program_behind() {
 #[test]
 fn background_ask_is_waited_for() {
     let env = TestEnv::new();
-    let gate = env.create_gate("gate");
-    let program = format!("cat; read line <{gate}; echo answered");
-    let ask = |text: &str| {
+    let ask = |text: &str, gate: &str| {
+        let program = format!("cat; read line <{}; echo answered", env.create_gate(gate));
         let id = env.teamctl(["ask", "--background", text, "--", "sh", "-c", &program]).expect_success();
         id.trim().to_owned()
     };
-    let (first, second) = (ask("one "), ask("two "));
+    let (first, second) = (ask("one ", "first-gate"), ask("two ", "second-gate"));
     let error = env.teamctl(["wait", &first, "--timeout", "1ms"]).expect_failure(75);
     assert!(error.contains(&first), "{error}");
     env.teamctl(["ask", "--resume", &first, "x"]).expect_failure(76);
     let waiting = start(&env, &["wait", &first, &second]);
-    env.open_gate("gate");
-    env.open_gate("gate");
+    env.open_gate("first-gate");
+    env.open_gate("second-gate");
     let output = waiting.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "one answered\ntwo answered\n", "{output:?}");
     assert_eq!(env.teamctl(["wait", &second]).expect_success(), "two answered\n", "the answer stays");
@@ -241,6 +240,36 @@ fn every_line_of_a_file_is_accounted_for() {
     env.shut_down();
 }
 
+/// Nobody reads what the program reports, and the pipe is full.
+#[test]
+fn unread_progress_delays_no_timeout() {
+    let env = TestEnv::new();
+    let mut command = env.command("teamctl");
+    let program = "yes progress | head -c 1000000 >&2; sleep 3600";
+    command.args(["ask", "x", "--timeout", "300ms", "--", "sh", "-c", program]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(75));
+    assert_nothing_runs(&env);
+    env.shut_down();
+}
+
+#[test]
+fn answer_is_found_in_a_long_output_and_kept_as_it_is() {
+    let env = env_with_session_program();
+    let answer = "printf 'a\\tb\\rc \\302\\240 \\042\\042'";
+    assert_eq!(env.teamctl(["ask", "x", "--", "sh", "-c", answer]).expect_success(), "a\tb\rc \u{a0} \"\"\n");
+    let half = "yes '\"\"' | tr -d '\\n' | head -c 1000000";
+    let id = env.teamctl(["-q", "ask", "--background", "x", "--", "sh", "-c", half]).expect_success();
+    assert_eq!(env.teamctl(["wait", id.trim()]).expect_success().len(), 1_000_001);
+    let long = env.teamctl(["ask", "x", "--", "head", "-c", "2000000", "/dev/zero"]).expect_failure(1);
+    assert!(long.contains("1048576"), "{long}");
+    let noise = "printf '{\"text\":\"short\"}\\n'; yes '{\"x\":1}' | head -c 20000000";
+    env.write_script("out/bin/counter", &format!("#!/bin/sh\n{noise}\n"));
+    assert_eq!(env.teamctl(["ask", "x", "--profile", "counter"]).expect_success(), "short\n");
+    env.shut_down();
+}
+
 #[test]
 fn lead_asks_by_mcp_and_a_member_may_not() {
     let mut env = env_with_session_program();
@@ -267,8 +296,15 @@ fn lead_asks_by_mcp_and_a_member_may_not() {
 fn asked_program_does_not_act_as_a_person() {
     let env = TestEnv::with_team();
     env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
-    let error = env.teamctl(["ask", "x", "--", "teamctl", "-t", "survey", "kill", "ann"]).expect_failure(1);
-    assert!(error.contains("exit code 77"), "{error}");
+    let ask = |program: &str| env.teamctl(["-q", "ask", "x", "--", "sh", "-c", program]);
+    for command in ["kill ann", "send ann hi", "task create x", "up", "down", "mcp", "ask y", "events"] {
+        let error = ask(&format!("teamctl -t survey {command}")).expect_failure(1);
+        assert!(error.contains("exit code 77") && error.contains("on no team"), "{command}: {error}");
+    }
+    let error = ask("env -i HOME=\"$HOME\" PATH=\"$PATH\" teamctl mcp </dev/null").expect_failure(1);
+    assert!(error.contains("exit code 77"), "without its environment: {error}");
+    let status = ask(&format!("teamctl --root {} status", env.root().display())).expect_success();
+    assert!(status.contains("ann"), "{status}");
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");
     env.shut_down();
 }

@@ -29,7 +29,7 @@ const KINDS: [&str; 6] = [
 const WITHOUT_ENVIRONMENT: &str = "(setsid env -i out/deaf &)";
 
 /// How long a child may run after the end of its agent.
-const TIMEOUT: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of agents in a batch, each with one child.
 const BATCH_SIZE: usize = 25;

@@ -113,8 +113,8 @@ impl<W: Write> PanePrinter<W> {
         self.write_text(&format!("{}\n", sanitize(text)));
     }
 
-    /// Ends the output of a turn: the next output begins on a new line, and the titles of the
-    /// turn's tool calls are removed.
+    /// Ends the output of a turn: the next output begins on a new line, and the printer
+    /// forgets the titles of the turn's tool calls.
     pub(crate) fn end_turn(&mut self) {
         self.start_line();
         self.calls.clear();

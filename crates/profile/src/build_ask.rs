@@ -8,10 +8,10 @@ use crate::directory_env_and_prompt::{parse_env_options, spawn_environment};
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind};
 use crate::program_lookup::program_exists;
 use crate::registry::ProfileRegistry;
-use protocol::ask_setup_and_record::{ASK_VARIABLE, AskId, AskedOptions};
 use protocol::deferred_template_variables::escape_variables;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskedOptions};
 use protocol::turn_program::{PerTurnProgram, TurnProgram};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,8 +42,6 @@ pub fn build_ask(
     let mut profile = select_profile(options, &search_path(&requested_env))?;
     let launch = launch(root, id, options, profile.as_mut())?;
     let mut env = spawn_environment(&launch, requested_env);
-    // An agent outside any team acts in none: without a name, `teamctl` would take it for a person.
-    env.insert("TEAMD_MEMBER".to_owned(), id.to_string());
     env.insert(ASK_VARIABLE.to_owned(), id.to_string());
     check_program(&launch, &options.cwd, &env)?;
     let program = match launch.turns {
@@ -69,7 +67,7 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // Only the text of an agent type is left of the instructions.
+        // There is no team to describe. Without an agent type, no instructions are left.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {
@@ -107,16 +105,16 @@ fn select_profile(options: &AskedOptions, path: &str) -> Result<Option<Profile>,
         None => registry.default_profile(|program| program_exists(program, &options.cwd, path)),
     }?;
     let name = profile.name.clone();
-    let turn_profile = || without_team(registry.profile(&format!("{name}-turn")).ok()?);
-    without_team(profile).or_else(turn_profile).map(Some).ok_or_else(|| {
+    let turn_profile = || as_turn_profile(registry.profile(&format!("{name}-turn")).ok()?);
+    as_turn_profile(profile).or_else(turn_profile).map(Some).ok_or_else(|| {
         let message = format!("cannot ask with the profile {name}: its delivery is not turn");
         ErrorReport::new(ErrorKind::Usage, message)
             .with_help("choose another profile, such as claude-turn; list them with: teamctl profiles")
     })
 }
 
-/// The profile without what its program needs in a team only. `None` if its delivery is not turn.
-fn without_team(mut profile: Profile) -> Option<Profile> {
+/// The profile without the tools of a team. `None` if its delivery is not turn.
+fn as_turn_profile(mut profile: Profile) -> Option<Profile> {
     match &mut profile.kind {
         ProfileKind::Program(program) if matches!(program.delivery, DeliverySpec::Turn(_)) => {
             program.mcp.clear();

@@ -200,8 +200,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // Zero bytes do not count for the length: `escape_variables` has inserted them, and the
-        // daemon removes them before it starts the agent.
+        // NUL bytes are not counted: `escape_variables` marks braces with them, and the daemon
+        // removes them before it starts the agent.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());

@@ -77,7 +77,6 @@
 pub mod acp_driver_protocol;
 pub mod agent_instructions;
 pub mod allowed_callers;
-pub mod ask_setup_and_record;
 pub mod check_program_supports_answer;
 pub mod control_socket;
 pub mod daemon_lock_file;
@@ -116,6 +115,7 @@ pub mod state_and_runtime_directories;
 pub mod task;
 pub mod team_and_member_names;
 pub mod team_config;
+pub mod teamctl_ask_setup_and_record;
 pub mod timestamp;
 pub mod token_and_cost_usage;
 pub mod turn_program;

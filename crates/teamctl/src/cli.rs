@@ -101,6 +101,7 @@ impl From<FrequentCommand> for CliCommand {
 
 /// Runs a command, which prints its results. First checks that the caller may run it.
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    command.check_asked_program()?;
     command.allowed_callers().check("run this command", &context.caller_name())?;
     match command {
         CliCommand::Up(args) => commands::up_start_daemon::run(context, &args),

@@ -195,8 +195,8 @@ fn names_protection(plain: &str) -> bool {
 }
 
 /// Whether a key and its value lift a protection of the agent program, such as its sandbox. A key
-/// such as `sandbox` counts with any value, because `false` turns the sandbox off. A key such as
-/// `dangerous` does not count if its value is `false`.
+/// such as `sandbox` counts with any value: `false` turns the sandbox off, and other values may
+/// weaken it. A key such as `dangerous` does not count if its value is `false`.
 pub(super) fn lifts_protection(key: &str, value: &Value) -> bool {
     let plain = plain_key(key);
     let is_off = *value == Value::Bool(false) && DANGER_WORDS.iter().any(|word| plain.contains(word));

@@ -1,40 +1,50 @@
-//! `teamd-shim ask`: asks an agent program one question, outside any team and without the daemon.
+//! `teamd-shim ask`: asks a program one question, without a team and without the daemon.
 //!
 //! `teamctl ask` writes the setup as one line to standard input. The shim starts the program, waits for
 //! its answer, ends every process that the program has started, and writes the record.
 //!
-//! The shim also prints the record as a line, when it starts and at the end. So the caller knows that the
-//! ask has started, and a full disk loses no answer.
+//! The shim also prints the record as a line, at the start and at the end, or an error. So the caller
+//! learns that the ask has started, and gets the answer even if the disk is full.
 
-mod asked_program;
-mod compose_record;
+mod answer_collector;
+mod decide_outcome;
+mod running_program_and_its_pipes;
 
 use crate::catch_signals::ShimSignals;
 use crate::supervisor::adopt_orphans;
 use crate::turns::prompt_text::TurnSubject;
 use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor_trait::TurnInput;
-use asked_program::AskedProgram;
-use compose_record::{FinishedProgram, ended_state};
+use decide_outcome::{FinishedProgram, decide_outcome};
 use platform::ProcessEntry;
-use protocol::ask_setup_and_record::{
-    ASK_VARIABLE, ASKS_DIR, AskAttachment, AskOutcome, AskRecord, AskSetup, AskState,
-};
 use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{
+    ASK_VARIABLE, ASKS_DIR, AskAttachment, AskOutcome, AskRecord, AskSetup, AskState,
+};
 use protocol::turn_program::TurnProgram;
+use running_program_and_its_pipes::{AskedProgram, ReportedFacts};
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use store::{StateDir, now};
 
-/// Asks the question of the setup on standard input.
+/// Asks the question of the setup on standard input. An error is also printed as a JSON line, because the
+/// caller may have closed standard error.
 ///
 /// # Errors
 ///
 /// The setup cannot be read, or the record cannot be written.
 pub(crate) fn run(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
+    let result = run_ask(state_dir);
+    if let Err(error) = &result {
+        print_line(&serde_json::json!({ "error": error }).to_string()).ok();
+    }
+    result
+}
+
+fn run_ask(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
     platform::close_inherited_descriptors::close_inherited_descriptors();
     let signals = ShimSignals::install()?;
     let mut setup = read_setup()?;
@@ -45,13 +55,13 @@ pub(crate) fn run(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
     }
     adopt_orphans(format!("{ASK_VARIABLE}={}", setup.record.id))?;
     let records = StateDir::open(state_dir)?.open_subdir(ASKS_DIR)?;
-    setup.record.shim = own_process();
+    setup.record.shim = this_shim();
     write_record(&records, &setup.record)?;
-    // A caller that has gone meanwhile needs no line.
+    // An error means that the caller is gone, which is noticed later.
     print_record(&setup.record).ok();
     let record = ask(&signals, &records, setup);
     let printed = print_record(&record);
-    // A record that was printed has arrived, so a full disk is then no error.
+    // If the caller has got the record, a failed write is ignored.
     write_record(&records, &record).or_else(|error| printed.map_err(|_| error))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -65,7 +75,7 @@ fn read_setup() -> Result<AskSetup, ErrorReport> {
     serde_json::from_str(&line).map_err(|error| invalid(&error))
 }
 
-fn own_process() -> Option<Process> {
+fn this_shim() -> Option<Process> {
     let pid = std::process::id();
     let start_time = ProcessEntry::start_time(pid).ok()??;
     Some(Process { pid, start_time })
@@ -85,7 +95,7 @@ fn ask(signals: &ShimSignals, records: &StateDir, setup: AskSetup) -> AskRecord 
         Err(reason) => Err(reason),
     };
     builder.remove_prompt_file();
-    finished_record(setup.record, finished, builder)
+    finished_record(setup, finished, builder)
 }
 
 fn start(setup: &AskSetup, builder: &mut TurnBuilder) -> Result<AskedProgram, String> {
@@ -98,23 +108,24 @@ fn start(setup: &AskSetup, builder: &mut TurnBuilder) -> Result<AskedProgram, St
 }
 
 fn finished_record(
-    mut record: AskRecord,
-    finished: Result<FinishedProgram, String>,
+    setup: AskSetup,
+    finished: Result<(FinishedProgram, ReportedFacts), String>,
     mut builder: TurnBuilder,
 ) -> AskRecord {
-    record.state = match finished {
-        Ok(mut program) => {
-            program.session_id.take().into_iter().for_each(|session| builder.set_session_id(session));
-            ended_state(&program, builder.reply_key(), now())
+    let mut record = setup.record;
+    let (outcome, answer, facts) = match finished {
+        Ok((program, facts)) => {
+            let (outcome, answer) = decide_outcome(program);
+            (outcome, answer, facts)
         }
-        Err(reason) => AskState::Ended {
-            outcome: AskOutcome::NotStarted { reason },
-            answer: String::new(),
-            usage: None,
-            ended_at: now(),
-        },
+        Err(reason) => (AskOutcome::NotStarted { reason }, String::new(), ReportedFacts::default()),
     };
-    record.session_id = builder.session_id();
+    let is_named = facts.session_id.is_some();
+    facts.session_id.into_iter().for_each(|session| builder.set_session_id(session));
+    let may_be_stored = is_named || matches!(outcome, AskOutcome::Answered | AskOutcome::TimedOut);
+    // A program that has failed may not have stored the session whose id teamd had generated.
+    record.session_id = if may_be_stored { builder.session_id() } else { setup.session_id };
+    record.state = AskState::Ended { outcome, answer, usage: facts.usage, ended_at: now() };
     record
 }
 
@@ -124,7 +135,10 @@ fn write_record(records: &StateDir, record: &AskRecord) -> Result<(), ErrorRepor
 }
 
 fn print_record(record: &AskRecord) -> std::io::Result<()> {
-    let json = serde_json::to_string(record).expect("a record is valid JSON");
+    print_line(&serde_json::to_string(record).expect("a record is valid JSON"))
+}
+
+fn print_line(line: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{json}").and_then(|()| stdout.flush())
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush())
 }

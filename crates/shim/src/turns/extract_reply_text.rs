@@ -6,29 +6,27 @@ use crate::json_lookup::last_string;
 /// The longest reply, in bytes. Of a longer reply only the end is kept.
 pub(super) const MAX_REPLY_BYTES: usize = 64 << 10;
 
-/// The agent's reply in `output`, shortened to the last [`MAX_REPLY_BYTES`].
+/// The agent's reply in `output`, shortened to the last [`MAX_REPLY_BYTES`]. If `key` is given, the reply
+/// is the last string under that key in the JSON lines of the output. Otherwise the reply is the whole
+/// output without control characters.
 pub(crate) fn extract_reply(output: &[u8], key: Option<&str>) -> String {
-    let text = extract_whole_reply(output, key);
+    let text = match key {
+        None => plain_text(output),
+        Some(key) => last_reply_in_lines(output, key).unwrap_or_default(),
+    };
     let start = (text.len().saturating_sub(MAX_REPLY_BYTES)..text.len())
         .find(|position| text.is_char_boundary(*position));
     text[start.unwrap_or(text.len())..].trim().to_owned()
 }
 
-/// The agent's reply in `output`, of any length. If `key` is given, the reply is the last string under
-/// that key in the JSON lines of the output. Otherwise the reply is the whole output without control
-/// characters.
-pub(crate) fn extract_whole_reply(output: &[u8], key: Option<&str>) -> String {
-    match key {
-        None => plain_text(output),
-        Some(key) => {
-            let lines = output.split(|byte| *byte == b'\n').rev();
-            lines.filter_map(|line| last_string_in_line(line, key)).next().unwrap_or_default()
-        }
-    }
+/// The last string under `key` in the JSON lines of the output, of any length. `None` if no line has it.
+pub(crate) fn last_reply_in_lines(output: &[u8], key: &str) -> Option<String> {
+    output.split(|byte| *byte == b'\n').rev().find_map(|line| last_string_in_line(line, key))
 }
 
 fn last_string_in_line(line: &[u8], key: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    let line = String::from_utf8_lossy(line.trim_ascii());
+    let value: serde_json::Value = serde_json::from_str(&line).ok()?;
     last_string(&value, key).filter(|text| !text.trim().is_empty())
 }
 

@@ -3,8 +3,32 @@
 
 use super::cli_command::{CliCommand, IntegrationCommand};
 use protocol::allowed_callers::AllowedCallers;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
+use store::env_var;
 
 impl CliCommand {
+    /// Refuses the commands of a program that `teamctl ask` has started, except those that only show
+    /// something. Without this check, such a program would count as a person.
+    pub(super) fn check_asked_program(&self) -> Result<(), ErrorReport> {
+        let only_shows = matches!(
+            self,
+            CliCommand::Status(_)
+                | CliCommand::Integration(
+                    IntegrationCommand::Profiles(_)
+                        | IntegrationCommand::Help(_)
+                        | IntegrationCommand::Completions(_)
+                        | IntegrationCommand::Man(_)
+                )
+        );
+        if only_shows || env_var(ASK_VARIABLE).is_none() {
+            return Ok(());
+        }
+        let message = "cannot run this command: a program that answers one question is on no team";
+        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+            .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
+    }
+
     /// Who may run this command, given its arguments. Operations on team files apply further rules
     /// when they run, for example which task a member may change.
     pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {

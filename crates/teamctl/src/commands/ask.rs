@@ -16,8 +16,8 @@ use answer_of_record::print_answer;
 use ask_args_and_setup::build_setup;
 use ask_shim_process::{AskShim, ProgressOutput};
 use end_shims_on_signal::ShimInputs;
-use protocol::ask_setup_and_record::{AskAttachment, AskSetup};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskSetup};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -33,14 +33,18 @@ pub(crate) fn run(context: &CommandContext, args: &AskArgs) -> Result<ExitCode, 
     }
     let inputs = ShimInputs::install()?;
     let progress = if context.args.quiet { ProgressOutput::Hidden } else { ProgressOutput::Stderr };
-    let record = AskShim::start(context, &setup, progress, &inputs)?.wait_for_record(&inputs)?;
+    let record = AskShim::start(context, &setup, progress, &inputs)?.wait_for_end(&inputs)?;
     print_answer(context, &record)
 }
 
 fn start_in_background(context: &CommandContext, setup: &AskSetup) -> Result<ExitCode, ErrorReport> {
     let shim = AskShim::start(context, setup, ProgressOutput::Hidden, &ShimInputs::default())?;
-    shim.wait_until_started()?;
+    shim.detach_once_started()?;
     let id = &setup.record.id;
-    output::print_result(context, &json!({"id": id}), &id.to_string());
+    // The id is the result, which `--quiet` does not hide.
+    match context.args.json {
+        true => output::print_json(&json!({"ok": true, "id": id}).to_string()),
+        false => output::print_line(&id.to_string()),
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,12 +26,12 @@ fn read(input: impl Read) -> Result<String, ErrorReport> {
         .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot read standard input: {error}")))?;
     if bytes.len() > MESSAGE_LIMIT {
         let message =
-            format!("cannot send a text of more than {MESSAGE_LIMIT} bytes: {MESSAGE_LIMIT} is the limit");
+            format!("cannot take a text of more than {MESSAGE_LIMIT} bytes: {MESSAGE_LIMIT} is the limit");
         return Err(ErrorReport::new(ErrorKind::Usage, message)
             .with_help("put it into a file and send the file's path"));
     }
     let invalid = |error| {
-        ErrorReport::new(ErrorKind::InvalidData, format!("cannot send what is on standard input: {error}"))
+        ErrorReport::new(ErrorKind::InvalidData, format!("cannot take what is on standard input: {error}"))
     };
     String::from_utf8(bytes).map_err(invalid)
 }

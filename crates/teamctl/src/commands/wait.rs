@@ -47,7 +47,7 @@ pub(crate) struct WaitArgs {
 
 pub(crate) fn run(context: &CommandContext, args: &WaitArgs) -> Result<ExitCode, ErrorReport> {
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    if answers_of_asks::are_ask_ids(&args.names) {
+    if answers_of_asks::contains_ask_id(&args.names) {
         return answers_of_asks::wait_for_answers(context, &args.names, deadline);
     }
     let condition = WaitCondition::new(context, args.what, &args.names)?;

@@ -2,21 +2,24 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use protocol::ask_setup_and_record::{AskOutcome, AskRecord, AskState};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{AskId, AskOutcome, AskRecord, AskState};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Prints the answer of an ask that has ended, also with `--quiet`.
+/// Prints the answer of an ask that has ended. `--quiet` does not hide it.
 pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Result<ExitCode, ErrorReport> {
-    let answer = result_of_record(record)?;
+    let answer = answer_or_error(record)?;
     match context.args.json {
         true => {
-            let mut object = record_object(record);
+            let mut object = record_json(record);
             object["ok"] = Value::Bool(true);
             output::print_json(&object.to_string());
         }
-        false => output::print_line(&output::sanitize(answer)),
+        false if std::io::stdout().is_terminal() => output::print_line(&output::sanitize(answer)),
+        // Only a terminal would interpret control characters.
+        false => output::print_line(answer),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -26,10 +29,10 @@ pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Resu
 /// # Errors
 ///
 /// Why there is none: `Partial`, `MissingPath` or `Timeout`.
-pub(crate) fn result_of_record(record: &AskRecord) -> Result<&str, ErrorReport> {
+pub(crate) fn answer_or_error(record: &AskRecord) -> Result<&str, ErrorReport> {
     let id = &record.id;
     let AskState::Ended { outcome, answer, .. } = &record.state else {
-        let message = format!("cannot tell the answer of {id}: it is still running");
+        let message = format!("{id} has no answer yet");
         return Err(ErrorReport::new(ErrorKind::Timeout, message)
             .with_help(format!("wait for it with: teamctl wait {id}")));
     };
@@ -38,26 +41,28 @@ pub(crate) fn result_of_record(record: &AskRecord) -> Result<&str, ErrorReport> 
         AskOutcome::Answered => Ok(answer),
         AskOutcome::Failed { reason } => {
             let help = "run the program by hand in the same directory; is it logged in?";
-            error(ErrorKind::Partial, format!("cannot answer {id}: the program failed: {reason}"), help)
+            error(ErrorKind::Partial, format!("{id} has no answer: the program failed: {reason}"), help)
         }
         AskOutcome::NotStarted { reason } => error(
             ErrorKind::MissingPath,
-            format!("cannot answer {id}: {reason}"),
+            format!("{id} has no answer: {reason}"),
             "check it with: teamctl profiles",
         ),
         AskOutcome::TimedOut => {
-            let message = format!("cannot answer {id}: the timeout has expired, and the program was ended");
+            let message = format!("{id} has no answer: the timeout has expired, and the program was ended");
             error(ErrorKind::Timeout, message, "ask again with a longer --timeout")
         }
-        AskOutcome::Interrupted => {
-            let message = format!("cannot answer {id}: it was interrupted, and the program was ended");
-            error(ErrorKind::Partial, message, "ask again")
-        }
+        AskOutcome::Interrupted => Err(interrupted_error(id)),
     }
 }
 
+pub(super) fn interrupted_error(id: &AskId) -> ErrorReport {
+    let message = format!("{id} has no answer: it was interrupted, and the program was ended");
+    ErrorReport::new(ErrorKind::Partial, message).with_help("ask again")
+}
+
 /// What `--json` and `--each` print of an ask.
-pub(super) fn record_object(record: &AskRecord) -> Value {
+pub(super) fn record_json(record: &AskRecord) -> Value {
     let mut object = json!({
         "id": record.id,
         "profile": record.options.profile,

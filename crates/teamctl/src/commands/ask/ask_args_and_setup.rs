@@ -4,10 +4,12 @@ use super::asked_records::AskedRecords;
 use crate::command_context::CommandContext;
 use profile::build_ask::build_ask;
 use profile::directory_env_and_prompt::resolve_directory;
-use protocol::ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState, AskedOptions};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;
+use protocol::teamctl_ask_setup_and_record::{
+    AskAttachment, AskId, AskRecord, AskSetup, AskState, AskedOptions,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::now;
@@ -29,7 +31,7 @@ use uuid::Uuid;
 )]
 pub(crate) struct AskArgs {
     /// Question; - reads standard input
-    #[arg(required_unless_present_any = ["each", "command"], allow_hyphen_values = true)]
+    #[arg(required_unless_present_any = ["each", "command"])]
     pub(super) prompt: Option<String>,
     /// Profile of the agent program [default: default_profile in config.toml, else claude]
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
@@ -52,10 +54,10 @@ pub(crate) struct AskArgs {
     /// Tool that the agent may not use; may be repeated
     #[arg(long, value_name = "TOOL")]
     deny: Vec<String>,
-    /// Variable for the agent, which also gets the caller's environment; may be repeated
+    /// Additional variable; the agent also gets the caller's environment; may be repeated
     #[arg(long, value_name = "K=V")]
     env: Vec<String>,
-    /// Longest time for the answer, such as 30s or 10m [default: any]
+    /// Longest time for the answer, such as 30s or 10m [default: no limit]
     #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
     timeout: Option<Duration>,
     /// Continue the session of an earlier ask, with its program and options

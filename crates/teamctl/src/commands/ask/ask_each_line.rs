@@ -1,13 +1,14 @@
 //! `teamctl ask --each FILE`: asks every line of a file, several at the same time.
 
-use super::answer_of_record::{record_object, result_of_record};
+use super::answer_of_record::{answer_or_error, record_json};
 use super::ask_args_and_setup::{AskArgs, build_setup};
 use super::ask_shim_process::{AskShim, ProgressOutput};
 use super::end_shims_on_signal::ShimInputs;
 use crate::command_context::CommandContext;
+use crate::commands::text_or_stdin;
 use crate::output;
-use protocol::ask_setup_and_record::{AskAttachment, AskRecord};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskRecord};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -20,10 +21,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// `Partial` if a question has no answer.
 pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Result<ExitCode, ErrorReport> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        ErrorReport::new(ErrorKind::MissingPath, format!("cannot read {}: {error}", file.display()))
-            .with_help("name a file with one question on each line")
-    })?;
+    let text = read_questions(file)?;
     let questions: Vec<(usize, &str)> = numbered_questions(&text);
     let inputs = ShimInputs::install()?;
     let progress = Mutex::new(Progress { total: questions.len(), answered: 0, failed: 0 });
@@ -36,13 +34,26 @@ pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Resu
                     progress
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .print(context, line, question, &result);
+                        .print_result(context, line, question, &result);
                 }
             });
         }
     });
     let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     progress.into_result()
+}
+
+/// The text of the file, or of standard input for `-`.
+fn read_questions(file: &Path) -> Result<String, ErrorReport> {
+    if file == Path::new("-") {
+        return text_or_stdin::standard_input();
+    }
+    let error = |kind, error: &dyn std::fmt::Display| {
+        ErrorReport::new(kind, format!("cannot read {}: {error}", file.display()))
+            .with_help("name a file with one question on each line")
+    };
+    let bytes = std::fs::read(file).map_err(|cause| error(ErrorKind::MissingPath, &cause))?;
+    String::from_utf8(bytes).map_err(|cause| error(ErrorKind::InvalidData, &cause))
 }
 
 /// The lines of the file that are not blank, with their numbers from 1 on.
@@ -67,7 +78,7 @@ fn ask(
     inputs: &ShimInputs,
 ) -> Result<AskRecord, ErrorReport> {
     let setup = build_setup(context, args, question.to_owned(), AskAttachment::Foreground)?;
-    AskShim::start(context, &setup, ProgressOutput::Hidden, inputs)?.wait_for_record(inputs)
+    AskShim::start(context, &setup, ProgressOutput::Hidden, inputs)?.wait_for_end(inputs)
 }
 
 /// How many questions have ended.
@@ -79,7 +90,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn print(
+    fn print_result(
         &mut self,
         context: &CommandContext,
         line: usize,
@@ -89,8 +100,8 @@ impl Progress {
         let mut object = json!({"line": line, "question": question});
         let error = match result {
             Ok(record) => {
-                extend(&mut object, record_object(record));
-                result_of_record(record).err()
+                extend(&mut object, record_json(record));
+                answer_or_error(record).err()
             }
             Err(error) => Some(error.clone()),
         };
@@ -102,11 +113,11 @@ impl Progress {
             None => self.answered += 1,
         }
         output::print_json(&object.to_string());
-        self.print_line(context);
+        self.print_counts(context);
     }
 
     /// Overwrites the progress line of a terminal.
-    fn print_line(&self, context: &CommandContext) {
+    fn print_counts(&self, context: &CommandContext) {
         let mut stderr = std::io::stderr();
         if stderr.is_terminal() && !context.args.quiet {
             let Progress { total, answered, failed } = self;

@@ -1,12 +1,13 @@
 //! The shim of one ask: its start, and the records that it prints.
 
-use super::asked_records::{AskedRecords, end_lost_ask};
+use super::answer_of_record::interrupted_error;
+use super::asked_records::{AskedRecords, kill_lost_ask_and_explain};
 use super::end_shims_on_signal::ShimInputs;
 use crate::command_context::CommandContext;
-use protocol::ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState};
 use protocol::control_socket::shim_subcommands;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
+use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -31,15 +32,15 @@ pub(super) struct AskShim {
 }
 
 impl AskShim {
-    /// Starts a shim and tells it what to ask. A shim in the foreground ends its program when its input
-    /// is closed, which `inputs` keeps open.
+    /// Starts a shim and tells it what to ask. `inputs` holds the shim's standard input. When it is
+    /// closed, a shim in the foreground ends its program.
     pub(super) fn start(
         context: &CommandContext,
         setup: &AskSetup,
         progress: ProgressOutput,
         inputs: &ShimInputs,
     ) -> Result<AskShim, ErrorReport> {
-        AskedRecords::open(context)?.remove_oldest()?;
+        AskedRecords::open(context)?.prune_if_many()?;
         let program = installed_program(&own_program()?, SHIM_PROGRAM, Path::is_file);
         let mut command = Command::new(&program);
         command.arg(shim_subcommands::ASK).arg("--state-dir").arg(context.state_dir_path()?);
@@ -64,11 +65,12 @@ impl AskShim {
     ///
     /// # Errors
     ///
-    /// The shim has failed.
-    pub(super) fn wait_until_started(mut self) -> Result<(), ErrorReport> {
-        match self.read_record() {
-            Some(_) => Ok(()),
-            None => Err(end_lost_ask(&self.id)),
+    /// The shim was killed, or has failed.
+    pub(super) fn detach_once_started(mut self) -> Result<(), ErrorReport> {
+        match self.read_line() {
+            ShimLine::Record(_) => Ok(()),
+            ShimLine::Error(error) => Err(error),
+            ShimLine::End => Err(kill_lost_ask_and_explain(&self.id)),
         }
     }
 
@@ -77,17 +79,51 @@ impl AskShim {
     /// # Errors
     ///
     /// The shim was killed, or has failed.
-    pub(super) fn wait_for_record(mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
-        let records = std::iter::from_fn(|| self.read_record());
-        let last = records.last().filter(|record| record.state != AskState::Running);
+    pub(super) fn wait_for_end(mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
+        let result = self.read_last_record(inputs);
         self.child.wait().ok();
         inputs.close(&self.id);
-        last.ok_or_else(|| end_lost_ask(&self.id))
+        result
     }
 
-    fn read_record(&mut self) -> Option<AskRecord> {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).ok()?;
-        serde_json::from_str(&line).ok()
+    fn read_last_record(&mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
+        loop {
+            match self.read_line() {
+                ShimLine::Record(record) if record.state == AskState::Running => {}
+                ShimLine::Record(record) => return Ok(*record),
+                ShimLine::Error(error) => return Err(error),
+                // The signal has ended the shim before it could catch signals.
+                ShimLine::End if inputs.is_interrupted() => {
+                    kill_lost_ask_and_explain(&self.id);
+                    return Err(interrupted_error(&self.id));
+                }
+                ShimLine::End => return Err(kill_lost_ask_and_explain(&self.id)),
+            }
+        }
     }
+
+    fn read_line(&mut self) -> ShimLine {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).ok();
+        if let Ok(record) = serde_json::from_str(&line) {
+            return ShimLine::Record(Box::new(record));
+        }
+        match serde_json::from_str(&line) {
+            Ok(PrintedError { error }) => ShimLine::Error(error),
+            Err(_) => ShimLine::End,
+        }
+    }
+}
+
+/// A line that a shim prints.
+enum ShimLine {
+    Record(Box<AskRecord>),
+    Error(ErrorReport),
+    /// The end of the output.
+    End,
+}
+
+#[derive(serde::Deserialize)]
+struct PrintedError {
+    error: ErrorReport,
 }

@@ -1,12 +1,15 @@
 //! The records of asks: one file each, in the state directory.
 
 use crate::command_context::CommandContext;
-use protocol::ask_setup_and_record::{ASK_VARIABLE, ASKS_DIR, AskId, AskRecord, AskState};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, ASKS_DIR, AskId, AskRecord};
+use std::time::Duration;
 use store::StateDir;
 
-/// When there are more records than this, the oldest half of those that have ended is removed.
-const MAX_RECORDS: usize = 1_000;
+/// Old files are removed when there are more than this.
+const PRUNE_ABOVE: usize = 1_000;
+/// How long an answer is kept at least.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The directory of the records.
 #[derive(Debug)]
@@ -41,27 +44,27 @@ impl AskedRecords {
         })
     }
 
-    /// Removes old records if there are too many. A record that cannot be read stays.
-    pub(crate) fn remove_oldest(&self) -> Result<(), ErrorReport> {
+    /// Removes files that were last written before [`KEPT_FOR`], if there are many files. Two calls at
+    /// the same time remove the same files.
+    pub(crate) fn prune_if_many(&self) -> Result<(), ErrorReport> {
         let names = self.0.names()?;
-        if names.len() <= MAX_RECORDS {
+        if names.len() <= PRUNE_ABOVE {
             return Ok(());
         }
-        let mut ended: Vec<AskRecord> =
-            names.iter().filter_map(|name| self.read(name).ok().flatten()).collect();
-        ended.retain(|record| record.state != AskState::Running);
-        ended.sort_by_key(|record| record.started_at);
-        let mut oldest = ended.iter().take(ended.len() / 2);
-        oldest.try_for_each(|record| Ok(self.0.remove(&record.id.file_name())?))
+        let is_old = |name: &&String| {
+            let modified = self.0.path().join(name).metadata().and_then(|metadata| metadata.modified());
+            modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT_FOR))
+        };
+        names.iter().filter(is_old).try_for_each(|name| Ok(self.0.remove(name)?))
     }
 }
 
-/// Ends the processes of an ask whose shim was killed, and returns the error.
-pub(crate) fn end_lost_ask(id: &AskId) -> ErrorReport {
+/// Ends the processes of an ask whose shim has left no answer, and returns the error to show.
+pub(crate) fn kill_lost_ask_and_explain(id: &AskId) -> ErrorReport {
     let are_ended = platform::kill_by_environment(&format!("{ASK_VARIABLE}={id}"));
-    let message = format!("cannot tell the answer of {id}: the process that ran it was killed");
+    let message = format!("{id} has no answer: its shim was killed, or could not store the answer");
     ErrorReport::new(ErrorKind::Partial, message).with_help(match are_ended {
         true => "its program was ended; ask again",
-        false => "some of its processes may still run; see: teamctl doctor",
+        false => "some of its processes still run, and cannot be ended",
     })
 }

@@ -1,8 +1,8 @@
-//! Ends all shims of this command at SIGINT, SIGTERM or SIGHUP. The command itself goes on, so that it
-//! returns only when nothing is left, and can say how each ask has ended.
+//! Ends all shims of this command at SIGINT, SIGTERM or SIGHUP. The command itself does not exit at the
+//! signal: it waits for its shims, and reports how each ask has ended.
 
-use protocol::ask_setup_and_record::AskId;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::AskId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -45,7 +45,7 @@ impl ShimInputs {
         Ok(inputs)
     }
 
-    /// Keeps the input of a shim open until it is closed or a signal arrives.
+    /// Holds the input of a shim until [`ShimInputs::close`] or a signal.
     pub(super) fn keep_open(&self, id: AskId, input: ChildStdin) {
         self.with_state(|state| {
             if !state.is_interrupted {

@@ -6,6 +6,7 @@
 
 use platform::process_tree::self_and_ancestors;
 use protocol::control_socket::shim_subcommands;
+use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::env_var;
@@ -75,6 +76,10 @@ fn nearest_agent(
                 _ => ParentAgent::Known(variables_to_pass(variables)),
             };
         }
+        if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
+            // The program is on no team, so it may not be taken for a person either.
+            return ParentAgent::Unidentified;
+        }
         if let Some(socket) = shim_socket(&process.cmdline)
             && expected_root.is_none_or(|expected_root| is_same_path(expected_root.socket, socket))
         {
@@ -105,6 +110,13 @@ fn shim_socket(cmdline: &[u8]) -> Option<&Path> {
     let is_shim = Path::new(arguments.next()?).file_name().is_some_and(|name| name == "teamd-shim");
     let runs_agent = is_shim && arguments.next() == Some(shim_subcommands::RUN);
     arguments.skip_while(|argument| *argument != "--socket").nth(1).filter(|_| runs_agent).map(Path::new)
+}
+
+/// Whether the process is a shim that asks a program one question.
+fn asks_a_program(cmdline: &[u8]) -> bool {
+    let mut arguments = split_nul(cmdline);
+    let is_shim = arguments.next().is_some_and(|program| program.ends_with("teamd-shim"));
+    is_shim && arguments.next() == Some(shim_subcommands::ASK)
 }
 
 /// Splits a list whose entries end with a NUL. Entries that are not UTF-8 are skipped: teamd sets none.

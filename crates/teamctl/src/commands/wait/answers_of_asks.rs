@@ -2,23 +2,23 @@
 
 use crate::command_context::CommandContext;
 use crate::commands::ask::answer_of_record::print_answer;
-use crate::commands::ask::asked_records::{AskedRecords, end_lost_ask};
+use crate::commands::ask::asked_records::{AskedRecords, kill_lost_ask_and_explain};
 use crate::output;
 use platform::{ExitHandle, ProcessEntry};
-use protocol::ask_setup_and_record::{AskId, AskRecord, AskState};
 use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{AskId, AskRecord, AskState};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A hundred years.
-const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// A hundred years stand for no deadline.
+const NO_DEADLINE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Waits for each ask, and prints the answers in this order.
 ///
 /// # Errors
 ///
-/// Of one ask: why it has no answer. Of several: `Partial`, after the error of each was printed.
+/// Of one ask: why it has no answer. With several ids, prints each error and returns exit code 1.
 pub(super) fn wait_for_answers(
     context: &CommandContext,
     ids: &[String],
@@ -35,7 +35,7 @@ pub(super) fn wait_for_answers(
 }
 
 /// Whether the user waits for asks and not for members.
-pub(super) fn are_ask_ids(names: &[String]) -> bool {
+pub(super) fn contains_ask_id(names: &[String]) -> bool {
     names.iter().any(|name| AskId::parse(name).is_some())
 }
 
@@ -48,7 +48,7 @@ fn wait_for_end(
     if record.state != AskState::Running {
         return Ok(record);
     }
-    if !has_exited_by(record.shim, deadline)? {
+    if !exits_before(record.shim, deadline)? {
         let message = format!("cannot wait any longer: {id} has no answer yet");
         return Err(
             ErrorReport::new(ErrorKind::Timeout, message).with_help(format!("wait again: teamctl wait {id}"))
@@ -56,20 +56,20 @@ fn wait_for_end(
     }
     // The shim writes the record before it exits.
     let record = records.find(id)?;
-    if record.state == AskState::Running { Err(end_lost_ask(&record.id)) } else { Ok(record) }
+    if record.state == AskState::Running { Err(kill_lost_ask_and_explain(&record.id)) } else { Ok(record) }
 }
 
-/// Whether the shim exits until the deadline. With `None`, waits until it has exited.
-fn has_exited_by(shim: Option<Process>, deadline: Option<Instant>) -> Result<bool, ErrorReport> {
+/// Whether the shim exits before the deadline. Without a deadline, waits until the shim has exited.
+fn exits_before(shim: Option<Process>, deadline: Option<Instant>) -> Result<bool, ErrorReport> {
     let error = |error: std::io::Error| {
         ErrorReport::new(ErrorKind::Io, format!("cannot watch the process of the ask: {error}"))
     };
     let Some(shim) = shim else { return Ok(true) };
-    // The handle is opened first, so that it cannot be that of a later process with the same pid.
+    // The handle is opened before the start times are compared. So a match proves that it is the shim's.
     let Some(handle) = ExitHandle::open(shim.pid) else { return Ok(true) };
     if ProcessEntry::start_time(shim.pid).map_err(error)? != Some(shim.start_time) {
         return Ok(true);
     }
-    let timeout = deadline.map_or(FOREVER, |deadline| deadline.saturating_duration_since(Instant::now()));
+    let timeout = deadline.map_or(NO_DEADLINE, |deadline| deadline.saturating_duration_since(Instant::now()));
     handle.exits_within(timeout).map_err(error)
 }

@@ -50,8 +50,8 @@ pub(super) struct FilesThread {
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, MemberName, u64)>,
     /// The environment files that the last written roster names. `None` before the first roster is
-    /// written. Also `None` if an unused file could not be removed, so that the next write tries
-    /// again.
+    /// written. Also `None` if an unused file could not be removed: the next roster then counts as
+    /// changed, and its write tries the removal again.
     pub(super) environments: Option<BTreeSet<String>>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,

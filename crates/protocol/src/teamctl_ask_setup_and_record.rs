@@ -1,8 +1,8 @@
-//! What `teamctl ask` and its shim exchange: the setup of one question to an agent outside any team,
+//! What `teamctl ask` and its shim exchange: the setup of one question to a program that is on no team,
 //! and the record of its answer.
 //!
 //! `teamctl ask` writes an [`AskSetup`] as one line to the standard input of its shim. The shim writes
-//! an [`AskRecord`] when the agent runs, and again when it has ended.
+//! an [`AskRecord`] when it starts the program, and again when the program has ended.
 
 use crate::control_socket::Process;
 use crate::permission_mode::PermissionMode;
@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The environment variable with the id of an ask. All processes of its agent have it.
+/// The environment variable with the id of an ask. Every process of the asked program has it. `teamctl`
+/// refuses to change anything for a caller with this variable.
 pub const ASK_VARIABLE: &str = "TEAMD_ASK";
 
-/// The longest answer, in bytes. A longer one is an error, because a part would look complete.
-pub const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// The longest answer, in bytes. A longer one is an error, because a shortened answer would look
+/// complete.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The directory of the records, in the state directory.
 pub const ASKS_DIR: &str = "asks";
@@ -68,7 +70,7 @@ impl fmt::Display for AskId {
     }
 }
 
-/// What a shim needs to ask an agent program one question.
+/// What a shim needs to ask a program one question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskSetup {
     /// The record, in the state `running` and without a shim.
@@ -79,17 +81,17 @@ pub struct AskSetup {
     pub env: BTreeMap<String, String>,
     /// The session to continue. `None` for a new one.
     pub session_id: Option<String>,
-    /// How long the agent may take, in ms. `None` for any time.
+    /// How long the program may take, in ms. `None` for no limit.
     pub timeout_ms: Option<u64>,
-    /// What ends the ask early.
+    /// Whether the program ends when the caller is gone.
     pub attachment: AskAttachment,
 }
 
-/// Whether a shim ends its agent when its caller is gone.
+/// Whether a shim ends its program when its caller is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskAttachment {
-    /// The caller waits. The agent ends when the caller closes the shim's standard input.
+    /// The caller waits. The program ends when the caller closes the shim's standard input.
     Foreground,
     /// The caller does not wait.
     Background,
@@ -108,9 +110,9 @@ pub struct AskRecord {
     pub started_at: u64,
     /// The shim. `None` until it has started.
     pub shim: Option<Process>,
-    /// The session of the program. `None` if the program has none, or has not named it yet.
+    /// The session to continue with a further question. `None` if none is known.
     pub session_id: Option<String>,
-    /// How far the ask is.
+    /// Whether the ask still runs, or how it ended.
     pub state: AskState,
 }
 
@@ -135,27 +137,27 @@ pub struct AskedOptions {
     pub deny: Vec<String>,
 }
 
-/// How far an ask is.
+/// Whether an ask still runs, or how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum AskState {
-    /// The agent runs, or its shim was killed.
+    /// The program runs, or its shim was killed.
     Running,
-    /// The agent and everything that it started have ended.
+    /// The ask is over, and no process of it is left.
     Ended {
-        /// How the agent ended.
+        /// How it ended.
         #[serde(flatten)]
         outcome: AskOutcome,
         /// The answer. Empty without one.
         answer: String,
         /// What the program reported. `None` if nothing.
         usage: Option<Usage>,
-        /// When the agent ended, in ms since the epoch.
+        /// When it ended, in ms since the epoch.
         ended_at: u64,
     },
 }
 
-/// How the agent of an ask ended.
+/// How an ask ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum AskOutcome {

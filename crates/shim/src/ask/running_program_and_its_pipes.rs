@@ -1,6 +1,7 @@
-//! The program that is asked one question: its start, its output, and its end.
+//! The program that is asked one question: its start, its pipes, and its end.
 
-use super::compose_record::{AskEnd, FinishedProgram};
+use super::answer_collector::AnswerCollector;
+use super::decide_outcome::{FinishedProgram, WhyWaitEnded};
 use crate::catch_signals::ShimSignals;
 use crate::child_process::start_asked_program;
 use crate::end_descendants::{end_all, reap};
@@ -12,11 +13,15 @@ use crate::turns::scan_output_for_session_and_usage::OutputScanner;
 use crate::turns::turn_executor_trait::TurnCommand;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::ask_setup_and_record::{AskAttachment, AskSetup, MAX_ANSWER_BYTES};
+use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskSetup};
+use protocol::token_and_cost_usage::Usage;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdout, ExitStatus};
 use std::time::Instant;
+
+/// How much is written to standard error at once; at most PIPE_BUF of POSIX systems.
+const PROGRESS_BYTES: usize = 512;
 
 /// A running program.
 pub(super) struct AskedProgram {
@@ -26,8 +31,9 @@ pub(super) struct AskedProgram {
     stdin: Option<PendingStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    output: Vec<u8>,
-    last_lines: OutputTail,
+    answer: AnswerCollector,
+    stdout_tail: OutputTail,
+    stderr_tail: OutputTail,
     scanner: OutputScanner,
 }
 
@@ -47,57 +53,61 @@ impl AskedProgram {
             stdin,
             stdout: child.stdout.take().filter(make_nonblocking),
             stderr: child.stderr.take().filter(make_nonblocking),
-            output: Vec::new(),
-            last_lines: OutputTail::default(),
+            answer: AnswerCollector::new(setup.program.reply_key.clone()),
+            stdout_tail: OutputTail::default(),
+            stderr_tail: OutputTail::default(),
             scanner: OutputScanner::new(command.output_fields),
         })
     }
 
-    /// Waits until the program exits, the time is up, or somebody wants it to end.
+    /// Waits until the program exits, the time is up, the caller is gone, or a signal arrives.
     pub(super) fn wait(
         &mut self,
         signals: &ShimSignals,
         deadline: Option<Instant>,
         attachment: AskAttachment,
-    ) -> AskEnd {
+    ) -> WhyWaitEnded {
         loop {
             let is_caller_gone = self.poll(signals, deadline, attachment);
             signals.drain();
             reap(&mut |pid, status| self.note_exit(pid, status));
-            self.copy_available();
+            self.pump_pipes();
             if self.status.is_some() {
-                return AskEnd::Exited;
+                return WhyWaitEnded::Exited;
             }
             if is_caller_gone || signals.take_interrupt() || signals.is_terminated() || signals.is_hung_up() {
-                return AskEnd::Interrupted;
+                return WhyWaitEnded::Interrupted;
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return AskEnd::TimedOut;
+                return WhyWaitEnded::TimedOut;
             }
         }
     }
 
     /// Ends every process that the program has started, and reads the rest of the output.
-    pub(super) fn finish(mut self, signals: &ShimSignals, end: AskEnd) -> FinishedProgram {
+    pub(super) fn finish(
+        mut self,
+        signals: &ShimSignals,
+        why: WhyWaitEnded,
+    ) -> (FinishedProgram, ReportedFacts) {
         let mut status = self.status;
         let pid = self.pid;
-        // The two closures need different parts of `self`.
+        // `end_all` takes two closures that may not both borrow `self`.
         let mut note_exit = |exited: u32, exit: ExitStatus| {
             if exited == pid {
                 status = Some(exit);
             }
         };
-        end_all(signals, DESCENDANT_GRACE, &[], &mut note_exit, &mut || self.copy_available());
-        self.copy_available();
+        end_all(signals, DESCENDANT_GRACE, &[], &mut note_exit, &mut || self.pump_pipes());
+        self.pump_pipes();
         self.scanner.end_line();
-        FinishedProgram {
-            end,
-            status,
-            output: self.output,
-            last_lines: self.last_lines.take_text(),
+        let facts = ReportedFacts {
             session_id: self.scanner.take_session_id(),
             usage: self.scanner.usage().map(|reading| reading.usage),
-        }
+        };
+        let stderr_lines = self.stderr_tail.take_text();
+        let last_lines = if stderr_lines.is_empty() { self.stdout_tail.take_text() } else { stderr_lines };
+        (FinishedProgram { why, status, answer: self.answer.finish(), last_lines }, facts)
     }
 
     fn note_exit(&mut self, pid: u32, status: ExitStatus) {
@@ -122,19 +132,40 @@ impl AskedProgram {
     }
 
     /// Copies what can be read and written at once.
-    fn copy_available(&mut self) {
+    fn pump_pipes(&mut self) {
         self.stdin = self.stdin.take().and_then(PendingStdin::write_some);
-        let (output, scanner) = (&mut self.output, &mut self.scanner);
+        let (answer, tail, scanner) = (&mut self.answer, &mut self.stdout_tail, &mut self.scanner);
         read_available(&mut self.stdout, &mut |bytes| {
             scanner.push(bytes);
-            let space = (MAX_ANSWER_BYTES + 1).saturating_sub(output.len());
-            output.extend_from_slice(&bytes[..bytes.len().min(space)]);
+            tail.push(bytes);
+            answer.push(bytes);
         });
-        let last_lines = &mut self.last_lines;
+        let tail = &mut self.stderr_tail;
         read_available(&mut self.stderr, &mut |bytes| {
-            last_lines.push(bytes);
-            std::io::stderr().write_all(bytes).ok();
+            tail.push(bytes);
+            show_progress(bytes);
         });
+    }
+}
+
+/// What the program has reported beside its answer.
+#[derive(Debug, Default)]
+pub(super) struct ReportedFacts {
+    pub(super) session_id: Option<String>,
+    pub(super) usage: Option<Usage>,
+}
+
+/// Passes on what the program writes to standard error. Drops what the reader does not take at once: a
+/// write that blocks would also block the timeout.
+fn show_progress(bytes: &[u8]) {
+    let stderr = std::io::stderr();
+    // A pipe that is ready takes this many bytes.
+    for part in bytes.chunks(PROGRESS_BYTES) {
+        let mut fds = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
+        let is_ready = poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
+        if !is_ready || stderr.lock().write_all(part).is_err() {
+            return;
+        }
     }
 }
 
