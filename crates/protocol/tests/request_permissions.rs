@@ -44,7 +44,9 @@ fn page_has_the_access_of_every_request() {
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             let callers = match request.allowed_callers() {
                 AllowedCallers::Everyone => "everyone",
-                AllowedCallers::MemberLeadOrPerson("bob") => "the member itself, the lead, a person",
+                AllowedCallers::MemberLeadOrPerson("bob") => {
+                    "the member that the call names, the lead, a person"
+                }
                 AllowedCallers::MemberLeadOrPerson(name) => panic!("{name}: {line}"),
                 AllowedCallers::LeadOrPerson => "the lead, a person",
             };
