@@ -122,6 +122,10 @@ fn failures_have_a_reason_and_an_exit_code() {
         assert_eq!(env.teamctl_with(invalid, &[]).code, 64, "{invalid:?}");
     }
     env.teamctl(["ask", "--each", "/nowhere", "--", "cat"]).expect_failure(72);
+    env.write_file("out/long", "x".repeat(300 << 10));
+    let long = env.path("out/long").display().to_string();
+    let lines = env.teamctl(["ask", "--each", &long, "--", "cat"]).stdout;
+    assert!(lines.contains("262144 at most"), "{}", &lines[lines.len().saturating_sub(400)..]);
     env.teamctl(["ask", "--resume", "ask-00000000", "x"]).expect_failure(67);
     env.teamctl(["ask", "--resume", "../x", "x"]).expect_failure(67);
     env.teamctl(["wait", "ask-00000000"]).expect_failure(67);
@@ -240,7 +244,7 @@ fn every_line_of_a_file_is_accounted_for() {
     env.shut_down();
 }
 
-/// Nobody reads what the program reports, and the pipe is full.
+/// The test does not read standard error, so that the pipe is full.
 #[test]
 fn unread_progress_delays_no_timeout() {
     let env = TestEnv::new();

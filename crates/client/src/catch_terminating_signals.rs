@@ -1,8 +1,38 @@
 //! Catches the signals that end a process when its terminal is closed, or when a person types
 //! Ctrl-C.
 
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+
+/// Calls `action` on a thread of its own for each of these signals that arrives from now on. The signals
+/// no longer end this process.
+///
+/// # Errors
+///
+/// `Internal` if the signals cannot be caught.
+pub fn call_on_signals(
+    signals: &[i32],
+    mut action: impl FnMut() + Send + 'static,
+) -> Result<(), ErrorReport> {
+    let signal_error = |error: std::io::Error| {
+        ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
+    };
+    let (mut pipe, write) = UnixStream::pair().map_err(signal_error)?;
+    for signal in signals {
+        let write = write.try_clone().map_err(signal_error)?;
+        signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
+    }
+    std::thread::spawn(move || {
+        // The signal handlers write one byte per signal. They keep their ends of the pipe open.
+        while matches!(pipe.read(&mut [0]), Ok(1)) {
+            action();
+        }
+    });
+    Ok(())
+}
 
 /// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. So this process can clean up
 /// after a child that the same signal ends. A child started later is not protected: it starts with

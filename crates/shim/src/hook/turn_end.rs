@@ -126,8 +126,8 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     ))
 }
 
-/// The time `duration` ago, in milliseconds of the clock that all processes share and nobody sets. 0
-/// if the clock cannot be read.
+/// The time `duration` ago, in milliseconds of the monotonic clock, which is the same in all processes.
+/// 0 if the clock cannot be read.
 fn monotonic_milliseconds_ago(duration: Duration) -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     now.saturating_sub(duration).as_millis() as u64

@@ -3,7 +3,7 @@
 use super::asked_records::AskedRecords;
 use crate::command_context::CommandContext;
 use profile::build_ask::build_ask;
-use profile::directory_env_and_prompt::resolve_directory;
+use profile::directory_env_and_prompt::{read_prompt, resolve_directory};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;
@@ -84,6 +84,7 @@ pub(super) fn build_setup(
     prompt: String,
     attachment: AskAttachment,
 ) -> Result<AskSetup, ErrorReport> {
+    let prompt = read_prompt(Some(prompt), None)?;
     let earlier = args.resume.as_deref().map(|id| earlier_ask(context, id)).transpose()?;
     let session_id = earlier.as_ref().and_then(|record| record.session_id.clone());
     let mut options = earlier.map_or_else(|| asked_options(args), |record| Ok(record.options))?;

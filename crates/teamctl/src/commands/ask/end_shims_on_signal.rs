@@ -1,12 +1,11 @@
 //! Ends all shims of this command at SIGINT, SIGTERM or SIGHUP. The command itself does not exit at the
 //! signal: it waits for its shims, and reports how each ask has ended.
 
-use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use client::catch_terminating_signals::call_on_signals;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::teamctl_ask_setup_and_record::AskId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::process::ChildStdin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,25 +22,14 @@ struct InputState {
 impl ShimInputs {
     /// Catches the signals from now on.
     pub(super) fn install() -> Result<ShimInputs, ErrorReport> {
-        let signal_error = |error: std::io::Error| {
-            ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
-        };
-        let (mut pipe, write) = UnixStream::pair().map_err(signal_error)?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let write = write.try_clone().map_err(signal_error)?;
-            signal_hook::low_level::pipe::register(signal, write).map_err(signal_error)?;
-        }
         let inputs = ShimInputs::default();
         let thread_inputs = inputs.clone();
-        std::thread::spawn(move || {
-            // The signal handlers write one byte per signal. They keep their ends of the pipe open.
-            if matches!(pipe.read(&mut [0]), Ok(1)) {
-                thread_inputs.with_state(|state| {
-                    state.is_interrupted = true;
-                    state.open.clear();
-                });
-            }
-        });
+        call_on_signals(&[SIGINT, SIGTERM, SIGHUP], move || {
+            thread_inputs.with_state(|state| {
+                state.is_interrupted = true;
+                state.open.clear();
+            });
+        })?;
         Ok(inputs)
     }
 
