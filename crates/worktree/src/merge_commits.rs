@@ -32,7 +32,8 @@ const SETTINGS: [(&str, &str); 13] = [
 pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
-    /// Copies of the commits. Commits whose change is in the result already are left out.
+    /// The commits without a merge commit: copies, unless they are already based on the result. Commits
+    /// whose change is in the result already are left out.
     Rebase,
 }
 

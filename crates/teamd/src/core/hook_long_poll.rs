@@ -6,12 +6,10 @@ use crate::core::state::long_poll::LongPollState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook until there is work, and returns true. An earlier long poll of the
-/// same program ends. If work came before this long poll, answers it at once and returns false. The
-/// hook then reads the files again.
-///
-/// A hook that is older than another that has waited ends, too: its program may listen to the newer
-/// hook only.
+/// Holds the long poll of a hook until there is work, ends the earlier long poll of the same program, and
+/// returns true. If work came before, answers the hook at once and returns false: the hook then reads the
+/// files again. If a newer hook has sent a long poll already, answers `Superseded` and returns false: the
+/// program may no longer listen to its older hook.
 pub(crate) fn hold_long_poll(
     long_poll: &mut LongPollState,
     client: ConnId,
