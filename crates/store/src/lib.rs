@@ -64,7 +64,7 @@ pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use message_journal::{InboxChange, InboxReconciler, ReaderKind};
 pub use private_dir::{check_not_replaceable, check_own_link};
 pub use read_agent_type_file::read_agent_type;
-pub use read_roster_and_leads_files::{read_leads_file, read_roster_file};
+pub use read_roster_and_leads_files::{read_existing_roster, read_leads_file, read_roster_file};
 pub use repair_team_config::ConfigDamage;
 pub use root_directory_handle::{
     CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_own_path, check_root_trusted, has_teams_directory,

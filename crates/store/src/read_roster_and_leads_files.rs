@@ -3,12 +3,31 @@
 
 use crate::state_dir_handle::StateDir;
 use protocol::control_socket::LeadsFile;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::roster_file_for_clients::RosterFile;
 use std::path::Path;
 
 /// Reads the roster from a root's state directory. `None` if it is missing or can't be read.
 pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
     RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?).ok()
+}
+
+/// Reads the roster for a command that would say something false without it. Empty if the file is
+/// missing, because no daemon has run yet.
+///
+/// # Errors
+///
+/// `InvalidData` if the file exists and cannot be read.
+pub fn read_existing_roster(state_dir: &Path) -> Result<RosterFile, ErrorReport> {
+    let path = state_dir.join(RosterFile::FILE_NAME);
+    match read_roster_file(state_dir) {
+        Some(roster) => Ok(roster),
+        None if !path.exists() => Ok(RosterFile::default()),
+        None => {
+            let message = format!("cannot read {}, which names the worktrees of members", path.display());
+            Err(ErrorReport::new(ErrorKind::InvalidData, message).with_help("see: teamctl doctor"))
+        }
+    }
 }
 
 /// Reads which processes lead teams. Empty if the file is missing or can't be read.

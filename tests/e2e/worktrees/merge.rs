@@ -353,3 +353,23 @@ fn merge_works_without_a_daemon() {
     env.start_daemon();
     env.shut_down();
 }
+
+/// Without the roster, the commands would say that no member has a worktree.
+#[test]
+fn damaged_roster_is_an_error_of_merge_and_report() {
+    let env = env_with_two_branches();
+    env.kill_process(env.daemon_pid());
+    let roster = harness::files_below(&env.path("state")).into_iter();
+    let roster = roster.filter(|path| path.file_name().is_some_and(|name| name == "roster.json"));
+    let roster: Vec<PathBuf> = roster.collect();
+    let text = std::fs::read(&roster[0]).unwrap();
+    write_file(&roster[0], "{");
+    for command in [&["merge", "--all"][..], &["report"]] {
+        let error = env.teamctl_with(command, &[]).expect_failure(65);
+        assert!(error.contains("roster.json") && error.contains("teamctl doctor"), "{error}");
+    }
+    write_file(&roster[0], std::str::from_utf8(&text).unwrap());
+    env.teamctl(["merge", "--all"]).expect_success();
+    env.start_daemon();
+    env.shut_down();
+}

@@ -83,7 +83,7 @@ impl MergeArgs {
 pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode, ErrorReport> {
     let root = context.root()?;
     let team = root.team(&context.team_of_members(&root, &args.names)?)?;
-    let roster = store::read_roster_file(&context.state_dir_path()?).unwrap_or_default();
+    let roster = store::read_existing_roster(&context.state_dir_path()?)?;
     let worktrees = roster.worktree_statuses(team.name());
     let branches = choose_branches(&team, &worktrees, &args.names)?;
     let environment = GitEnvironment::from_process_with_identity();

@@ -59,7 +59,7 @@ impl TeamReport {
         since: Option<u64>,
     ) -> Result<TeamReport, ErrorReport> {
         let snapshot = SystemSnapshot::take(context, log)?;
-        let roster = store::read_roster_file(&context.state_dir_path()?).unwrap_or_default();
+        let roster = store::read_existing_roster(&context.state_dir_path()?)?;
         let view: TeamView = open_team_view(team, snapshot.status_source(), &mut |_, _| None);
         let now = now();
         let tasks = finished_tasks(events, Some(&team.tasks().list()?), since, now);
