@@ -29,6 +29,17 @@ pub enum Error {
         /// What is wrong with the directory, as a clause such as `it is a symbolic link`.
         reason: String,
     },
+    /// The branch is a symbolic reference, so another branch would move with it.
+    #[error("cannot move {0}: it is a symbolic reference to another branch")]
+    SymbolicBranch(String),
+    /// A git operation in a worktree needs the branch, such as a rebase.
+    #[error("cannot move {branch}: git uses it in a worktree: {reason}")]
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// What git says.
+        reason: String,
+    },
     /// The branch is checked out in another worktree.
     #[error("cannot check out {branch}: it is checked out in {}", worktree.display())]
     BranchTaken {

@@ -5,9 +5,8 @@
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
-use crate::look_up_branches::{
-    branch_ref, branch_tip, check_branch_name, check_not_blocked, worktree_on_branch,
-};
+use crate::look_up_branches::{branch_ref, branch_tip, check_branch_name, check_not_blocked};
+use crate::repository_and_its_worktrees::list_worktrees;
 use std::path::{Path, PathBuf};
 
 /// The first words of the branch's reflog entries.
@@ -43,8 +42,8 @@ impl MergeBranch {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::BranchTaken`] if the branch is
-    /// checked out; [`Error::NoIdentity`]; [`Error::NoSuchCommit`] if the start does not exist;
+    /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::SymbolicBranch`], [`Error::BranchTaken`] and
+    /// [`Error::BranchInUse`]; [`Error::NoIdentity`]; [`Error::NoSuchCommit`] if the start does not exist;
     /// [`Error::BranchDiverged`] if the branch exists and does not contain the named start; the errors
     /// of git commands.
     pub fn open(
@@ -55,7 +54,7 @@ impl MergeBranch {
     ) -> Result<MergeBranch, Error> {
         let git = Git::with_git_dir(repository, environment);
         check_branch_name(&git, name)?;
-        check_not_checked_out(&git, name)?;
+        check_not_in_use(&git, repository, name, environment)?;
         let tip = branch_tip(&git, name)?;
         if tip.is_none() {
             check_not_blocked(&git, name)?;
@@ -82,15 +81,24 @@ impl MergeBranch {
     ///
     /// # Errors
     ///
-    /// [`Error::BranchTaken`] if the branch is checked out meanwhile; [`Error::Git`] if another
+    /// [`Error::SymbolicBranch`], [`Error::BranchTaken`] and [`Error::BranchInUse`]; [`Error::Git`] if another
     /// program has moved the branch meanwhile; the other errors of git commands.
     pub fn advance(&mut self, commit: &str, environment: &GitEnvironment) -> Result<(), Error> {
         let git = Git::with_git_dir(&self.repository, environment).without_named_programs()?;
-        check_not_checked_out(&git, &self.name)?;
+        check_not_in_use(&git, &self.repository, &self.name, environment)?;
         let (branch, old_commit) = (branch_ref(&self.name), self.tip.as_deref().unwrap_or_default());
         let action = format!("move the branch {}", self.name);
         failpoint::hit("merge.move_branch");
-        let arguments = ["update-ref", "--create-reflog", "-m", REFLOG_MESSAGE, &branch, commit, old_commit];
+        let arguments = [
+            "update-ref",
+            "--no-deref",
+            "--create-reflog",
+            "-m",
+            REFLOG_MESSAGE,
+            &branch,
+            commit,
+            old_commit,
+        ];
         git.run(&action, &arguments, b"", READ_TIMEOUT)?.stdout_or_error(&action)?;
         failpoint::hit("merge.branch_moved");
         self.tip = Some(commit.to_owned());
@@ -99,13 +107,39 @@ impl MergeBranch {
     }
 }
 
+/// Checks that the branch can be moved without a change of another branch, and of the state of a
+/// worktree.
+///
 /// # Errors
 ///
-/// [`Error::BranchTaken`]; the errors of [`Git::output_of`].
-fn check_not_checked_out(git: &Git<'_>, branch: &str) -> Result<(), Error> {
-    match worktree_on_branch(git, branch)? {
-        None => Ok(()),
-        Some(worktree) => Err(Error::BranchTaken { branch: branch.to_owned(), worktree }),
+/// [`Error::SymbolicBranch`]; [`Error::BranchTaken`], also if the branch has no commit yet;
+/// [`Error::BranchInUse`], for example during a rebase of the branch; the errors of git commands.
+fn check_not_in_use(
+    git: &Git<'_>,
+    repository: &Path,
+    branch: &str,
+    environment: &GitEnvironment,
+) -> Result<(), Error> {
+    let reference = branch_ref(branch);
+    if git.succeeds("check a branch", &["symbolic-ref", "--quiet", &reference])? {
+        return Err(Error::SymbolicBranch(branch.to_owned()));
+    }
+    let worktrees = list_worktrees(repository, environment)?;
+    let taken = worktrees.into_iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
+    if let Some(worktree) = taken {
+        return Err(Error::BranchTaken { branch: branch.to_owned(), worktree: worktree.path });
+    }
+    if branch_tip(git, branch)?.is_none() {
+        return Ok(());
+    }
+    // Moves the branch to where it is. git refuses this if a rebase or bisect needs the branch.
+    let arguments = ["branch", "--force", "--no-track", branch, &reference];
+    match git.run("check a branch", &arguments, b"", READ_TIMEOUT)?.stdout_or_error("check a branch") {
+        Ok(_) => Ok(()),
+        Err(Error::Git { stderr, .. }) => {
+            Err(Error::BranchInUse { branch: branch.to_owned(), reason: stderr })
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -373,3 +373,47 @@ fn damaged_roster_is_an_error_of_merge_and_report() {
     env.start_daemon();
     env.shut_down();
 }
+
+/// `--into` moves no branch that a worktree uses in another way than by a checkout.
+#[test]
+fn branch_that_a_worktree_uses_is_refused() {
+    let env = env_with_two_branches();
+    let repository = env.path("repo");
+    let main = git(&env, &repository, &["rev-parse", "main"]);
+    git(&env, &repository, &["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    git(&env, &repository, &["symbolic-ref", "refs/heads/bobs", "refs/heads/teamd/survey/bob"]);
+    for into in ["alias", "bobs"] {
+        let error = env.teamctl(["merge", "ann", "--into", into]).expect_failure(76);
+        assert!(error.contains("symbolic reference"), "{error}");
+    }
+    assert_eq!(git(&env, &repository, &["rev-parse", "main"]), main);
+    git(&env, &repository, &["checkout", "--quiet", "-b", "feature"]);
+    commit(&env, &repository, "g", "1\n");
+    let editor = "GIT_SEQUENCE_EDITOR=echo break >>";
+    let rebase = format!("{} git rebase --quiet --interactive HEAD~1", editor.replace('=', "='") + "'");
+    let status = env.command("sh").args(["-c", &rebase]).current_dir(&repository).status().unwrap();
+    assert!(status.success());
+    let error = env.teamctl(["merge", "ann", "--into", "feature"]).expect_failure(76);
+    assert!(error.contains("feature"), "{error}");
+    git(&env, &repository, &["rebase", "--continue"]);
+    git(&env, &repository, &["checkout", "--quiet", "--orphan", "unborn"]);
+    env.teamctl(["merge", "ann", "--into", "unborn", "--onto", "main"]).expect_failure(76);
+    git(&env, &repository, &["checkout", "--quiet", "--force", "main"]);
+    env.shut_down();
+}
+
+#[test]
+fn conflict_in_a_file_whose_name_is_not_utf8_is_printed_as_json() {
+    let env = env_with_repository();
+    let (repository, ann) = (env.path("repo"), spawn_agent(&env, "ann"));
+    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"caf\xe9");
+    for (directory, text) in [(&ann, "ann\n"), (&repository, "main\n")] {
+        write_file(&directory.join(name), text);
+        git(&env, directory, &["add", "--all"]);
+        git(&env, directory, &["commit", "--quiet", "--message", "change"]);
+    }
+    let output = env.teamctl(["merge", "ann", "--json"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    assert_eq!(output.json()["members"][0]["files"], json!(["caf\u{fffd}"]));
+    env.shut_down();
+}

@@ -208,7 +208,8 @@ impl MergeRun<'_> {
                 let conflict =
                     Conflict { member, into: &self.branch.name, method: self.args.method(), files };
                 let task = ConflictTasks { context: self.context, team: self.team }.ensure_task(&conflict)?;
-                Ok(MergeResult::Conflict { files: conflict.files, task })
+                let files = conflict.files.iter().map(|file| file.display().to_string()).collect();
+                Ok(MergeResult::Conflict { files, task })
             }
         }
     }

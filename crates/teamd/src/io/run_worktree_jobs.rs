@@ -348,6 +348,8 @@ fn to_error(error: Error) -> ErrorReport {
         | Error::PathNotUtf8(_)
         | Error::NoIdentity(_)
         | Error::NoSuchCommit(_)
+        | Error::SymbolicBranch(_)
+        | Error::BranchInUse { .. }
         | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {

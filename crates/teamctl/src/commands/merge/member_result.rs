@@ -61,7 +61,8 @@ pub(super) enum MergeResult {
     },
     NothingToMerge,
     Conflict {
-        files: Vec<PathBuf>,
+        /// For people: bytes that are not UTF-8 are replaced.
+        files: Vec<String>,
         task: ConflictTask,
     },
     TestFailed(TestFailure),
@@ -109,8 +110,8 @@ impl MemberMerge {
 }
 
 /// The first files, and how many others there are.
-fn list(files: &[PathBuf]) -> String {
-    let shown = files.iter().take(SHOWN_FILES).map(|file| file.display().to_string());
+fn list(files: &[String]) -> String {
+    let shown = files.iter().take(SHOWN_FILES).cloned();
     let shown = shown.collect::<Vec<_>>().join(", ");
     match files.len().saturating_sub(SHOWN_FILES) {
         0 => shown,
@@ -182,7 +183,7 @@ mod tests {
     fn lines_say_what_was_done() {
         let merged = member(MergeResult::Merged { commits: 2 });
         assert_eq!(merged.lines(), ["ann: merged 2 commits of teamd/t/ann; left out: unsaved changes in /w"]);
-        let files = (1..=7).map(|n| PathBuf::from(n.to_string())).collect();
+        let files = (1..=7).map(|n| n.to_string()).collect();
         let task = ConflictTask::Created { id: TaskId::from_number(7).unwrap() };
         let conflict = member(MergeResult::Conflict { files, task });
         assert_eq!(conflict.lines(), ["ann: conflict in 1, 2, 3, 4, 5 and 2 more; task 7"]);

@@ -24,6 +24,9 @@ pub(super) fn to_report(error: &Error) -> ErrorReport {
             ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("switch to another branch there, or name another branch with --into")
         }
+        Error::SymbolicBranch(_) | Error::BranchInUse { .. } => {
+            report(ErrorKind::Refused).with_help("name another branch with --into")
+        }
         Error::BranchBlocked { obstacle, .. } => report(ErrorKind::Refused).with_help(format!(
             "name another branch with --into; or rename it: git branch -m {} NAME",
             shell_quote(obstacle)
