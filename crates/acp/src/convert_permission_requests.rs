@@ -51,9 +51,9 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
 /// of the tool call.
 ///
 /// The result contains every path that the tool call names, because the policy's rules check all
-/// paths. If the input of a command is built here, its key `caption` has the title of the tool
-/// call. The title is only for people: it may differ from the real command, so no policy rule may
-/// allow a command because of its title.
+/// paths. If the tool call runs a command and the input is built here, its key `caption` has the
+/// title of the tool call. The title may differ from the real command, so it is only for people: no
+/// policy rule may allow a command because of its title.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));

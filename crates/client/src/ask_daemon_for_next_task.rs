@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 /// The timeout for connecting, and for the reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The timeout if the client is a shim. It is longer than [`TIMEOUT`], because thousands of shims
-/// may send a request at once after a broadcast. A shim whose request times out reads all task
-/// files, which would keep the machine busy even longer.
+/// How long a shim waits for the connection, and for the daemon's reply. Shims wait longer than
+/// other clients ([`TIMEOUT`]), because thousands of shims may send a request at once after a
+/// broadcast. A shim whose request times out reads all task files, which would keep the machine
+/// busy even longer.
 const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the client sends no requests after one of them has timed out.
 const RETRY_AFTER: Duration = Duration::from_secs(10);

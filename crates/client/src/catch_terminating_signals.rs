@@ -7,8 +7,8 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Calls `action` on a thread of its own for each of these signals that arrives from now on. The signals
-/// no longer end this process.
+/// From now on, calls `action` on a separate thread for each signal in `signals` that arrives.
+/// These signals no longer end this process.
 ///
 /// # Errors
 ///

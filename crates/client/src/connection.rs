@@ -98,7 +98,7 @@ impl Connection {
         response
     }
 
-    /// Sends one object, which is encoded as one or more lines of JSON.
+    /// Sends one value, encoded as one or more lines of JSON.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Connection {
         self.reader.get_mut().write_all(&lines).map_err(|error| self.io_error(&error))
     }
 
-    /// Sends one object together with a file descriptor. The descriptor is attached to the object's
+    /// Sends one value together with a file descriptor. The descriptor is attached to the value's
     /// first byte.
     ///
     /// # Errors

@@ -200,8 +200,8 @@ impl DirectoryWatcher {
         }
     }
 
-    /// Discards all events in the channel. Returns `OutputClosed` if it was one of them, otherwise
-    /// `first_event`.
+    /// Discards all events in the channel. Returns `OutputClosed` if one of them was
+    /// `OutputClosed`, otherwise `first_event`.
     ///
     /// Clears `change_pending` only after the channel is empty. If this flag were cleared first, a
     /// change in between would set it again and send an event, which this function would discard.
@@ -212,8 +212,8 @@ impl DirectoryWatcher {
         if is_closed { WatchEvent::OutputClosed } else { first_event }
     }
 
-    /// Watches each wanted directory, or its nearest ancestor that exists now. Another ancestor can
-    /// be the nearest after a directory on the path was created, removed or replaced.
+    /// Watches each wanted directory, or its nearest existing ancestor. The nearest ancestor
+    /// changes when a directory on the path is created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for directory in &mut self.directories {

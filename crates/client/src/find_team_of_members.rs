@@ -7,14 +7,15 @@ use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
-    /// The team that has all members in `addresses`. Each address is `NAME` or `NAME@TEAM`. Tries
-    /// these in order until one of them selects a team: the team in the options, the `TEAM` of an
-    /// address, the current members of all teams, their past members. If there is only one team, it
-    /// is selected even without such members.
+    /// Selects the team that has all members in `addresses`. Each address is `NAME` or `NAME@TEAM`.
+    /// Tries these in order until one of them selects a team: the team in the options, the `TEAM`
+    /// of an address, the team whose current members have all these names, the team whose past
+    /// members have them. If the caller may mean only one team, this team is selected even if it
+    /// lacks the members.
     ///
     /// # Errors
     ///
-    /// `Usage` if several teams have such members, or if there are several teams and none has them.
+    /// `Usage` if several teams have all these members, or if none of several teams has them.
     pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
         let named_team = addresses.iter().filter_map(|address| address.rsplit_once('@'));
         let named_team = named_team.filter_map(|(_, team)| TeamName::parse(team).ok()).next();

@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn first_process_is_the_outermost_in_the_terminal() {
         let pts = (136 << 8) | 3;
-        // The processes of this test: a hook (9) and its shell (8) without a terminal, the agent
-        // (7), the pane's shell (6), tmux (5).
+        // The pids in this test: 9 is a hook and 8 its shell, both without a terminal; 7 is the
+        // agent, 6 the pane's shell, and 5 tmux.
         let all = [process(9, 0), process(8, 0), process(7, pts), process(6, pts), process(5, 0)];
         let terminal = from_ancestors(&all);
         assert_eq!(terminal.ancestors.iter().map(|p| p.pid).collect::<Vec<_>>(), [8, 7, 6]);

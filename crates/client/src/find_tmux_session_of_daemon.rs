@@ -14,8 +14,8 @@ pub struct DaemonSession {
     pub command: String,
 }
 
-/// Returns the session of the daemon. `None` if the daemon is not the first process of a pane, for
-/// example because it was started from a shell, or if tmux does not reply.
+/// Returns the tmux session in which the daemon runs. `None` if the daemon is not the first process
+/// of a pane, for example because it was started from a shell, or if tmux does not reply.
 pub fn daemon_session(daemon: &DaemonStatus) -> Option<DaemonSession> {
     let socket = daemon.tmux.as_ref()?;
     let server = ["-S".to_owned(), socket.display().to_string()];

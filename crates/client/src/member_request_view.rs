@@ -12,9 +12,9 @@ use store::{OpenRequest, RequestScanResult};
 pub struct MemberRequestView {
     /// The request and its sender.
     pub request: OpenRequest,
-    /// What the team's policy does with the request if no answer comes in time: when it will
-    /// answer, in milliseconds since the epoch, and whether it will approve. `None` if the policy
-    /// will not answer.
+    /// The answer that the team's policy will give if no other answer comes in time: its time, in
+    /// milliseconds since the epoch, and whether it is an approval. `None` if the policy will not
+    /// answer.
     pub policy_answer: Option<(u64, bool)>,
 }
 

@@ -7,8 +7,8 @@ use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// The default share of its width, in percent, that the caller's pane keeps when panes are opened
-/// beside it. In Claude Code's own teams, the lead's pane keeps the same share.
+/// When panes are opened beside the caller's pane, that pane keeps this share of its width by
+/// default, in percent. In Claude Code's own teams, the lead's pane keeps the same share.
 pub const DEFAULT_KEPT_PERCENT: &str = "30";
 
 /// The pane of the caller, with the socket of its tmux server.
@@ -19,8 +19,8 @@ pub struct CallerPane {
 }
 
 impl CallerPane {
-    /// Finds the caller's pane from `$TMUX` and `$TMUX_PANE`. `kept_percent` is the share of its
-    /// width that this pane keeps when panes are opened beside it.
+    /// Finds the caller's pane from `$TMUX` and `$TMUX_PANE`. When panes are opened beside it, this
+    /// pane keeps `kept_percent` of its width.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl CallerPane {
         }
     }
 
-    /// Checks that the running daemon opens its panes on the tmux server of this pane.
+    /// Checks that the running daemon opens its panes on the tmux server of the caller's pane.
     ///
     /// # Errors
     ///
@@ -70,8 +70,9 @@ impl CallerPane {
             .with_help("start teamd from this pane: teamctl down --suspend, then teamctl up --resume"))
     }
 
-    /// Makes the daemon open the team's next panes beside this pane. The caller must have called
-    /// [`CallerPane::check_server`]: the daemon ignores a pane of another server.
+    /// Makes the daemon open the team's next panes beside the caller's pane. Call
+    /// [`CallerPane::check_server`] before this function: the daemon ignores a pane of another tmux
+    /// server.
     ///
     /// # Errors
     ///

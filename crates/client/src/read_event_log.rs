@@ -36,8 +36,7 @@ impl EventLog {
     }
 
     /// Returns the events whose lines contain the member's name or one of `words`, oldest first.
-    /// Only lines that contain one of these words are parsed, because the log is large and most
-    /// lines are about other members.
+    /// Other lines are not parsed, because the log is large and most lines are about other members.
     pub fn events_of(&self, name: &MemberName, words: &[&str]) -> Vec<Event> {
         // Names that differ only in case mean the same member.
         let name = serde_json::to_string(name.as_str()).unwrap_or_default().to_ascii_lowercase();

@@ -37,9 +37,10 @@ impl IdleReport<'_> {
         }
     }
 
-    /// Reports the calling agent as active again. A command whose wait timed out does not call
-    /// this: the agent usually waits again soon, and each change from idle to active counts as a
-    /// turn. Without this call, the daemon shows the agent as idle until the agent's next message.
+    /// Reports the calling agent as active again. Without this report, the daemon shows the agent
+    /// as idle until the agent's next message. A command whose wait timed out sends no report,
+    /// because the agent usually waits again soon. Each change from idle to active would count as a
+    /// turn.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

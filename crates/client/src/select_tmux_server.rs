@@ -1,9 +1,9 @@
 //! Selects the tmux server on which teamd is started.
 //!
 //! If agents of an earlier daemon still run in panes, the server of these panes is selected,
-//! because no other server can show or close them. Otherwise the server is the one with the user's
-//! socket. If the user names no socket, it is the server of `$TMUX`, or without `$TMUX` the server
-//! with a given name.
+//! because no other server can show or close them. Otherwise it is the server of `$TMUX`, or
+//! without `$TMUX` the server with a given name. A run that starts a new daemon selects the server
+//! of its previous daemon.
 
 use crate::run_program_for_output;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,9 @@ const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns this server, unless an earlier daemon has panes only on another server. If that
-    /// other server still runs, returns it and a warning for people. `state` is the daemon's state
-    /// directory.
+    /// Returns the server of this target, unless an earlier daemon has panes only on another
+    /// server. If that other server still runs, returns it and a warning for people. `state` is the
+    /// daemon's state directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {

@@ -65,7 +65,7 @@ impl SuggestedCommands {
         self.command(&cycle.cut_command().each_ref().map(String::as_str))
     }
 
-    /// The subcommand with a name or id as its argument. A name that looks like an option is
+    /// Formats a subcommand whose argument is a name or id. A name that looks like an option is
     /// placed after `--`.
     pub fn command_for_name(&self, subcommand: &str, name: &str, options: &[&str]) -> String {
         match name.starts_with('-') {

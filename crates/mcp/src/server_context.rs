@@ -1,5 +1,6 @@
 //! The agent, root and team that the server acts for. The server's command line sets all three. A
-//! tool call can change only the team: a lead may create or delete its team.
+//! tool call cannot change the agent or the root. A lead's tool call can change the team, by
+//! creating or deleting it.
 
 use crate::args::ServerArgs;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -1,10 +1,10 @@
 //! Kills the orphans of a killed shim: the agent and the processes that the agent started, if they
 //! still run.
 //!
-//! A shim that exits normally kills these processes itself. If the shim was killed, they are found by
-//! an entry that each of them has in its environment. A process that has cleared its environment is
-//! not found (see docs/ARCHITECTURE.md). An agent may have started the calling process, which then has
-//! the entry too. So the calling process is never killed.
+//! A shim that exits normally kills these processes itself. If the shim was killed, this module finds
+//! them by an entry in their environment, which an agent passes on to every process that it starts. A
+//! process that has cleared its environment is not found (see docs/ARCHITECTURE.md). The caller is
+//! never killed, although it has the entry too if an agent has started it.
 
 use crate::find_by_environment;
 use crate::system;
@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds of [`kill_by_environment`]. A round stops all orphans with SIGSTOP and then
-/// kills them. To find all of them, a round searches until a search finds no new orphan. The number
-/// of these searches in a round has the same maximum.
+/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. Also the maximum number of
+/// searches in one round: a round searches and sends SIGSTOP until a search finds no new orphan. Then
+/// it kills the stopped orphans.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 /// except the caller. Returns whether none is left. Gives up after 10 s.
 pub fn kill_by_environment(entry: &str) -> bool {
     let deadline = Instant::now() + TIMEOUT;
-    // An orphan can start a child during a search, so stopping and killing is repeated until a
-    // search finds no orphan.
+    // An orphan can start a child during a search. So this loop stops and kills orphans until none is
+    // found.
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         stop_all(entry, deadline);
         if signal_all(entry, Signal::KILL).is_ok_and(|killed| killed.is_empty()) {
@@ -41,9 +41,9 @@ pub fn kill_by_environment(entry: &str) -> bool {
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// A stopped process cannot start children. It also still counts against the user's limit of
-/// processes. If orphans were killed one by one instead, the others could start a new child for
-/// each killed process.
+/// Orphans that were killed one by one could replace each killed process by a new child. A stopped
+/// process cannot start children. It still counts against the user's limit of processes, so it leaves
+/// no room for new ones.
 fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {

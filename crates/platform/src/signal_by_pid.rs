@@ -23,12 +23,12 @@ pub(crate) fn kill_if_same(
     Ok(kill_process(pid, signal)?)
 }
 
-/// Returns `entry`, which a process table has for `pid`. `None` only if the kernel says that there is no
-/// such process.
+/// Returns `entry`, the result of a search for `pid` in a process table. If the search found nothing,
+/// asks the kernel whether the process exists. `None` only if it does not.
 ///
 /// # Errors
 ///
-/// If the table has no entry, but the process exists: the table could not be read.
+/// If the process exists although the table has no entry for it.
 pub(crate) fn confirm_absence(pid: u32, entry: Option<ProcessEntry>) -> io::Result<Option<ProcessEntry>> {
     let is_absent = || to_pid(pid).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
     if entry.is_some() || is_absent() {

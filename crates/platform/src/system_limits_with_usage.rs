@@ -14,8 +14,9 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// Whether at most 2 % of the limit is left. A start may have failed because of the limit
-    /// although a few units are left: it can need several, and some may have been released since.
+    /// Whether at most 2 % of the limit is left. The limit can be the cause of a failed start although
+    /// a few units are left. The start may have needed several units, and some may have been released
+    /// since.
     pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
     }

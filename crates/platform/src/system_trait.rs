@@ -118,8 +118,9 @@ pub trait System: Debug + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Renames `from` to `to` in the directory, unless `to` exists. The error is `EEXIST` if `to`
-    /// exists, and `ENOSYS` if the system or the file system cannot check and rename in one step.
+    /// Renames `from` to `to` in the directory, and fails with `EEXIST` if `to` exists. The error is
+    /// `EINVAL`, or of the kind `Unsupported`, if the system or the file system cannot check and rename
+    /// in one step.
     fn rename_if_absent(&self, _directory: BorrowedFd<'_>, _from: &str, _to: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -152,8 +153,8 @@ pub trait System: Debug + Sync {
         true
     }
 
-    /// Whether an event of a watched directory names the file that has changed. With kqueue, the event
-    /// names the directory, or a file in it that has no watch yet.
+    /// Whether a file event in a watched directory names the file that has changed. With kqueue, the
+    /// event may name only the directory or another file in it.
     fn file_events_name_files(&self) -> bool {
         false
     }
@@ -182,7 +183,8 @@ pub trait System: Debug + Sync {
     }
 
     /// Whether programs that this process starts can read the passwords of the user who is logged in at
-    /// the screen. `None` if the system has no such store, or does not tell.
+    /// the screen. An example is the keychain of macOS. `None` if the system does not store such
+    /// passwords, or does not tell.
     fn can_read_login_passwords(&self) -> Option<bool> {
         None
     }

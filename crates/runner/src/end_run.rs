@@ -273,9 +273,9 @@ fn delete_team(run: &mut RunContext) -> Result<TeamFate, ErrorReport> {
     let deadline = Instant::now() + DELETE_TIMEOUT;
     let reply = loop {
         match run.daemon.call(&request) {
-            // The daemon is already deleting the team for another client. The request is repeated
-            // until that deletion ends, because the other client may have been killed and can't
-            // report the result.
+            // The daemon is already deleting the team for another client, which may have been
+            // killed. So the request is repeated until that deletion ends, and this run reports the
+            // result.
             Err(error) if error.message.ends_with(BEING_DELETED_SUFFIX) && Instant::now() < deadline => {
                 run.watcher.wait(Some(Instant::now() + TICK))?;
             }

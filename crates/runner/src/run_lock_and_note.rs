@@ -109,8 +109,8 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    // `interrupted_run` in another process may hold a shared lock for a moment. Such a lock does
-    // not make this call fail.
+    // `interrupted_run` in another process may hold a shared lock for a moment. This call waits up
+    // to two seconds for such a lock before it fails.
     match try_lock_exclusive_despite_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {

@@ -20,8 +20,8 @@ pub(crate) enum ResumePoint {
     Work(Option<Team>),
     /// Only the deletion of the team, whose members have ended.
     DeleteTeam(Team),
-    /// Only the remaining steps of the team's deletion. The earlier run stored its exit code, began
-    /// to delete the team, and was then killed. `team` is `None` if some of the team's files are
+    /// The run only completes a deletion of the team. An earlier run stored its exit code, began to
+    /// delete the team, and was then killed. `team` is `None` if some of the team's files are
     /// already deleted.
     FinishDeletion { team: Option<Team>, exit_code: u8 },
 }

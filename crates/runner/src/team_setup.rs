@@ -68,8 +68,8 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     // When the machine, the container or the tmux server stops, the members end too. A new daemon
-    // first reports these members as disconnected, and later as suspended. The run waits until
-    // then, because the call below resumes only suspended members.
+    // first reports these members as disconnected, and later as suspended. The run waits until they
+    // are suspended, because the request to resume members skips all others.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon.call(&Request::ResumeMembers(control_socket::ResumeMembersRequest {
@@ -113,12 +113,12 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The releases for tasks that an earlier run left in progress and that no member continues. Such a
+/// The releases for tasks that an earlier run left in progress and that no member continues: the
 /// task has no owner, or its owner has exited.
 ///
-/// A task is not released if the run file has its owner, and teamd starts the owner's turns or sees
-/// them through hooks. This run spawns that member again, and the member then continues its task.
-/// If the task were released, another member could do it at the same time.
+/// A task is not released if its owner will continue it when this run has spawned the owner again.
+/// Otherwise another member could work on the task at the same time. An owner continues its task if
+/// it is in the run file, and teamd starts its turns or sees them through hooks.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;

@@ -32,7 +32,8 @@ struct Access {
     mode: Mode,
 }
 
-/// Checks the open file or directory `file`, whose status is `stat`. `path` is for the error.
+/// Checks that the current user owns the open file or directory `file`, and that no other user can
+/// write to it. `stat` is the status of `file`. `path` is only named in the error.
 ///
 /// # Errors
 /// [`Error::Untrusted`], which says what to do.
@@ -70,10 +71,9 @@ impl ForeignWriter {
         }
     }
 
-    /// The advice for the user. If the group or others can write, it is a `chmod` command. If the
-    /// file or directory belongs to another user, it says what to do about that. The command for a
-    /// directory changes the directory and all of its content. It also removes the setgid bit,
-    /// which would give the directory's group to each new file.
+    /// The advice for the user. If the group or others can write, the advice is a `chmod` command. For
+    /// a directory, this command also changes the content, and removes a setgid bit, which would give
+    /// the directory's group to each new file.
     fn remedy(self, access: Access, path: &Path) -> String {
         let quoted_path = shell_quote(&path.to_string_lossy());
         match self {
@@ -102,8 +102,8 @@ pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> Str
     }
 }
 
-/// The private group of the current user. `None` if the user has none, or if that is not certain.
-/// The result is cached, so that `/etc/passwd` and `/etc/group` are read only once.
+/// The private group of the current user. `None` if `/etc/passwd` and `/etc/group` do not prove that
+/// there is one. The result is cached, so that the two files are read only once.
 fn private_group() -> Option<u32> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     *GROUP.get_or_init(|| {

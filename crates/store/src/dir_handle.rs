@@ -155,8 +155,8 @@ impl DirHandle {
         Ok(names)
     }
 
-    /// Calls `visit` with the name of each entry, unsorted. Bytes that are not UTF-8 become
-    /// replacement characters, as in [`DirHandle::file_names`].
+    /// Calls `visit` with the name of each entry, unsorted. Bytes of a name that are not UTF-8 become
+    /// replacement characters.
     pub(crate) fn for_each_name(&self, mut visit: impl FnMut(&str)) -> Result<(), Error> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let fail = || Error::from_errno("list", &self.path);

@@ -14,7 +14,8 @@ pub(crate) fn hold_file_name(team: &TeamName, id: &TaskId) -> String {
     format!("{team}.{id}")
 }
 
-/// Removes the files that killed processes have left for the tasks of a team.
+/// Removes the files that mark tasks of this team. Killed processes have left them; other processes
+/// delete their own files.
 ///
 /// # Errors
 /// `Io`; [`Error::Untrusted`] if another user owns the directory.

@@ -1,5 +1,5 @@
-//! Finds which limit made the start of a process or the opening of a terminal fail. The kernel
-//! reports only that something is exhausted.
+//! Finds which limit made the start of a process or the opening of a terminal fail. The error of the
+//! kernel does not say which limit it is.
 
 use platform::ResourceLimit;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

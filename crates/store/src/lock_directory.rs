@@ -36,8 +36,8 @@ use uuid::Uuid;
 /// seconds of watching, so this wait is longer.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// First wait between two attempts to take a lock. teamd's programs hold a lock for about this
-/// long.
+/// First wait between two attempts to take a lock. The wait is short because teamd's programs hold a
+/// lock for about this long.
 const INITIAL_BACKOFF: Duration = Duration::from_micros(50);
 /// Longest wait between two attempts to take a lock.
 const MAX_BACKOFF: Duration = Duration::from_millis(20);
@@ -231,9 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit. In its first ten seconds, a program takes over a sticky
-        // lock only after it has taken the lock's flock. No program has done so here, so the lock
-        // can still be confirmed six seconds after its creation.
+        // The lock now has the sticky bit. Before another program takes over such a lock, it takes the
+        // lock's flock. The flock is free here, so a creator that was stopped for six seconds still
+        // owns the lock.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

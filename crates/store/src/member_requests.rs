@@ -230,7 +230,7 @@ impl MemberRequests {
     /// already has an answer stays answered.
     ///
     /// # Errors
-    /// Errors of writing the member's own inbox.
+    /// The errors of reading and changing the inbox of `from`.
     pub fn withdraw(&self, from: &MemberName, ids: &[RequestId], at_ms: u64) -> Result<(), Error> {
         let inbox = self.0.inbox(from);
         for id in ids {

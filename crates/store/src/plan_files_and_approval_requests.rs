@@ -49,8 +49,8 @@ impl Team {
         Err(Error::io("find a name for a plan in", plans.path(), Errno::EEXIST))
     }
 
-    /// Reads the plan file `name`. `None` if the file is missing, not UTF-8, or not a plain file
-    /// name.
+    /// Reads the plan file `name`. `None` if the file is missing or not UTF-8, or if `name` contains a
+    /// `/` or begins with a dot.
     pub fn read_plan(&self, name: &str) -> Result<Option<String>, Error> {
         if name.contains('/') || name.starts_with('.') {
             return Ok(None);

@@ -48,8 +48,8 @@ pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
         .map_or(Ok(()), |(reason, remedy)| Err(Error::Untrusted { path: parent.to_owned(), reason, remedy }))
 }
 
-/// If `path` is a symbolic link, checks that this user or root has made it. A link of another user
-/// could lead teamd to any directory of this user.
+/// If `path` is a symbolic link, checks that this user or root owns the link. Another user's link could
+/// lead teamd into any directory of this user.
 ///
 /// # Errors
 /// [`Error::Untrusted`].

@@ -12,8 +12,8 @@ pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
     RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?).ok()
 }
 
-/// Reads the roster for a command that would say something false without it. Empty if the file is
-/// missing, because no daemon has run yet.
+/// Reads the roster for a command that must not mistake a damaged roster for an empty one. If the file
+/// is missing, no daemon has run yet, so the result is empty.
 ///
 /// # Errors
 ///

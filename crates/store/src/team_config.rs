@@ -98,9 +98,9 @@ impl Team {
     /// Appends those of `members` that are missing from the config, in one change. Returns their
     /// names. If two of `members` have the same name, the first is used.
     ///
-    /// All members are added in one change for a reason: a program that writes the config without
-    /// the lock may undo the last change. With one change for each member, such a program could
-    /// undo many changes.
+    /// All members are added in one change, because a program that writes the config without the lock
+    /// may undo a change. With one change for each member, such a program would have many chances to do
+    /// so.
     ///
     /// # Errors
     /// As [`Team::add_member`], but an existing member is not an error.

@@ -106,7 +106,7 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
 /// Drops the unfinished deletion of a team from the roster, if a newer team has the same name by
 /// now. Otherwise the daemon would continue the deletion and delete the newer team.
 ///
-/// Such a deletion is left if an earlier daemon was killed after it had deleted the team's files,
+/// Such a deletion remains if an earlier daemon was killed after it had deleted the team's files,
 /// but before it saved the roster. Meanwhile another program created the newer team.
 pub(crate) fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {

@@ -139,8 +139,8 @@ impl TmuxCall<'_> {
         match text.parse::<PaneId>() {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
-            // The reply is more than an id. Perhaps the user's alias of a tmux command has printed
-            // something. So the pane is looked up in the list of panes.
+            // The reply is not an id alone, for example because an alias that the user has defined for
+            // a tmux command prints something else. So the list of panes decides.
             Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }
     }
@@ -159,9 +159,8 @@ fn kill_command(pane: PaneId) -> CommandList {
     CommandList::new(&KillPane::new().target_pane(pane.to_string()).build())
 }
 
-/// Returns a command that shows whether `pane` exists: tmux then prints the id of `pane`, otherwise
-/// another id or nothing. This command is faster than a list of panes, because for a list tmux goes
-/// through all panes.
+/// Returns a command that shows whether `pane` exists. If it exists, tmux prints its id, otherwise
+/// another id or nothing. A list of panes would be slower, because tmux would go through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())

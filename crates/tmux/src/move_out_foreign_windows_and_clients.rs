@@ -54,8 +54,8 @@ impl TmuxServer {
         let commands: Vec<CommandList> =
             windows.into_iter().chain(clients).map(|command| CommandList::new(&command)).collect();
         if !commands.is_empty() {
-            // tmux rejects the command for a window or client that is gone by now. The other commands
-            // still run, and `run_all` does not return such an error.
+            // A window or client may be gone by now, so tmux may reject its command. That is no error
+            // here: the other commands still run, and `run_all` does not report the rejection.
             call.run_all(&commands, crate::run_commands_of_one_call::OnDisconnect::Retry)?;
         }
         Ok(())

@@ -104,10 +104,10 @@ impl TmuxServer {
     /// If no pane is left, removes all options of this crate from the window. Then restores the
     /// stored layout, if the window has the same panes as when the layout was stored.
     ///
-    /// `last_panes` are the panes of this crate that the window had at the last call. If the window
-    /// has other panes of this crate now, these get equal heights. If it has the same ones, or if
-    /// `last_panes` is empty because they are unknown, the heights stay, because a person may have
-    /// set them.
+    /// `last_panes` are the panes of this crate that the window had at the last call. If a pane was
+    /// added or has left since then, all panes of this crate get equal heights. Otherwise the heights
+    /// stay, because a person may have set them. They also stay if `last_panes` is empty, which means
+    /// that the earlier panes are unknown.
     ///
     /// # Errors
     ///
@@ -205,9 +205,9 @@ impl TmuxCall<'_> {
         Ok(())
     }
 
-    /// Shows labels on the borders of a window, unless the person already shows border labels or
-    /// has set a border option for this window. The option of this window overrides a border format
-    /// that the person has set for all windows.
+    /// Shows labels on the borders of a window, unless the person already shows border labels or has
+    /// set a border option for this window. A border format that the person has set for all windows
+    /// does not count: the format that this function sets for the window overrides it.
     fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
         let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
             let mut show = TmuxCommand::new();
@@ -303,9 +303,9 @@ fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
-    // Each cell begins with three words: its size and its place, such as `99x25`, `101` and `0`.
-    // The next word is the number of the cell's pane. Or it is the size of the first inner cell,
-    // which contains an `x`.
+    // Each cell begins with three words: its size and its place, such as `99x25`, `101` and `0`. The
+    // fourth word tells the kind of the cell. A number is the cell's pane. A word with an `x` is the
+    // size of the first inner cell, so the cell has no pane of its own.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
     let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());

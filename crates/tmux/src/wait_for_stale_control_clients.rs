@@ -75,8 +75,9 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
 
 /// Whether the process `pid` has exited. A zombie counts as exited.
 ///
-/// A process in another container also counts as exited, because it is not visible here. The caller
-/// then waits in vain for the end of its hidden session, which does no harm.
+/// A process in another container also counts as exited, because this process cannot see it. The caller
+/// then waits for the end of a hidden session that is still in use. The wait ends at its timeout and
+/// does no harm.
 ///
 /// If the process table cannot be read, no process counts as exited.
 fn has_exited(pid: u32) -> bool {

@@ -51,8 +51,8 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// The text with an action's result, broken into lines. The screen reserves a line for the last
-/// one. The others cover the lowest lines of the panels or of the detail page.
+/// Breaks the text of an action's result into lines. The screen reserves a line for the last of
+/// them. The other lines cover the lowest lines of the panels or of the detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),

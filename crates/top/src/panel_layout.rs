@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use std::ops::Range;
 
 /// The smallest width at which the screen has two columns of panels. The rows of a panel are made
-/// for 80 columns, and then each half of the screen has at least 80.
+/// for 80 characters, and each half of the screen must have room for one panel.
 const TWO_COLUMNS_WIDTH: u16 = 160;
 
 /// A panel on the screen.

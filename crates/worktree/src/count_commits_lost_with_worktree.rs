@@ -10,7 +10,8 @@ use crate::trash_branch_names::TRASH_BRANCHES;
 use crate::worktree_record::WorktreeRecord;
 
 /// Counts the commits that were made on the worktree's branches since the worktree was created, and
-/// that no other branch has, local or remote.
+/// that no other branch has, local or remote. The worktree's branches are the one that it was
+/// created for, and the one that it has checked out.
 ///
 /// # Errors
 ///
@@ -149,8 +150,8 @@ fn worktree_refs(git: &Git<'_>) -> Result<Vec<String>, Error> {
     Ok(refs.filter(|(_, name)| !name.starts_with(SAVED_REFS)).map(|(id, _)| id.to_owned()).collect())
 }
 
-/// Returns all commits that these branches were at, according to their reflogs. A branch without a
-/// reflog adds no commits.
+/// Returns all commits that `branches` have pointed to, according to their reflogs. A branch
+/// without a reflog adds no commits.
 fn branch_logs(git: &Git<'_>, branches: &[String]) -> Vec<String> {
     let reflog = |branch: &String| {
         let arguments = ["log", "--walk-reflogs", "--format=%H", &branch_ref(branch), "--"];

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 const PATTERN: &str =
     r"^(filter\..*\.(clean|smudge|process|required)|merge\..*\.driver|hook\..*\.(command|event))$";
 
-/// The command that replaces a merge driver of the repository: git's own merge of text. A file that
-/// is not text is a conflict.
+/// The command that replaces a merge driver of the repository: git's own merge of text. A binary
+/// file that both sides have changed is then a conflict.
 const TEXT_MERGE_DRIVER: &str = "git merge-file -q --marker-size=%L %A %O %B || exit 1";
 
 /// The settings of a filter, each with the value that turns the filter off.

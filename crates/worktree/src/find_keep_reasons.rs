@@ -51,9 +51,8 @@ impl WorktreeRecord {
         }
     }
 
-    /// Returns the files of the worktree whose content is in no commit, and operations in progress,
-    /// such as a rebase. These are the reasons of [`WorktreeRecord::keep_reasons`] that a commit
-    /// settles.
+    /// Returns only the reasons of [`WorktreeRecord::keep_reasons`] that concern uncommitted work:
+    /// files whose content is in no commit, and operations in progress, such as a rebase.
     ///
     /// # Errors
     ///

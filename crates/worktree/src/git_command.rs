@@ -67,8 +67,8 @@ impl GitEnvironment {
         GitEnvironment::from_vars(std::env::vars_os())
     }
 
-    /// As [`GitEnvironment::from_process`], with the variables that name the author and committer of
-    /// new commits.
+    /// Like [`GitEnvironment::from_process`], but also passes the variables that name the author
+    /// and committer of new commits.
     pub fn from_process_with_identity() -> GitEnvironment {
         let mut environment = GitEnvironment::from_process();
         let identity = IDENTITY_VARIABLES.iter().map(|name| (OsString::from(name), std::env::var_os(name)));

@@ -1,7 +1,7 @@
 //! The branch into which the branches of members are merged: where it starts, and how it moves.
 //!
-//! The branch is moved with `git update-ref`, and only while it is checked out in no worktree. So
-//! neither the index nor the files of a person's working tree ever differ from its branch.
+//! The branch is moved with `git update-ref`, and only while no worktree has it checked out. In a
+//! worktree that has it checked out, the move would make unchanged files look changed.
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
@@ -37,15 +37,17 @@ pub struct MergeBranch {
 impl MergeBranch {
     /// Looks up the branch `name`, which need not exist. Changes nothing.
     ///
-    /// An existing branch is continued. If all of its commits are in the start already, because a
-    /// person has merged the branch, the first merge is made on the start.
+    /// The first merge is made on the last commit of an existing branch. But if the start commit
+    /// contains all commits of the branch, because a person has merged the branch, the first merge
+    /// is made on the start commit.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::SymbolicBranch`], [`Error::BranchTaken`] and
-    /// [`Error::BranchInUse`]; [`Error::NoIdentity`]; [`Error::NoSuchCommit`] if the start does not exist;
-    /// [`Error::BranchDiverged`] if the branch exists and does not contain the named start; the errors
-    /// of git commands.
+    /// [`Error::InvalidBranch`], [`Error::BranchBlocked`]; [`Error::SymbolicBranch`],
+    /// [`Error::BranchTaken`] and [`Error::BranchInUse`]; [`Error::NoIdentity`];
+    /// [`Error::NoSuchCommit`] if the start commit does not exist; [`Error::BranchDiverged`] if
+    /// neither the existing branch nor the named start commit contains the other; the errors of git
+    /// commands.
     pub fn open(
         repository: &Path,
         name: &str,
@@ -107,8 +109,7 @@ impl MergeBranch {
     }
 }
 
-/// Checks that the branch can be moved without a change of another branch, and of the state of a
-/// worktree.
+/// Checks that moving the branch affects no other branch and no worktree.
 ///
 /// # Errors
 ///

@@ -9,8 +9,8 @@ use crate::merge_worktree::MergeWorktree;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Settings with which merges and rebases run no program, ask nothing, move no branch, and change
-/// nothing that the worktrees of the repository share but objects.
+/// Settings for merges and rebases. With them, git runs no program, asks nothing and moves no
+/// branch. Of what the worktrees of a repository share, git changes only the stored objects.
 const SETTINGS: [(&str, &str); 13] = [
     ("commit.gpgSign", "false"),
     ("core.editor", "true"),
@@ -32,8 +32,9 @@ const SETTINGS: [(&str, &str); 13] = [
 pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
-    /// The commits without a merge commit: copies, unless they are already based on the result. Commits
-    /// whose change is in the result already are left out.
+    /// The commits of a branch, without a merge commit. If the branch already contains the result,
+    /// its commits are used unchanged. Otherwise they are copied onto the result, without those
+    /// whose change the result already has.
     Rebase,
 }
 
@@ -54,8 +55,8 @@ pub enum MergeOutcome {
 }
 
 impl MergeWorktree {
-    /// Makes `result` plus the commits of `branch_commit`. First resets the working tree to `result`
-    /// and removes the files that are neither in it nor ignored. `message` is that of the merge
+    /// Adds the commits of `branch_commit` to `result`. First resets the working tree to `result`
+    /// and removes untracked files, except ignored ones. `message` is the message of the merge
     /// commit.
     ///
     /// # Errors
@@ -79,8 +80,8 @@ impl MergeWorktree {
         failpoint::hit_before_call("merge.commit").map_err(io_error("write into", self.path()))?;
         let output = match method {
             MergeMethod::Merge => merge(&git, branch_commit, message)?,
-            // A member that has resolved a conflict may have done so in a merge commit, which a rebase
-            // would leave out.
+            // The branch contains the result, so its commits are used as they are. The member may
+            // have resolved a conflict in a merge commit, which a rebase would leave out.
             MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
             MergeMethod::Rebase => rebase(&git, result, branch_commit)?,
         };

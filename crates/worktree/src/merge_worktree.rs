@@ -1,8 +1,8 @@
-//! A worktree in which branches are merged. It has a detached HEAD, and is removed at the end.
+//! A temporary worktree in which branches are merged. Its HEAD is detached.
 //!
-//! The caller stores the record of the worktree before git fills the directory, as for the worktree
-//! of a member. If the caller is killed, the next one removes the recorded worktree. Only merges and
-//! tests write there, so it is removed without a check for unsaved work.
+//! The caller stores the record of the worktree before git fills the directory. If the caller is
+//! killed, the next merge removes the recorded worktree. Only merges and their tests write there,
+//! so the worktree is removed without a check for unsaved work.
 
 use crate::add_worktree::lock_repository;
 use crate::error::{Error, io_error};
@@ -21,8 +21,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The variable that all processes have which run in a merge worktree. Its value is the path of the
-/// worktree.
+/// The environment variable of all processes that run in a merge worktree. Its value is the path of
+/// the worktree.
 pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 
 /// Time between SIGTERM and SIGKILL, and how long a process may take to end after SIGKILL.
@@ -129,8 +129,8 @@ fn remove_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Ends all processes that have [`MERGE_WORKTREE_VARIABLE`] with this path: by SIGTERM, so that a git
-/// that an earlier merge has left removes its lock files, and then by SIGKILL.
+/// Ends all other processes in the merge worktree `path`: those whose [`MERGE_WORKTREE_VARIABLE`]
+/// has this value. Sends SIGTERM first, so that git can remove its lock files, and then SIGKILL.
 ///
 /// # Errors
 ///

@@ -36,9 +36,9 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// `top` and the directories below it, as far as they are on another device than their parent directory. This search
-/// is used on systems whose list of mounts teamd cannot read. The search does not find a mount from
-/// the same device.
+/// Returns those of `top` and the directories below it that are on another device than their parent
+/// directory. This search is used on systems whose list of mounts teamd cannot read. It does not
+/// find a mount from the same device.
 fn directories_of_other_devices(top: &Path) -> io::Result<Vec<PathBuf>> {
     let device = std::fs::metadata(top)?.dev();
     let is_mount_point = match top.parent() {

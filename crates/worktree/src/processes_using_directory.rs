@@ -11,7 +11,8 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// The processes of the system cannot be listed. Then a process may use the directory.
+/// [`Error::Io`] if the processes of the system cannot be listed. Then it is unknown whether a
+/// process uses the directory.
 pub(crate) fn processes_using(directory: &Path) -> Result<Vec<u32>, Error> {
     let processes =
         platform::system().processes().map_err(io_error("list the processes that use", directory))?;

@@ -26,7 +26,7 @@ impl SavedRefs {
         }
     }
 
-    /// Creates all these references to unsaved commits, in the repository in which `git` runs.
+    /// Creates the collected references in the repository in which `git` runs.
     ///
     /// # Errors
     ///

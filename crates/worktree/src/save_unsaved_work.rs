@@ -65,8 +65,8 @@ impl Worktree<'_> {
         let fingerprint = WorktreeFingerprint::read(self)?;
         let submodules_dir = directory.join("submodules");
         let mut parts = Vec::new();
-        // The map is sorted, so its first key is the empty path, which stands for the worktree
-        // itself.
+        // The fingerprints are sorted by path, so the first one has the empty path, which stands
+        // for the worktree itself.
         for (path, fingerprint) in &fingerprint.0 {
             parts.push(match path.as_os_str().is_empty() {
                 true => self.save_main_tree(fingerprint, directory)?,

@@ -12,7 +12,8 @@ pub(crate) struct WalkedFile {
     pub(crate) metadata: Metadata,
 }
 
-/// Lists `files` and everything below those that are directories. All names are relative to `root`.
+/// Lists `files`, and everything below the directories among them. All names are relative to
+/// `root`.
 ///
 /// Entries for which `is_excluded` is true are left out, with everything below them. `is_excluded`
 /// is not called for the names in `files` themselves. Missing files are left out too.

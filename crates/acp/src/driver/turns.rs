@@ -55,9 +55,8 @@ impl Turns {
         self.prompt_prefix.push(text);
     }
 
-    /// Starts a turn. Returns the prompt for the program, which ends with `text`. In the first
-    /// prompt of a new session, `prefix` comes before `text`. In later prompts, `prefix` is
-    /// ignored.
+    /// Starts a turn and returns its prompt, which ends with `text`. In the first prompt of a new
+    /// session, `prefix` comes before `text`. In later prompts, `prefix` is ignored.
     pub(super) fn start(&mut self, text: String, prefix: String) -> Vec<ContentBlock> {
         let history = std::mem::replace(&mut self.history, SessionHistory::HasPrompts);
         self.usage.start_turn(history);

@@ -1,5 +1,6 @@
-//! The limits that can prevent the start of a process, the opening of a terminal, or a watch. The kernel
-//! reports only that something is exhausted; these files tell which limit it is.
+//! The limits that can prevent the start of a process, the opening of a terminal, or the watching of a
+//! file. If a limit is reached, the error of the kernel does not say which. So this module reads all
+//! limits and their usage from files such as /proc/sys/kernel/pty/max.
 
 use crate::{ResourceLimit, WatchLimit};
 use std::fs::DirEntry;

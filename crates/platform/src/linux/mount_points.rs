@@ -10,8 +10,8 @@ pub(super) fn mount_points() -> io::Result<Vec<PathBuf>> {
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse_mount_point).collect())
 }
 
-/// The mount point in a line of the table: the fifth field. Special characters are octal escapes:
-/// for example, a blank is `\040`.
+/// The mount point in a line of /proc/self/mountinfo, which is the fifth field. The kernel writes
+/// special characters as octal escapes: for example, a blank is `\040`.
 fn parse_mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;
     let mut path = Vec::new();

@@ -6,9 +6,9 @@ use std::io;
 
 /// Reads /proc/PID/environ. Empty if the process is gone, or if this user may not read its environment.
 ///
-/// While a process calls `exec`, its environment reads as empty or cut. The environment is complete if
-/// its length is the length that the kernel states. Kernel threads and zombies have no program and no
-/// environment.
+/// While a process calls `exec`, its environment reads as empty or cut. So the bytes count as complete
+/// only if /proc/PID/stat states the same length. Processes without a program (kernel threads and
+/// zombies) have no environment, so they are not checked.
 pub(super) fn read(pid: u32) -> Result<Vec<u8>, EnvironmentError> {
     let environment = match std::fs::read(format!("/proc/{pid}/environ")) {
         Ok(environment) => environment,

@@ -18,8 +18,8 @@ pub(super) fn read(pid: u32) -> io::Result<Option<ProcessEntry>> {
     }
 }
 
-/// Whether the error says that there is no such process. ESRCH comes if the process exits after its file
-/// was opened.
+/// Whether the error of a read below /proc/PID says that there is no such process. The kernel returns
+/// ESRCH instead of ENOENT if the process exits after the file was opened.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
@@ -73,8 +73,9 @@ impl Fields<'_> {
     }
 }
 
-/// The length of a process's environment in bytes: the address of its end (field 51) minus that of its
-/// start (field 50). `None` during `exec`, when the kernel has not set the end.
+/// The length of a process's environment in bytes, from the addresses of its start and end in
+/// /proc/PID/stat (fields 50 and 51). `None` while the process calls `exec`, because the kernel has not
+/// set the end yet.
 pub(super) fn environment_length(pid: u32) -> Option<usize> {
     let stat = read_stat(pid).ok()?;
     let fields = Fields::parse(&stat)?;
@@ -98,8 +99,9 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim().to_owned())
 }
 
-/// The id of the boot, and the pid namespace. The kernel may reuse the number of an ended namespace, so
-/// the start time of the namespace's first process is added.
+/// The boot and the pid namespace in which this process's pids are valid. The kernel may reuse the
+/// number of an ended namespace, so the start time of the namespace's first process is added to the
+/// number.
 pub(super) fn pid_origin() -> PidOrigin {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let first_process = read(1).ok().flatten().map(|process| process.start);

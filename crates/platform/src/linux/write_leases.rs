@@ -1,9 +1,9 @@
 //! Write leases (fcntl(2), `F_SETLEASE`).
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
-//! every other `open` of the file waits. A network file system may grant a lease although another
-//! machine has the file open. A layered file system may do so although the file is open through
-//! another layer.
+//! every other `open` of the file waits. A lease is no proof on two kinds of file systems. On a network
+//! file system, another machine may have the file open. On a layered file system (overlayfs), the file
+//! may be open through another layer.
 
 #![allow(unsafe_code)]
 
@@ -27,8 +27,8 @@ fn release(file: &File) {
 }
 
 fn set(file: &File, command: c_int, value: c_int) -> bool {
-    // SAFETY: both commands take an integer argument, and the descriptor is open as long as `file` is
-    // borrowed. No library wraps `F_SETLEASE`.
+    // SAFETY: `command` is `F_SETSIG` or `F_SETLEASE`, which take an integer argument, and the
+    // descriptor is open as long as `file` is borrowed. No library wraps `F_SETLEASE`.
     unsafe { fcntl(file.as_raw_fd(), command, value) == 0 }
 }
 

@@ -78,8 +78,8 @@ pub(super) fn environment(pid: u32) -> Result<Vec<u8>, EnvironmentError> {
     Ok(words_with_nul(&text))
 }
 
-/// The words of a line, each with a NUL at its end. They include the command line, which `ps` prints before
-/// the environment without a mark between them.
+/// The words of a line of `ps`, each with a NUL at its end, like the entries of an environment. The
+/// words of the command line are included, because `ps` does not mark where the environment begins.
 fn words_with_nul(line: &str) -> Vec<u8> {
     line.split_whitespace().flat_map(|word| word.bytes().chain([0])).collect()
 }

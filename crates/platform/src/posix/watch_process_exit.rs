@@ -13,8 +13,9 @@ use std::os::fd::OwnedFd;
 
 /// How often a process that is no child is looked for: POSIX reports its exit to its parent alone.
 const RESCAN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-/// `ps` runs in each eighth search. The other searches only ask whether the pid exists. They do not notice that
-/// the process is a zombie, or that its pid belongs to another process now.
+/// Only every eighth search for a process runs `ps`, which is slow. The other searches only ask the
+/// kernel whether the pid exists. They do not notice that the process is a zombie, or that its pid now
+/// belongs to another process.
 const SEARCHES_PER_PS: u32 = 8;
 
 /// Opens a handle. `None` if the process has exited.

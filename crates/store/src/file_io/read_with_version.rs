@@ -27,8 +27,8 @@ pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
     version: FileVersion,
-    /// Whether the file had been changed shortly before this snapshot was read. See
-    /// [`FileVersion::is_recently_changed`].
+    /// Whether the file had been changed shortly before this snapshot was read. If so, a later change
+    /// may get the same timestamp.
     recently_changed: bool,
     stat: FileStat,
 }
@@ -73,8 +73,8 @@ impl FileSnapshot {
     }
 
     /// The permission bits for the file that replaces this one. They never let the group or others
-    /// write. The group of the new file may be another one, because some directories give their own
-    /// group to new files.
+    /// write. The new file may belong to another group than this one, because some directories give
+    /// their own group to new files.
     pub(super) fn mode(&self) -> u32 {
         platform::mode_bits(self.stat.st_mode) & 0o7755
     }
@@ -139,9 +139,10 @@ pub(crate) fn read_and_parse<T>(
     }
 }
 
-/// The backoff between reads of a file that may be half-written. It ends when the file has been
-/// unchanged for `timeout`. This call checks how long ago the file changed, so the caller must read
-/// the file first. If the check came before the read, a write between the two would go unnoticed.
+/// The backoff between reads of a file that may be half-written. The backoff ends when the file has
+/// been unchanged for `timeout`. To compute that time, this function asks for the time of the last
+/// change. The caller must have read the file before, so that a write after the read prolongs the
+/// backoff.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)

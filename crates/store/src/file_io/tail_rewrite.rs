@@ -27,9 +27,8 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// The shadow copy may lack bytes before the new tail. Up to this number of such bytes are read and
-/// written together with the tail, by one write. If the shadow copy lacks more bytes, the kernel
-/// copies them first.
+/// The shadow copy may lack bytes before the new tail. If it lacks at most this many bytes, they are
+/// read and written together with the tail. Otherwise the kernel copies them in a separate step.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -166,9 +165,9 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // The shadow copy was the inbox itself before the last exchange, so a reader may still have
-        // it open. The kernel grants a write lease only if no reader has the file open. New readers
-        // then wait until the lease ends.
+        // The shadow copy was the inbox itself before the last exchange, so a reader may still have it
+        // open and would see the new bytes. The kernel grants the write lease only if no reader has the
+        // file open, and lets new readers wait until the lease ends.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
             // The shadow copy was the inbox itself before the last exchange, and is now

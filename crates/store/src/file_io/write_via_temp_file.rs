@@ -78,7 +78,7 @@ impl<'d> TempFile<'d> {
     }
 
     /// Renames the temporary file to `target` if `target` does not exist. Returns false if `target`
-    /// exists. The caller then flushes the directory, as after [`TempFile::replace`].
+    /// exists. After a rename, the caller flushes the directory with [`sync_dir`].
     pub(crate) fn create(mut self, target: &str) -> Result<bool, Error> {
         let path = self.dir.join(target);
         failpoint::hit_before_call("store.create-file").map_err(|cause| Error::io("create", &path, cause))?;
@@ -105,8 +105,7 @@ pub(crate) fn sync_dir(dir: &DirHandle, durability: Durability) -> Result<(), Er
 impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
-            // If this deletion fails, the temporary file stays and does no harm. The caller reports
-            // the original error.
+            // An error of the deletion is ignored, because a temporary file that stays does no harm.
             drop(self.dir.unlink(&self.name));
         }
     }

@@ -4,14 +4,14 @@ use super::message_id::entry_uuid;
 use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the lost messages that are missing from the inbox, each with the index at which to
-/// insert it. `sent` has the messages in the journal, `lost` the ids of the lost ones, and
-/// `entries` the inbox.
+/// Returns the lost messages that are missing from the inbox, each with the index at which to insert
+/// it. `sent` has the messages in the journal, `lost` has the ids of the lost messages, and `entries`
+/// is the content of the inbox.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. The inbox may also have messages that are not in the journal yet,
-/// because a sender writes to the inbox first. Among such messages of the same sender, the lost
-/// message is placed by its timestamp.
+/// sender's earlier messages. The inbox may also have messages that are not in the journal yet, because
+/// a sender writes to the inbox first. If they are from the same sender, timestamps decide which of
+/// them come before the lost message.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

@@ -22,8 +22,9 @@ use uuid::Uuid;
 
 /// Minimum size of an inbox that gets an index, in bytes. Reading a smaller inbox whole is faster.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
-/// Maximum length of a tail that is replaced without the rest of the inbox, in bytes. If the tail
-/// is longer, the whole inbox is rewritten. The new file is then written before the lock is taken.
+/// Maximum length of a tail that is replaced without the rest of the inbox, in bytes. If the tail is
+/// longer, the whole inbox is rewritten: that takes longer, but usually needs the lock only for the
+/// final rename.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
 /// Size of an index file without its line feed, in bytes. Every index is padded with spaces to this
 /// size. So a reader never sees the end of an older, longer index while a new index is being
@@ -94,8 +95,8 @@ impl TailIndex {
         (stored_checksum == checksum(json)?).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// Whether the tail from the position `from` on is short enough to be changed under the lock.
-    /// Other programs do not wait long for the lock.
+    /// Whether the tail from the position `from` on is short enough to be changed under the lock. A
+    /// long tail is not, because other programs do not wait long for the lock.
     pub(super) fn is_small(&self, from: fn(&TailIndex) -> EntryPosition) -> bool {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }

@@ -121,9 +121,9 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after
-/// `mkdir`, it does, because no other process takes over a lock so early. Later, it does only if
-/// the lock has the sticky bit and is still at its path.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir` the
+/// lock is always its own, because no process takes over a lock so early. Later the lock is its own
+/// only if it has the sticky bit and is still at its path.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -10,8 +10,9 @@ use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};
 
 impl Caller {
-    /// Answers the request with this id, or the only request whose id begins with it. Returns a
-    /// JSON object with the fields success, message, request_id and target.
+    /// Answers the request with the id `id`. If no request has this id, answers the only request whose
+    /// id begins with `id`. Returns a JSON object with the fields success, message, request_id and
+    /// target.
     ///
     /// # Errors
     /// `NotPermitted` for a teammate, `Usage` for a rejection without a reason, and the errors of

@@ -75,9 +75,9 @@ impl SentMessage {
 }
 
 impl BroadcastResult {
-    /// The result of a broadcast: a JSON object with the fields success, message and recipients,
-    /// and with routing if there was a member to send to. If the broadcast failed for some members,
-    /// the object also has the fields `failed` and `error`.
+    /// The result of a broadcast: a JSON object with the fields `success`, `message` and `recipients`.
+    /// If the team has a member besides the sender, the object has the field `routing`. If the
+    /// broadcast failed for some members, it has the fields `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
             let no_recipients: [&str; 0] = [];

@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Size from which the current journal file is rotated, in bytes. If the previous file is larger,
-/// the current file may grow to the same size, up to half of [`MAX_JOURNAL_BYTES`].
+/// Size from which the current journal file is rotated, in bytes. If the previous file is larger, the
+/// current file is rotated only at the size of the previous file, but at half of [`MAX_JOURNAL_BYTES`]
+/// at the latest.
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids of messages that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
@@ -260,10 +261,10 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts how often restored messages have disappeared from the inbox again. Returns true if
-    /// the count has just become large enough to assume that the program which reads the inbox
-    /// removes messages itself. Returns false without counting if that program has ever recorded a
-    /// read in the journal.
+    /// Counts how often restored messages have disappeared from the inbox again. Returns true if the
+    /// count has just become large enough to assume that the program which reads the inbox removes
+    /// messages itself. Does not count, and returns false, if that program has ever recorded a read in
+    /// the journal: then the journal shows which messages are read.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
         if self.inboxes_with_recorded_reads.contains(inbox_file) {
             return false;

@@ -77,9 +77,8 @@ impl TaskCache {
             read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
         let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
-        // `update` changes the list in place if no caller still has a reference to it. Then only
-        // the changed tasks are copied, otherwise the whole list. So this function's own reference
-        // is dropped first.
+        // `update` copies the whole list if anything else still refers to it. So this function drops
+        // its own reference first.
         drop(cached);
         changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
         Ok(Arc::clone(&list.tasks))

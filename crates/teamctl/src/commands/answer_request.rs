@@ -37,8 +37,8 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // `rejection` already has the error of another team about the request with exactly this
-            // id. That error says more than the present one, so it is kept.
+            // `rejection` already has an error that another team returned for exactly this request.
+            // That error explains more than the new one, so it is kept.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

@@ -24,8 +24,8 @@ use tar::{Archive, EntryType};
 /// The largest archive, in bytes.
 const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 
-/// The largest number of bytes between the contents of two entries: headers, long names and
-/// padding.
+/// The most bytes that an archive may have between the contents of two entries, for headers, long
+/// names and padding.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Create a team from an exported archive
@@ -66,8 +66,8 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     let request = CreateTeamRequest { policy: policy.clone(), ..default_create_request(&team)? };
     let reply: CreateTeamReply =
         context.request(Request::CreateTeam(request)).map_err(|error| match error.kind {
-            // The daemon's help for this error names an option of `teamctl create`, so it is
-            // replaced by one for `import`.
+            // If the team's name is taken, the daemon's help names an option of `teamctl create`.
+            // The help is replaced by one for `import`.
             ErrorKind::AlreadyExists => error.with_help("give it another name with -t NAME"),
             _ => error,
         })?;

@@ -152,9 +152,9 @@ impl InboxReader<'_> {
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If the inbox changes while it is read, `fold` starts again with an empty value, and
-        // `seen` skips the entries that were already handled. The lists of handled entries must
-        // survive this restart, so they are not part of the value.
+        // If the inbox changes while it is read, `fold` starts again with new counts, and `seen`
+        // skips the entries that were already handled. The lists keep these entries, because `fold`
+        // resets only the counts.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -220,8 +220,9 @@ impl MergeRun<'_> {
         test.run(&self.context.state_dir()?, self.team.name(), &member.member)
     }
 
-    /// Creates the branch at its start if it does not exist, or moves it there if its commits are all
-    /// in the start. The member that resolves a conflict merges or rebases onto the branch.
+    /// Creates the branch at its start commit if it does not exist. If the start commit contains
+    /// all commits of the branch, moves the branch there. The member that resolves a conflict
+    /// merges or rebases onto this branch, so it must exist.
     fn create_branch(&mut self) -> Result<(), ErrorReport> {
         if self.branch.tip.as_ref() == Some(&self.branch.next_base) {
             return Ok(());

@@ -1,6 +1,6 @@
-//! `report`: says on one page what a team did since a time. It reads the event log, the roster,
-//! the team files and the branches, so it works without a daemon. Of a deleted team, it shows what
-//! the event log has.
+//! `report`: says on one page what a team did since a given time. It reads the event log, the
+//! roster, the team files and the branches, so it works without a daemon. For a deleted team, it
+//! shows what the event log has.
 
 mod branch_section;
 mod branches;

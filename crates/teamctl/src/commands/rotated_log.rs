@@ -15,9 +15,9 @@ pub(super) struct RotatedLog {
 impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
-        // The current file is opened before the previous file. If the log is rotated between the
-        // two opens, both opens reach the same file: it is the previous file now. No output is
-        // missed.
+        // The current file is opened before the previous file, so that no output is missed. If the
+        // log is rotated between the two opens, both find the same file, which has become the
+        // previous file.
         let current = FileTail::new(path.to_owned());
         let previous = FileTail::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

@@ -76,9 +76,9 @@ pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
     }
 }
 
-/// The effect that tells a waiting client how agents exited. The reply is sent only after the
-/// roster was saved with these exits. Otherwise a restarted daemon might not know an exit that a
-/// client knows: no shim reports the exit of a spawn whose program was never started.
+/// The effect that tells a waiting client how agents exited. The roster is saved with these exits
+/// before the reply is sent. Otherwise a client could know an exit that the next daemon does not
+/// know: if the program of a spawn was never started, no shim reports the exit.
 pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
 }

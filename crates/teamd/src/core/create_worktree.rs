@@ -70,9 +70,9 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<MemberName,
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // A name also counts as free if it is reserved for a complete worktree whose member is not
-    // spawned yet. So a person can repeat a command that was killed before it got this worktree. If
-    // two clients ask for the same name, the first spawn gets it.
+    // A name that is reserved for a finished worktree also counts as free, as long as no member is
+    // spawned in the worktree. So a person can repeat a command that was killed before it got this
+    // worktree. If two clients ask for the same name, the first spawn gets it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;

@@ -79,8 +79,8 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     }
 }
 
-/// Schedules another kill of the shim in one second, in case this one has no effect. The daemon
-/// repeats the kill until the process watcher reports that the shim has exited.
+/// Schedules another kill of the shim in one second, in case the present kill has no effect. The
+/// daemon repeats the kill until the process watcher reports that the shim has exited.
 fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
     let lifecycle = state.agents.get_mut(id).map(|agent| &mut agent.record.lifecycle);
     if let Some(Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { deadline, .. }, .. })) =

@@ -81,8 +81,8 @@ fn observe_sleep(context: &mut Context) {
     context.state.sleep_clock.observe(context.now);
 }
 
-/// Does the work that the handlers of this event have queued. Handles calls that have waited for a
-/// member's name, and continues the deletions of teams whose members have exited.
+/// Does the work that the handlers of this event have queued: calls that have waited for a member's
+/// name, and deletions of teams whose members have exited.
 pub(crate) fn run_follow_ups(context: &mut Context) {
     while let Some(follow_up) = context.follow_ups.pop_front() {
         match follow_up {

@@ -35,8 +35,8 @@ impl Effects {
         self.list.insert(0, effect);
     }
 
-    /// Wakes an agent through its wake socket. If one of its hooks waits in a long poll, that long
-    /// poll is answered after the event.
+    /// Wakes an agent through its wake socket. If a hook of the agent waits in a long poll, the
+    /// daemon answers the long poll once it has handled this event.
     pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
         self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
         self.woken_agents.push(spawn.clone());
@@ -69,8 +69,8 @@ pub(crate) enum Effect {
     UnwatchProcess { watch: WatchId },
     /// Retry the process watches that have failed.
     RetryProcessWatches,
-    /// Wake an agent by one byte on its wake socket, unless `wake` says that the watcher has woken
-    /// it.
+    /// Wake an agent by one byte on its wake socket. Does nothing if `wake` says that the watcher
+    /// has woken the agent already.
     WakeAgent { spawn: SpawnId, wake: Wake },
     /// Kill a shim.
     KillShim { spawn: SpawnId },

@@ -56,9 +56,8 @@ pub(crate) enum ReportTo {
     Nobody,
     /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
-    /// The agent ended while it had an unanswered shutdown request. The lead's inbox must be read
-    /// first, because the agent may have approved the request just before it ended. If the inbox
-    /// has that approval, nobody is notified. Otherwise the lead is notified. The exit is logged
-    /// after that.
+    /// The agent ended before it answered a shutdown request. The lead's inbox is read once more,
+    /// because the agent may have approved the request just before it ended. The lead is notified
+    /// only if there is no approval. The exit is logged after that read.
     LeadUnlessApproved,
 }

@@ -6,10 +6,12 @@ use crate::core::state::long_poll::LongPollState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook until there is work, ends the earlier long poll of the same program, and
-/// returns true. If work came before, answers the hook at once and returns false: the hook then reads the
-/// files again. If a newer hook has sent a long poll already, answers `Superseded` and returns false: the
-/// program may no longer listen to its older hook.
+/// Holds the long poll of a hook until there is work. Ends the earlier long poll of the same
+/// program. Returns whether the long poll is held.
+///
+/// The hook is answered at once in two cases. If work has come already, the hook reads the files
+/// again. If a newer hook has sent a long poll, the answer is `Superseded`: the program may no
+/// longer listen to its older hook.
 pub(crate) fn hold_long_poll(
     long_poll: &mut LongPollState,
     client: ConnId,

@@ -114,10 +114,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // The respawn after a plan approval must not kill a hook while the hook writes a file. If this
-    // hook has no messages to mark as read, it writes nothing after this report. The agent can then
-    // be terminated now. Otherwise the hook marks the messages and starts a long poll, at which the
-    // agent is terminated.
+    // After a plan approval, the agent must not be terminated while a hook writes a file. A hook
+    // without messages to mark as read writes nothing after it has reported the end of the turn.
+    // The agent can then be terminated now. Any other hook marks its messages and then starts a
+    // long poll, and the agent is terminated at that long poll.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -236,8 +236,8 @@ fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId, ho
     }
     let is_held = hold_long_poll(&mut agent.long_poll, client, hook_started_at, &mut context.effects);
     let team = agent.record.request.team.clone();
-    // Only the long poll of a hook shows that the program is idle. So the agent counts as idle from
-    // now on, even if the long poll was answered at once.
+    // A hook starts a long poll only after it has found no work in the files. So the agent counts
+    // as idle from now on, even if the long poll was answered at once.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);

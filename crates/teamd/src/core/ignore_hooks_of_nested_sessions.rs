@@ -63,13 +63,14 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook was run by a nested program: a program that the known program (of the agent or
-/// lead) has started. `ancestors` are the ancestors of this hook. `known_ancestors` are those of
-/// the first hook of the known program. Both lists begin with the nearest process.
+/// Whether a hook was run by a nested program: one that the agent's or lead's own program has
+/// started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are those of the
+/// first hook of the agent's or lead's own program. Both lists begin with the nearest process.
 ///
-/// A program runs a hook directly or through one shell, which then comes first in the list. So the
-/// ancestors of a nested program's hook include all `known_ancestors`, or all but that shell. If
-/// another program has replaced the known program, the two hooks have fewer common ancestors.
+/// A program runs a hook directly or through one shell, which is then the first process of the
+/// list. So the ancestors of a nested program's hook include all `known_ancestors`, or all but that
+/// shell. A program that has replaced the agent's or lead's own program shares fewer ancestors with
+/// it.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()
@@ -108,8 +109,8 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// Returns how a hook report relates to the known program. In these tests, the known program is
-    /// the process 20, which the shell 10 has started. The program's session is `old`, and its
+    /// Returns how a hook report relates to the agent's own program. In these tests, that program
+    /// is the process 20, which the shell 10 has started. The program's session is `old`, and its
     /// first hook ran in the shell 21. `pids` are the ancestors of the reported hook.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
         let hook_state =

@@ -42,9 +42,9 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether messages that another program has removed from the inbox of `owner` are restored. Never
-/// for a native program, because such a program itself removes the messages that it has read. Not
-/// now if the owner has no agent, because no program reads the messages.
+/// Whether messages that another program has removed from the inbox of `owner` are restored.
+/// `Never` for a native program, because such a program itself removes the messages that it has
+/// read. `NotNow` if the owner has no agent, because no program reads the inbox then.
 fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;

@@ -6,10 +6,10 @@
 //! that may open or close a request schedules such a scan. Until the next scan, the state keeps
 //! what the daemon has decided about each request.
 //!
-//! The plan of a suspended member is not among the open requests of a scan. So
-//! `handle_requests_scanned` stops tracking it, and neither the policy nor a timeout answers it.
-//! When the member is resumed, it sends the request again with the same id, and the next scan finds
-//! the request open again. The event log then has the request already, so it is not logged twice.
+//! A scan does not count the plan of a suspended member as an open request. So
+//! `handle_requests_scanned` stops tracking the plan, and no policy or timeout answers it. A
+//! resumed member sends its request again with the same id, and the next scan finds an open
+//! request. The event log has this request already, so the request is not logged twice.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
@@ -198,9 +198,8 @@ fn request_key(request: &OpenRequest) -> (MemberName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// Begins to track an open request and applies the team's policy to it. Does nothing for a request
-/// that is tracked already. One exception: if the policy's answer could not be written, applies the
-/// policy again.
+/// Begins to track an open request and applies the team's policy to it. For a request that is
+/// tracked already, applies the policy again only if the policy's answer could not be written.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -370,8 +369,8 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(MemberName, Requ
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
 }
 
-/// When the policy must answer the next open request, or the next notice is due, in milliseconds on
-/// the monotonic clock.
+/// The earliest time at which the policy must answer an open request or a notice is due, in
+/// milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let tracked_requests =
         state.teams.values().flat_map(|team_state| team_state.watched.open_requests.values());

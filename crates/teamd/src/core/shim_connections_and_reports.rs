@@ -99,8 +99,8 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     }
 }
 
-/// Gives up a spawn that an earlier daemon began and that is being stopped. Its shim was never told
-/// to start the agent, so nothing can answer a shutdown request.
+/// Gives up a spawn that an earlier daemon began and that is being stopped. Its shim has started no
+/// agent, so there is no agent that could answer a shutdown request.
 fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     cleanup_after_exit::start_cleanup(context, id, None);

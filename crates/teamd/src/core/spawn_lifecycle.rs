@@ -147,9 +147,9 @@ impl Lifecycle {
         }
     }
 
-    /// Which time limit has passed for a spawn that is in this state at the time `mono`, in
-    /// milliseconds on the monotonic clock. The caller must have checked that a deadline has
-    /// passed: this function only says which one. `None` after the agent's exit.
+    /// Which time limit of the spawn has passed at the time `mono`, in milliseconds on the
+    /// monotonic clock. `None` after the agent's exit. The caller must have checked that the
+    /// spawn's deadline has passed.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),

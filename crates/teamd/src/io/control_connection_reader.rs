@@ -32,8 +32,8 @@ pub(super) enum PeerKind {
     Member,
 }
 
-/// The wake sockets that shims have sent, each by its connection. All readers of connections share
-/// this map.
+/// The wake sockets that shims have sent. The key is the connection on which the socket arrived.
+/// All readers of connections share this map.
 pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 /// The reading side of a connection.

@@ -28,9 +28,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open client connections. Connections of agents do not count: those of a
-/// process that is a shim, or a hook that waits for work. Such a process is limited only by
-/// [`MAX_CLIENTS_OF_PROCESS`], and by the number of descriptors that the daemon may open.
+/// Maximum number of open client connections. The connections of shims, and of hooks that wait for
+/// work, do not count. If such a process opens further connections, only [`MAX_CLIENTS_OF_PROCESS`]
+/// limits them.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -152,8 +152,8 @@ impl Connections {
     }
 
     /// Makes room for one more connection of the process `pid`. If [`MAX_CLIENTS`] or
-    /// [`MAX_CLIENTS_OF_PROCESS`] is reached, closes the oldest connection that counts for this
-    /// limit and on which no call has arrived.
+    /// [`MAX_CLIENTS_OF_PROCESS`] is reached, closes one of the connections that count for this
+    /// limit: the oldest on which no call has arrived.
     ///
     /// # Errors
     ///

@@ -147,8 +147,8 @@ impl EffectRunner {
         }
     }
 
-    /// Writes an event to the log file, the event log and the daemon's terminal. Long texts of the
-    /// event are shortened first, because they come from agents and other programs, and would push
+    /// Writes an event to the log file, the event log and the daemon's terminal. Long texts in the
+    /// event come from agents and other programs. They are shortened first, because they would push
     /// older events out of the event log.
     fn log(&mut self, event: protocol::event_log_line::Event) {
         let event = event.with_short_texts();

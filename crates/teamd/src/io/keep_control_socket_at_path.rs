@@ -28,8 +28,8 @@ pub(crate) struct ControlListener {
     events: UnboundedSender<CoreEvent>,
     socket: BoundSocket,
     accept_task: JoinHandle<()>,
-    /// Reports changes in the socket's directory. `None` if the directory cannot be watched; then a
-    /// rescan finds that the socket is gone.
+    /// Reports changes in the socket's directory. `None` if the directory cannot be watched. Only a
+    /// rescan then notices that the socket was removed.
     _watcher: Option<RecommendedWatcher>,
     /// Whether a failure to make the socket again has been logged. Further failures are not logged.
     is_failure_logged: bool,
@@ -106,8 +106,8 @@ impl ControlListener {
         tracing::warn!("the control socket is now {}", socket.path().display());
         std::mem::replace(&mut self.socket, socket).remove();
         std::mem::replace(&mut self.accept_task, accept_task).abort();
-        // The state directory changes often, so it is not watched. A rescan finds if the socket is
-        // gone there.
+        // The state directory changes often, so it is not watched. Only a rescan notices that the
+        // socket was removed from there.
         let is_first_path = self.socket.path() == self.path;
         self._watcher = is_first_path.then(|| watch_directory(&self.path, &self.events)).flatten();
         self.is_failure_logged = false;

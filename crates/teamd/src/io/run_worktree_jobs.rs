@@ -139,8 +139,8 @@ struct UnsavedWork<'a> {
 /// nothing.
 ///
 /// Worktrees that the request discards are not checked. A worktree is also skipped if another
-/// directory is at its path now. A process that uses a worktree is a reason to refuse, but not if
-/// the process is a descendant of one of the team's `shim_pids`.
+/// directory is at its path now. A process that uses a worktree is a reason to refuse, unless it is
+/// a descendant of one of the shims `shim_pids`.
 fn check_unsaved(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -160,9 +160,8 @@ fn check_unsaved(
     }
 }
 
-/// Returns `reasons` without the processes of the team's own agents. A process in a worktree is a
-/// reason to keep the worktree, unless it is a descendant of one of the team's shims: such a
-/// process ends when its shim ends.
+/// Returns `reasons` without the processes of the team's own agents. These are the descendants of
+/// the team's shims. They end with the shims, so they are no reason to keep a worktree.
 fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
     let without_team_processes = |reason| match reason {

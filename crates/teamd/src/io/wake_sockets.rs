@@ -1,8 +1,8 @@
 //! The daemon's ends of the agents' wake sockets.
 //!
 //! A wake only makes an agent check its inbox and tasks, so an unnecessary wake does no harm. When
-//! a message arrives, the thread of the file watcher wakes the owner of the inbox itself, because
-//! this is faster than through the event loop. The event loop sends all other wakes.
+//! a message arrives, the thread of the file watcher wakes the owner of the inbox directly, which
+//! is faster than through the event loop. The event loop sends all other wakes.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use protocol::team_and_member_names::{MemberName, TeamName};

@@ -12,8 +12,9 @@ use ratatui::text::Span;
 
 // The widths of columns, without the blank after each column.
 
-/// Width of a member's name. The first column of each panel has at least this width. So the panel's
-/// title, which stands above this column, does not cover the headings of the next columns.
+/// Width of a column with members' names. The first column of each panel is at least this wide,
+/// because the panel's title stands above it. A narrower column would let the title cover the
+/// headings of the next columns.
 const NAME_WIDTH: usize = 12;
 /// Width of a member's state, such as `active!shutdown`.
 const STATE_WIDTH: usize = 15;

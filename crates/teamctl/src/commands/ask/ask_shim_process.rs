@@ -32,8 +32,8 @@ pub(super) struct AskShim {
 }
 
 impl AskShim {
-    /// Starts a shim and tells it what to ask. `inputs` holds the shim's standard input. When it is
-    /// closed, a shim in the foreground ends its program.
+    /// Starts a shim and tells it what to ask. If the shim runs in the foreground, `inputs` keeps
+    /// the shim's standard input open. Closing this input makes the shim end its program.
     pub(super) fn start(
         context: &CommandContext,
         setup: &AskSetup,

@@ -44,8 +44,8 @@ impl AskedRecords {
         })
     }
 
-    /// Removes files that were last written before [`KEPT_FOR`], if there are many files. Two calls at
-    /// the same time remove the same files.
+    /// Removes files older than [`KEPT_FOR`], if there are many files. Another process may remove
+    /// the same files at the same time; that is no error.
     pub(crate) fn prune_if_many(&self) -> Result<(), ErrorReport> {
         let names = self.0.names()?;
         if names.len() <= PRUNE_ABOVE {

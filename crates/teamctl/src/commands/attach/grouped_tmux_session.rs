@@ -48,9 +48,9 @@ pub(super) struct AttachedClient {
 }
 
 impl PaneLocation {
-    /// Asks the tmux server with the socket `tmux` where a pane is. If several sessions have the
-    /// pane, returns the first that tmux lists. This is the members' session, because its name
-    /// sorts before the names of its views.
+    /// Asks the tmux server with the socket `tmux` where a pane is. If several tmux sessions show
+    /// the pane, returns the first one that tmux lists. This is the members' session: its name
+    /// sorts before the names of its views, the sessions that `attach` creates.
     ///
     /// # Errors
     ///
@@ -123,9 +123,9 @@ impl PaneLocation {
     /// zoomed only if it is smaller than [`MIN_PANE`] and no other terminal shows its window.
     ///
     /// The size of the pane must be checked after tmux has resized the window to the new terminal.
-    /// tmux resizes only when the command list waits for something. So the check is in an
-    /// `if-shell` with the shell command `true`, for which tmux waits. Both branches contain the
-    /// check, so the result of the shell command does not matter.
+    /// tmux resizes only while the command list waits for something. So the check is inside an
+    /// `if-shell` that runs the shell command `true` and waits for its end. The result of this
+    /// command does not matter, because both branches contain the check.
     fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
         let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
         let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");

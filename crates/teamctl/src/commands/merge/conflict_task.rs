@@ -61,11 +61,12 @@ pub(super) struct ConflictTasks<'a> {
 }
 
 impl ConflictTasks<'_> {
-    /// Creates the task, unless it is open already or the member can't do it.
+    /// Creates the task, unless it is open already, or the member has left the team or is a
+    /// built-in worker.
     ///
     /// # Errors
     ///
-    /// The errors of the task list.
+    /// The errors of reading the team's files, and of creating the task.
     pub(super) fn ensure_task(&self, conflict: &Conflict<'_>) -> Result<ConflictTask, ErrorReport> {
         let name = &conflict.member.member;
         if let Some(reason) = self.reason_for_no_task(conflict)? {

@@ -1,8 +1,9 @@
 //! The lock that allows one merge of a team at a time, and the note in the lock file: which process
 //! merges, into which branch, and in which worktree.
 //!
-//! The kernel releases the lock when the process ends, but the note stays until a merge has removed
-//! the worktree. So the next merge removes the worktree of one that was killed.
+//! The kernel releases the lock when the process ends. The note stays until the merge has removed
+//! its worktree. If a merge is killed before that, the next merge removes the worktree that the
+//! note names.
 
 use super::worktree_error_report::to_report;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -77,8 +78,9 @@ impl MergeLock {
         self.write(&text)
     }
 
-    /// Replaces the content of the file. If the process is killed before the file is cut, the end of
-    /// a longer note follows the new one; [`read_note`] ignores it.
+    /// Writes the text over the old content, and then cuts the file to the new length. If the
+    /// process is killed in between, the end of a longer old note remains; [`read_note`] ignores
+    /// it.
     fn write(&mut self, text: &[u8]) -> Result<(), ErrorReport> {
         let mut file = self.lock.file();
         let result = file.rewind().and_then(|()| file.write_all(text));

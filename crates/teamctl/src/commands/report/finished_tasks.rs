@@ -6,9 +6,9 @@ use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};
 use std::collections::BTreeMap;
 
-/// The results of the tasks that ended since `since`, ordered by owner and id. `tasks` is the task
-/// list of a team that exists; it decides over the event log. A task whose end is not in the log
-/// is left out if `since` is a time.
+/// The results of the tasks that ended since `since`, ordered by owner and id. `tasks` is the
+/// team's task list, `None` if the team was deleted. If the task list and the event log differ, the
+/// task list counts. If `since` is given, a task whose end is not in the log is left out.
 pub(super) fn finished_tasks(
     events: &TeamEvents,
     tasks: Option<&[Task]>,

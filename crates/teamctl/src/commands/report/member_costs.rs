@@ -49,8 +49,8 @@ impl TeamCost {
         TeamCost { turns, usage: usage.map(|usage| usage.total), budget, members }
     }
 
-    /// The cost in all: `34 turns, 1.2M tokens, $3.20`, or with limits `34 of 200 turns, …`.
-    /// `since` is the time of the report: then the turns since that time come first.
+    /// The total cost of the team: `34 turns, 1.2M tokens, $3.20`, or with a limit `34 of 200
+    /// turns`. If the report begins at a time `since`, the number of turns since then comes first.
     pub(super) fn total_text(&self, since: Option<u64>, now: u64) -> String {
         let turns = count_turns(self.turns);
         let budget = self.budget.as_ref().map(|budget| budget_text(budget, time_budget_text(budget, now)));

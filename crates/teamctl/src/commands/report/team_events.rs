@@ -9,14 +9,14 @@ use protocol::team_and_member_names::MemberName;
 use runner::WorkTimes;
 use std::collections::BTreeMap;
 
-/// The events of the latest team of a name. Counts and failures are those since a time. All times
-/// are in milliseconds since the epoch.
+/// The events of the latest team with a given name. Counts and failures leave out events from
+/// before `since`, the beginning of the report. All times are in milliseconds since the epoch.
 #[derive(Debug, Default)]
 pub(super) struct TeamEvents {
     /// `None` if the log has no event of the team.
     pub(super) first_at: Option<u64>,
-    /// Whether the first event is the creation of the team, so that the log has the whole life of
-    /// the team.
+    /// Whether the first event is the creation of the team, so that the log has all events of the
+    /// team.
     pub(super) has_creation: bool,
     /// `None` if the log does not have the deletion of the team.
     pub(super) deleted_at: Option<u64>,
@@ -107,8 +107,8 @@ impl TeamEvents {
         team
     }
 
-    /// The events of a team that exists. If the log ends with the deletion of a team, its events
-    /// are those of an earlier team of the same name.
+    /// Returns these events as those of a team that exists. If the log ends with the deletion of a
+    /// team, the events belong to an earlier team of the same name, and the result is empty.
     pub(super) fn for_existing_team(self) -> TeamEvents {
         if self.deleted_at.is_some() { TeamEvents::default() } else { self }
     }
@@ -173,8 +173,9 @@ impl TeamEvents {
     }
 }
 
-/// Whether the event can only be one of a team that exists. Another program can create a team
-/// without an event, and an event of a deleted team can follow the deletion.
+/// Whether an event that follows the deletion of a team shows that a new team of the same name
+/// exists. If another program creates a team, there is no `TeamCreated` event. Events of other
+/// kinds may still be about the deleted team.
 fn begins_life(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberSpawned { .. } | EventKind::TaskCreated { .. })
 }

@@ -65,8 +65,9 @@ fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     }
 }
 
-/// Whether the template's entry starts `teamctl`. If so, the same entry of the settings belongs to
-/// teamd alone. Its lists are then replaced by those of the template and not extended.
+/// Whether the template's entry starts `teamctl`. If so, the entry of the same name in the settings
+/// belongs to teamd alone. Its lists are then replaced by those of the template, and are not
+/// extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }

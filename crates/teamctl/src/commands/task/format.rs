@@ -16,7 +16,7 @@ pub(super) fn print_task(context: &CommandContext, task: &Task, sentence: &str) 
 }
 
 /// The columns id, status, owner, blocked by, subject. The subject is last, because a narrow
-/// terminal clips the last column. `all_tasks` are the tasks of the team.
+/// terminal clips the last column. The blockers of `task` are looked up in `all_tasks`.
 pub(super) fn task_row<T: Borrow<Task>>(task: &Task, all_tasks: &[T], members: &[Member]) -> Vec<String> {
     vec![
         task.id.to_string(),

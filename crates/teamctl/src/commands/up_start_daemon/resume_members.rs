@@ -35,7 +35,7 @@ enum ResumeResult {
 }
 
 /// Resumes the members of the team in `-t`, or of all teams. `status` is the daemon's status when
-/// the command began. `daemon_state` says whether the command has started the daemon: `is ready` or
+/// the command began. `daemon_state` is `is ready` if the command has started the daemon, otherwise
 /// `runs already`.
 pub(super) fn resume_members(
     context: &CommandContext,

@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 /// A hundred years stand for no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Waits for each ask, and prints the answers in this order.
+/// Waits for each ask, and prints the answers in the order of `ids`.
 ///
 /// # Errors
 ///
-/// Of one ask: why it has no answer. With several ids, prints each error and returns exit code 1.
+/// If `ids` has one id: why this ask has no answer. For several ids, this function prints the error
+/// of each ask and returns exit code 1.
 pub(super) fn wait_for_answers(
     context: &CommandContext,
     ids: &[String],

@@ -38,9 +38,9 @@ pub(crate) enum FileJob {
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
-    /// if one of the requests `unless_unread` is still unread in the inbox. After a crash the
-    /// daemon may not know whether it has sent `request` already. `unless_unread` then contains
-    /// `request` too, and the job does nothing if the inbox has this request, read or unread.
+    /// if the inbox has an unread request whose id is in `unless_unread`. After a crash the daemon
+    /// may not know whether it has sent `request` already. In that case `unless_unread` contains
+    /// `request`, and the job does nothing if the inbox has this request, read or unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -317,8 +317,8 @@ pub(crate) enum FileResult {
         teams: Vec<TeamName>,
     },
     /// The number of entries in a team's config.json, including the lead. `member_count` is `None`
-    /// if the team does not exist. If config.json cannot be read, a waiting call gets the error.
-    /// Without a waiting call, `member_count` is `None` then.
+    /// if the team does not exist. If config.json cannot be read, `member_count` is an error if a
+    /// call waits for it, and otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,
@@ -348,9 +348,8 @@ pub(crate) enum FileResult {
 pub(crate) struct InboxScanResult {
     /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
-    /// Messages that the event log has already. The first scan after the daemon's start returns
-    /// them, because it reads the whole inbox. So does the scan of an inbox file that was
-    /// rewritten.
+    /// Messages that the event log has already. Only scans that read the whole inbox return them:
+    /// the first scan after the daemon's start, and the scan of an inbox file that was rewritten.
     pub(crate) logged: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was marked read since the last scan.
     pub(crate) unread: Option<usize>,

@@ -48,8 +48,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The panes of the team's members, in the order in which the members joined. Each pane is named by
-    /// the tag that teamd has set on it. `pane` itself is missing if it has a window of its own.
+    /// The pane tags of the team's members, in the order in which the members joined. If `pane` was
+    /// opened in a window of its own, its own tag is missing in this list.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

@@ -63,7 +63,6 @@ impl NextSpawn {
     }
 
     /// What `status` shows of a member whose agent has exited, until the member is spawned again.
-    /// The time of the scheduled respawn is the time of the exit plus the delay.
     pub(crate) fn past_member(&self, record: &AgentRecord, exit: &ExitRecord) -> PastMember {
         PastMember {
             name: record.request.name.clone(),

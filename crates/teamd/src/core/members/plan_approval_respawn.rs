@@ -32,7 +32,7 @@ pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
 /// the file's lock behind.
 const HOOK_WRITE_GRACE: u64 = 10_000;
 /// How long a program without hooks may run on after its plan was approved, in milliseconds. The
-/// time is short, because such a program submits its plan itself and no hook writes a result.
+/// time is short, because no hook has to write the result of the turn.
 const SUBMIT_GRACE: u64 = 500;
 
 /// Records that a member's plan was approved, and schedules the end of its agent and the respawn in
@@ -51,7 +51,7 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
     }
 }
 
-/// When an agent is ended for its respawn in the approved mode, in milliseconds on the monotonic
+/// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
 /// clock. The delay after the approval lets the program finish its turn, so that no hook is killed
 /// while it writes a file. The time is 0 (at once) while a hook waits in a long poll, because no
 /// hook writes a file then. `None` if no such respawn is pending.
@@ -62,8 +62,8 @@ pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a scheduled respawn begin at once, because the program has written the result of its turn.
 pub(crate) fn end_grace(agent: &mut Agent) {
-    // While the files thread saves the record, a mutable access makes a copy of it (see `SharedRecord`).
-    // So the record is accessed mutably only if a respawn is scheduled.
+    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
+    // condition avoids this copy if no respawn is scheduled.
     if agent.record.lifecycle.process().plan_approval_respawn.is_some() {
         agent.record.lifecycle.process_mut().plan_approval_respawn =
             Some(PlanApprovalRespawn { deadline: 0 });

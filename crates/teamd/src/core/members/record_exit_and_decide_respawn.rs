@@ -58,8 +58,8 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => {}
-        // The shim has reported the exit before it died, and the daemon waits for tmux's answer
-        // about the pane.
+        // The shim has reported the exit before it died. The exit is recorded as soon as tmux has
+        // answered a question about the pane, so nothing is done here.
         Lifecycle::Running(process) | Lifecycle::Stopping(Stopping { process, .. })
             if process.exit_report.is_some() => {}
         Lifecycle::Starting(_) => {
@@ -106,8 +106,8 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         agent.record.pane = None;
     }
     match &agent.record.lifecycle {
-        // The shim was told to start the agent, but has not reported that the agent runs. So the
-        // start has failed, and the client that waits for the start gets an error.
+        // The exit was reported before the start of the agent. So the start has failed, and the
+        // client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
             return start_steps_after_pane_opened::fail_start(
                 context,
@@ -207,8 +207,8 @@ impl ExitSummary {
     }
 }
 
-/// Schedules the next spawn of the member or suspends the member, if the cause of the exit requires
-/// that.
+/// Decides what follows the exit: schedules the next spawn of the member, suspends the member, or
+/// does neither.
 fn start_next_spawn(
     context: &mut Context,
     record: &AgentRecord,
@@ -220,8 +220,9 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => pending_respawns::suspend(context, record),
         ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match pending_respawns::respawn_after_failure(context, record) {
-            // The restart policy allows no respawn. The member is suspended if the machine was
-            // rebooted, or if no shim has ever reported the start of the agent.
+            // The restart policy allows no respawn. If the machine was rebooted, or if no shim has
+            // ever reported the start of the agent, the member is suspended, so that it can be
+            // resumed later.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 pending_respawns::suspend(context, record)
             }
@@ -274,14 +275,14 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has ever run. If not, its exit is not handled as a failure. A daemon may have
-/// been killed while it started an agent. The roster then has a spawn whose agent never ran: it has
-/// no pid of an agent. It also has no exit report, because a shim leaves a report only after its
-/// agent has ended. A respawn always counts as run.
+/// Whether the agent has ever run. If it has not, its exit does not count as a failure. A daemon
+/// may have been killed while it started an agent that then never ran. The roster has no pid of
+/// such an agent. There is no exit report either, because a shim leaves a report only after its
+/// agent has ended. A respawned agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // `report` may be what tmux has said about the pane. The daemon stored the original report as
-    // `exit_report` before it asked tmux. That report says whether the shim was killed.
+    // After a question to tmux about the pane, `report` is tmux's answer. Only the shim's own
+    // report says whether the shim was killed. The daemon has stored this report as `exit_report`.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

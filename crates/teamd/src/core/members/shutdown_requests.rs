@@ -132,8 +132,8 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, terms: &ShutdownTer
 }
 
 /// Requests the shutdown of agents for a client that waits for their exits. The client is stored
-/// before the requests are sent. Otherwise it would miss the exits of agents that are still
-/// starting, because these are stopped at once.
+/// before the requests are sent. If an agent is still starting, its request stops the start at
+/// once, and the client must learn of this exit too.
 pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms: &ShutdownTerms) {
     let ids = waiter.pending.clone();
     context.state.exit_waiters.push(waiter);
@@ -328,9 +328,8 @@ fn mark_approved(state: &mut State, id: &SpawnId, now: Now) {
     state.has_roster_changed = true;
 }
 
-/// Continues the shutdown or termination of an agent that was under way when the last daemon ended.
-/// The deadlines start anew. The clients that waited for the exit have lost their connections with
-/// the last daemon.
+/// Continues a shutdown or termination that the last daemon began. The deadlines start anew. No
+/// client waits for the exit any more, because the connections to the last daemon are lost.
 pub(crate) fn recover_shutdown(agent: &mut Agent, now: Now, effects: &mut Effects) {
     if !matches!(agent.record.lifecycle, Lifecycle::Stopping(_)) {
         return;

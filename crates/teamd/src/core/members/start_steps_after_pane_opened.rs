@@ -191,9 +191,9 @@ pub(crate) fn handle_member_registered(
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
             // Request scans ignore the requests of a member that is not in config.json. The member
-            // is in config.json now, so a scan must look for its older requests in the lead's
-            // inbox. An earlier spawn of the member has sent them. If the clock was set back, an
-            // earlier member of the same name may have sent them.
+            // is in config.json now, so a scan must find the requests that its earlier spawns have
+            // sent to the lead. If the clock was set back, an earlier member of the same name may
+            // have sent such requests too.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());
@@ -244,8 +244,9 @@ fn append_to_path(path: &mut String, directory: &str) {
     }
 }
 
-/// What the shim runs in the agent's turns. `None` if the shim runs no turns. If an earlier spawn
-/// has changed the member's mode, a program with a driver (`teamd-acp`) starts in the changed mode.
+/// What the shim runs in the agent's turns. `None` if the shim runs no turns. An earlier spawn may
+/// have changed the member's permission mode. A program with a driver (`teamd-acp`) then starts in
+/// that mode.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));

@@ -95,8 +95,8 @@ fn describe(notice: &Notice) -> String {
         NoticeKind::LeadSessionEnded => {
             format!("the session that led {team} has ended, lead it from here: teamctl lead {team}")
         }
-        // This notice names no command, because the team may be deleted soon: `teamctl run` deletes
-        // its team when all tasks are done.
+        // This notice suggests no command for the team, because the team may be deleted soon:
+        // `teamctl run` deletes its team when all tasks are done.
         NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done"),
         NoticeKind::AllTasksDone(tasks) => format!("all {tasks} tasks of {team} are done"),
     }

@@ -1,7 +1,7 @@
-//! The queue of notices, which decides when each is shown. A notice tells people about a member (it
-//! waits, has exited, or writes nothing) or about a team (its tasks are completed, its budget is
-//! exhausted, its lead session has ended). Each notice is shown once. The first notice is shown at
-//! once. The notices of the following second are shown together, as one text.
+//! The queue of notices, which decides when each is shown. A notice tells people about a member,
+//! for example that its agent has exited, or about a team, for example that its tasks are
+//! completed. Each notice is shown once. The first notice is shown at once. The notices of the
+//! following second are shown together, as one text.
 //!
 //! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
 //! crash while a notice is being shown, the next daemon may show it again.
@@ -160,8 +160,8 @@ mod tests {
         notices.add(&survey(), &MemberName::new_unchecked(from), pane, kind);
     }
 
-    /// Takes the text of a notice at the time 0. If none is due then, takes it at the time
-    /// `COLLECT_INTERVAL`, when a text about suspended members is due.
+    /// Takes the text of the notice that is due at the time 0. If there is none, takes the text
+    /// about suspended members, which is due at the time `COLLECT_INTERVAL`.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

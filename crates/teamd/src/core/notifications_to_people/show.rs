@@ -1,7 +1,7 @@
 //! Shows notices to people. First, the attached tmux clients show the notice as a line
-//! (`io/panes/thread`). If they already display all panes that the notice is about, that is all.
-//! Otherwise the daemon's terminal also rings the bell (`io/print_events_on_daemon_terminal`), and `teamctl notify`
-//! runs the user's command.
+//! (`io/panes/thread`). Nothing else happens if they already display all panes that the notice is
+//! about. Otherwise the daemon's terminal also rings the bell
+//! (`io/print_events_on_daemon_terminal`), and `teamctl notify` runs the user's command.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::PaneJob;

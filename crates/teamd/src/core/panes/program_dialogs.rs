@@ -63,14 +63,14 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records the dialogs that the captured screens show. A new dialog is logged, and people get a
-/// notice. A dialog is not new if the last capture showed it, or if a hook has reported a dialog. A
-/// dialog that the screen no longer shows is forgotten. An agent that has reported something since
-/// the capture began is skipped, because its screen may have changed.
+/// Records the dialogs that the captured screens show. A dialog is new if neither the last capture
+/// nor a hook has reported one. A new dialog is logged, and people get a notice. A dialog that the
+/// screen no longer shows is forgotten. An agent that has reported something since the capture
+/// began is skipped, because its screen may have changed.
 ///
-/// Other events end a dialog, too. When a hook reports the start or end of a turn, or starts a long
-/// poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only the
-/// dialog on the screen is forgotten, not the dialog that a hook has reported.
+/// Dialogs also end without a capture. When a hook reports the start or end of a turn, or starts a
+/// long poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only
+/// the dialog on the screen is forgotten, not the dialog that a hook has reported.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
@@ -97,8 +97,8 @@ pub(crate) fn record_screen_dialogs(
 }
 
 /// Whether two texts are of the same dialog. In a narrow pane the question of a dialog takes
-/// several lines, and the text found on the screen may lack the first of them. So one text may be
-/// the end of the other.
+/// several lines. The text that was found on the screen may lack the first of these lines, so one
+/// text may be the end of the other.
 fn is_same_dialog(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }
@@ -118,8 +118,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). So the
-    // record is accessed mutably only if it has a dialog.
+    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
+    // first condition avoids this copy if the record has no dialog.
     let has_changed =
         agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
     if had_dialog {

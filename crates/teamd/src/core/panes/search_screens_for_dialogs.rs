@@ -68,7 +68,7 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
 }
 
 /// Replies to the clients whose timeout has passed, as if no pane had been captured. The capture
-/// that is under way is not ended. A client that calls before its end waits for the next capture,
+/// that is under way is not ended. A client that calls during this capture waits for the next one,
 /// so only one capture runs at a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;

@@ -176,8 +176,8 @@ pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 
 struct SerializedRecord {
     record: AgentRecord,
-    /// The record as JSON. Empty until the record is saved for the first time, and again after each
-    /// change of the record.
+    /// The record as JSON, kept so that an unchanged record is not serialized again. Empty before
+    /// the first save and after each change of the record.
     json: OnceLock<Box<RawValue>>,
 }
 

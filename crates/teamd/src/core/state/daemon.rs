@@ -34,8 +34,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The boot and the PID namespace in which this daemon runs, and in which the pids that it sees
-    /// are valid.
+    /// The boot of the machine and the PID namespace of this daemon. The pids that the daemon sees
+    /// are valid only in these.
     pub(crate) pid_origin: PidOrigin,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
@@ -282,8 +282,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// The states of the teams in the roster. Each state gets the tasks and requests of the team that
-/// the event log has.
+/// The states of the teams in the roster. Each state takes from `cursor` the tasks and requests of
+/// its team that are logged already.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
@@ -310,7 +310,8 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
 }
 
 /// The pending respawn that the roster has in place of an agent whose pane is still being opened.
-/// If this daemon dies now, the next daemon starts the respawn again. `None` for any other agent.
+/// If this daemon dies now, the next daemon starts the respawn again. `None` if the pane is open,
+/// or if the start is not a respawn.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

@@ -9,8 +9,8 @@ pub(crate) struct LongPollState {
     pub(crate) waiting: Option<ConnId>,
     /// When the newest hook started that has sent a long poll, in ms of the monotonic clock.
     pub(crate) newest_hook_started_at: u64,
-    /// Whether the next long poll is answered at once, so that the hook reads the files again. Work
-    /// may have come while no hook waited. Initially true.
+    /// Whether the next long poll is answered at once, so that the hook reads the files again. True
+    /// at first, and whenever work may have come while no hook waited.
     pub(crate) has_pending_check: bool,
     /// Whether the end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,

@@ -44,7 +44,8 @@ pub(crate) struct TeamState {
     /// When the time limit of the team is reached, in milliseconds on the monotonic clock.
     pub(crate) time_limit_at: Option<u64>,
     /// When the process of the last lead session ended, in milliseconds since the epoch. `None` if
-    /// that session released the team, or another session leads it.
+    /// that session released the team, if another session leads the team now, or if the team had no
+    /// lead session.
     pub(crate) lead_session_ended_at: Option<u64>,
 }
 

@@ -3,8 +3,8 @@
 
 use crate::core::event_time::Now;
 
-/// The largest difference between the two clocks that counts as a clock adjustment and not as
-/// sleep, in milliseconds.
+/// How much further the wall clock may advance between two events than the monotonic clock, in
+/// milliseconds. A larger difference counts as sleep, a smaller one as a clock adjustment.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
 /// The clocks at the last event, and the last wake-up.

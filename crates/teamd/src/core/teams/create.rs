@@ -48,8 +48,9 @@ fn queue_creation(context: &mut Context, creation: TeamCreation) {
     }
 }
 
-/// The next attempt to create a team whose name is not free, with the next number after the name.
-/// `None` if the client accepts only the name in its request, or if too many names are taken.
+/// The next attempt to create a team whose name is not free. The team's name gets the next number
+/// as its suffix. `None` if the client accepts only the name in its request, or if too many names
+/// are taken.
 fn with_next_name(creation: TeamCreation) -> Option<TeamCreation> {
     if !creation.request.unique || creation.attempt >= MAX_NAME_ATTEMPTS {
         return None;

@@ -49,8 +49,8 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, request: DeleteTeamR
     context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), request }));
 }
 
-/// Lets the client wait for a deletion that was accepted for the same request. So a client whose
-/// daemon died can send its request again. Returns false if there is no such deletion.
+/// If a deletion was accepted for the same request, lets the client wait for it and returns true.
+/// So a client whose daemon died can send its request again.
 fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
     match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
         Some(Deletion::Accepted { accepted, joined, .. }) if accepted.request.deletes_same(request) => {

@@ -84,8 +84,8 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
 /// stage of the plan. Returns whether any of them has changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let respawn = &record.respawn;
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). So the
-    // record is accessed mutably only if it must change.
+    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
+    // condition avoids this copy if nothing has changed.
     if (&respawn.session, respawn.mode, &respawn.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }

@@ -10,9 +10,10 @@ use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// An exchange between two members has two limits: turns per minute and turns per hour. People are
-/// notified only of a limit that counts turns over at least this time, in milliseconds: the limit
-/// per hour. A normal short discussion often reaches the limit per minute.
+/// The turns that a member has on messages from the same other member are limited per minute and
+/// per hour. People are notified only if the period of the reached limit is at least this long, in
+/// milliseconds. So they are not notified of the limit per minute, which a normal short discussion
+/// often reaches.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 
 /// Logs a new pause of the agent's turns, and notifies people if `is_reported` returns true for the

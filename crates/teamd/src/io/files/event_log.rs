@@ -68,8 +68,9 @@ fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
     kept.into_iter().rev().flatten().copied().collect()
 }
 
-/// Replaces the team of each line of a deleted team with `None`. The daemon's own lines have `None`
-/// as well, so all these lines together have only one share of the log.
+/// Sets the team of a line to `None` if the team was deleted. The daemon's own lines have no team
+/// either. All lines without a team share one part of the log, so deleted teams do not displace the
+/// lines of other teams.
 fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
     let mut deleted_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
     let mut seen_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();

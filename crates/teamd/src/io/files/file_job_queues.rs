@@ -2,8 +2,8 @@
 //! queue is called a lane. The jobs of a lane run in order, with one exception: if several versions
 //! of the roster wait to be written, only the newest is written, at the position of the oldest.
 //!
-//! So the newest roster may be on disk before jobs have run that were queued earlier. If the daemon
-//! is killed at this moment, these jobs are lost. This does no harm:
+//! So the newest roster may be on disk before earlier jobs of the queue have run. If the daemon is
+//! killed at this moment, these jobs are lost. This does no harm:
 //!
 //! - No deregistration is lost: a member stays in the roster until its deregistration was reported
 //!   as done.
@@ -12,9 +12,11 @@
 //! - Otherwise, only lines of the event log can be lost.
 //!
 //! A job that writes a roster or an environment is called a save. A job of a team waits for all
-//! saves that were queued before it, for three reasons. The roster on disk must name an agent
-//! before the agent runs. It must contain an exit before the lead is notified of the exit. A
-//! registration must know whether the environment of the agent was saved.
+//! saves that were queued before it:
+//!
+//! - The roster on disk must name an agent before the agent runs.
+//! - The roster on disk must contain an exit before the lead is notified of the exit.
+//! - A registration must know whether the environment of the agent was saved.
 //!
 //! Invariant: a roster is never written later than its position in the queue;
 //! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
@@ -145,9 +147,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The jobs of the daemon's lane are sent first. If the thread of a team could not be
-        // started, the daemon's lane also runs the team's jobs. Such a job waits for earlier saves,
-        // so these saves must come first in this lane.
+        // The jobs of the daemon's lane are sent first. This lane also runs the jobs of a team
+        // whose thread could not be started. A job of a team waits for earlier saves, so these
+        // saves must come before the job in the lane.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));

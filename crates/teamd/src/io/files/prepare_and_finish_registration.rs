@@ -84,9 +84,9 @@ impl FilesThread {
     /// the exit. Also remembers the member: if another program writes the member back to
     /// config.json, a scan removes it again.
     ///
-    /// If the roster on disk lacked the exit and the daemon were killed, the next daemon would
-    /// notify the lead a second time, with another text. A member without an exit has never run and
-    /// needs no check.
+    /// Without this check, the daemon could be killed while the roster on disk lacks the exit. The
+    /// next daemon would then notify the lead a second time, with another text. A member without an
+    /// exit has never run and needs no check.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;

@@ -44,9 +44,8 @@ impl FilesThread {
         results
     }
 
-    /// Registers members of one team. The inboxes of the members are prepared before the members
-    /// are added to config.json, because other programs may send messages to a member as soon as it
-    /// is in config.json.
+    /// Registers members of one team. Their inboxes are prepared first, because other programs may
+    /// send messages to a member as soon as the member is in config.json.
     fn register_all(&mut self, pending: &[PendingRegistration]) -> Vec<FileResult> {
         let prepared: Vec<Result<PreparedRegistration, ErrorReport>> =
             pending.iter().map(|registration| self.prepare_registration(registration)).collect();
@@ -181,8 +180,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `action` once with all items. If that call fails, calls `action` for each item alone, so
-/// that each item has its own result. Even a single item is tried twice, because an error is
-/// reported to the clients that wait for the exit, and the second call may succeed.
+/// that each item has its own result. A single item is tried twice too: an error would be reported
+/// to the clients that wait for the exit, and the second call may succeed.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

@@ -16,7 +16,7 @@ use store::Root;
 
 impl FilesThread {
     /// Opens the root again if its directories were replaced, and sends the result as an event. If
-    /// another files thread has already done this, uses the root that it has opened.
+    /// another files thread has opened the root again already, uses that thread's root.
     ///
     /// `job` is the job that runs after this check. If directories of the root are missing, they
     /// are created only if `job` creates a team.
@@ -78,8 +78,9 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // The new handle `root` must lock `teams`. If only `tasks` was replaced, the old handle
-    // `before` still holds the lock on the same directory. So `before` releases the lock first.
+    // The new handle `root` must hold the lock on `teams`. If only `tasks` was replaced, the
+    // directory `teams` is the same as before, and the old handle `before` still locks it. So
+    // `before` releases its lock first.
     before.unlock()?;
     single_instance_locks::lock_root(&root)?;
     failpoint::hit("files.root");

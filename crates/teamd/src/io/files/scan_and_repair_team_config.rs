@@ -35,9 +35,9 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // A foreign program may have replaced a running member's entry by an ended member's old
-            // entry of the same name, which is removed now. `restore_members` adds the running
-            // member again.
+            // A foreign program may have replaced a running member's entry by an old entry of the
+            // same name, which is removed now. In the config without that entry, `restore_members`
+            // sees that the running member is missing.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;

@@ -15,10 +15,10 @@ pub(super) struct InboxScanner {
     /// removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
-    /// Inboxes whose scan ends with a comparison of the whole inbox with the journal. An inbox is
-    /// in this map if this daemon scans it for the first time, if a program has rewritten it, or if
-    /// messages were marked as read. The value is true if messages were marked as read and the new
-    /// unread count has not been reported yet.
+    /// Inboxes that must be compared as a whole with the journal at the end of their scan. The
+    /// cause is the first scan by this daemon, a rewritten inbox, or messages that were marked as
+    /// read. The value is true if messages were marked as read and the new unread count has not
+    /// been reported yet.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,

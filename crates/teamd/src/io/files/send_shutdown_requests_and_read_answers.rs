@@ -16,9 +16,9 @@ use store::{Error, Inbox};
 impl FilesThread {
     /// Sends a shutdown request to a member.
     ///
-    /// Does nothing if one of the earlier requests `unless_unread` is still unread in the inbox.
-    /// After a crash the daemon may not know whether it has sent `request` already. Then
-    /// `unless_unread` contains `request` too, and the function does nothing if the inbox has this
+    /// Does nothing if the inbox has an unread request whose id is in `unless_unread`. After a
+    /// crash the daemon may not know whether it has sent `request` already. In that case
+    /// `unless_unread` contains `request`, and the function does nothing if the inbox has this
     /// request, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
@@ -63,9 +63,9 @@ impl FilesThread {
         })
     }
 
-    /// Finds the members that approved their shutdown. All `records` are of one team. An agent's
-    /// answer may be in the lead's inbox although no scan has found it yet. So this function reads
-    /// the inbox, but only if an agent ended while a shutdown request to it was open.
+    /// Finds the members that approved their shutdown. All `records` are of one team. An agent may
+    /// have answered so shortly before its end that no scan has found the answer. So if an agent
+    /// ended while a shutdown request to it was open, this function reads the lead's inbox.
     pub(super) fn read_approvals(
         &self,
         records: &[SharedRecord],

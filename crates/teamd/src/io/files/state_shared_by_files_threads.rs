@@ -59,8 +59,8 @@ impl SharedThreadState {
         }
     }
 
-    /// Stores `roster` as the newest roster that waits to be written, and returns the one that
-    /// waited before. With `None`, no roster waits afterwards.
+    /// Stores `roster` as the newest roster that waits to be written, and returns the roster that
+    /// waited before. `None` means that no roster waits.
     pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
         std::mem::replace(&mut *lock(&self.newest_roster), roster)
     }

@@ -49,9 +49,9 @@ pub(super) struct FilesThread {
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, MemberName, u64)>,
-    /// The environment files that the last written roster names. `None` before the first roster is
-    /// written. Also `None` if an unused file could not be removed: the next roster then counts as
-    /// changed, and its write tries the removal again.
+    /// The environment files that the last written roster names. `None` if the next write of the
+    /// roster must look for unused files: no roster was written yet, or an unused file could not be
+    /// removed.
     pub(super) environments: Option<BTreeSet<String>>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
@@ -356,14 +356,13 @@ impl FilesThread {
     }
 
     /// Returns the number of members, including the lead, in the config.json of a team that the
-    /// daemon does not know yet. `None` if there is no such team. Another program may be writing
-    /// config.json at this moment. The function waits for that program only if a client's call
-    /// (`waiting`) needs the result.
+    /// daemon does not know yet. `None` if there is no such team. If another program is writing
+    /// config.json, the function waits for the result only if a client's call (`waiting`) needs it.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits
-    /// for the result, the function returns `None` instead of an error.
+    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits,
+    /// the function returns `None` instead of an error.
     fn count_config_members(
         &mut self,
         name: &TeamName,
@@ -410,8 +409,8 @@ impl FilesThread {
         }
     }
 
-    /// Returns the rule for restoring messages that an inbox has lost. This is `rule`, with one
-    /// exception: for the lead's inbox in a team that another program created, `ForeignProgram`
+    /// Returns whether messages that an inbox has lost are restored: as `rule` says, with one
+    /// exception. For the lead's inbox in a team that another program created, `ForeignProgram`
     /// becomes `Never`. The lead's program may remove messages that it has read, and these must not
     /// come back.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
@@ -421,7 +420,8 @@ impl FilesThread {
 }
 
 /// Whether a task is in progress and has an owner. If a scan finds such a task, its result includes
-/// the names of the team's members, because the core checks whether the owner is still one of them.
+/// the names of the team's members. With these, the core checks whether the owner is still a
+/// member.
 pub(super) fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }

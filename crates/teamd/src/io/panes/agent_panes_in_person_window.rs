@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Remembers that the layouts of all persons' windows must be restored, because an agent's pane may
-    /// leave one of them, and it is not known which.
+    /// Remembers to tidy all persons' windows, because an agent's pane may leave one of them, and
+    /// it is not known which.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }
@@ -98,8 +98,8 @@ impl PaneManager {
 /// `team_tags` are the tags of the team's panes.
 ///
 /// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd. Also
-/// returns `None` if a pane would become too small, or if a pane of the window is zoomed, because
-/// tmux then does not report the normal sizes of the panes.
+/// returns `None` if a pane would become too small. The same is true if a pane of the window is
+/// zoomed, because tmux then does not report the normal sizes of the panes.
 fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,

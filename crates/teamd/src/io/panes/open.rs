@@ -72,7 +72,7 @@ impl PaneManager {
     /// address.
     ///
     /// `crowded` is a window of the team in which tmux has just refused a split for lack of space.
-    /// If it is given, its panes are tiled (given equal sizes), and the window is split again.
+    /// The panes of this window are tiled (given equal sizes), and the window is split again.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,
@@ -170,9 +170,8 @@ impl PaneManager {
         Ok(created)
     }
 
-    /// Handles a refused new window: if the daemon's tmux session has ended, forgets its id, so
-    /// that the caller can create a new session. `error` is the error with which tmux refused the
-    /// window.
+    /// Handles the error with which tmux refused to create a window. If the daemon's tmux session
+    /// has ended, forgets its id, so that the caller can create a new session.
     ///
     /// # Errors
     ///

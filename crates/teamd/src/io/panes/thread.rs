@@ -159,8 +159,8 @@ impl PaneManager {
                     *window = None;
                     continue;
                 }
-                // After an error such as a timeout, all jobs of the batch fail: if each were tried
-                // alone, each would take as long to fail.
+                // After an error such as a timeout, all jobs of the batch fail. If the panes were
+                // closed one by one instead, each job would wait for the same timeout.
                 Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();
@@ -213,8 +213,8 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&pane_move),
                     PaneVisibility::Shown => self.show(&pane_move),
                 };
-                // A person may have opened a pane beside a hidden one. tmux does not report this,
-                // so it is checked now.
+                // A person may have opened a pane in the window of a hidden pane. tmux does not
+                // report this, so such panes are moved out at this moment.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }

@@ -4,8 +4,8 @@
 //! The watcher watches only directories, because the watch of a single file ends when the file is
 //! replaced by a rename. A core event names the changed file but does not say what changed. One
 //! change may cause several events, and several changes may cause only one event. If the kernel's
-//! queue of file events overflows, the core rescans all files. It also does so after each event on
-//! systems whose events do not name the changed file, such as macOS.
+//! queue of file events overflows, the core rescans all files. On systems whose file events do not
+//! name the changed file, such as macOS, the core rescans all files after each event.
 
 use crate::core::effect::Wake;
 use crate::core::event::CoreEvent;
@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Returns the directories of a team that are watched, in the order in which they get their
-/// watches. A parent comes first: if its child is created meanwhile, the watch on the parent
-/// reports that.
+/// watches. A parent comes first, so that its watch reports a child that is created before the
+/// child has a watch.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
@@ -74,9 +74,9 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// Returns the event for a change of a directory of the team `name`, if the team belongs to a
-/// Claude Code session. `None` for any other team. A new directory of any other team needs no
-/// event, because `handle_event` reports an overflow and the core rescans all files.
+/// Returns the event for a change in a directory of the team `name`, if this is the own team of a
+/// Claude Code session. `None` for any other team: `handle_event` reports an overflow for a new
+/// directory, and the core then rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
@@ -253,7 +253,7 @@ pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEv
 ///
 /// An access event is ignored unless a file was closed after writing, because only this means that
 /// the file has changed. For a rename within a directory, `notify` sends one event for the old
-/// name, one for the new name, and one with both names. The last one is ignored.
+/// name, one for the new name, and one with both names. The event with both names is ignored.
 pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
     use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
     match kind {

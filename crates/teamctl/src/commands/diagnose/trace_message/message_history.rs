@@ -185,7 +185,8 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
 
 /// Finds the recipient's first reply to a message. The caller adds the recipient's messages, oldest
 /// first. If the message is a request, the reply is the answer to this request. Otherwise the reply
-/// is the first later text message, or without a text the first later message with a JSON payload.
+/// is the first later text message. If there is no text message, it is the first later message with
+/// a JSON payload.
 #[derive(Debug, Default)]
 pub(super) struct FirstReply {
     /// The answer, or the first text.

@@ -16,8 +16,8 @@ pub(in crate::commands) struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Creates a diagnosis without evidence and commands. The sentence becomes a single line, like
-    /// all evidence that is added later. So a text of another program cannot imitate a line of the
+    /// Creates a diagnosis without evidence and commands. `sentence` and all evidence that is added
+    /// later are made single lines. So a text of another program cannot imitate a line of the
     /// output.
     pub(super) fn new(cause: Cause, sentence: impl AsRef<str>) -> Diagnosis {
         let sentence = single_line(sentence.as_ref());

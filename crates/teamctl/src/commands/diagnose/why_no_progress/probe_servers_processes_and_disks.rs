@@ -138,8 +138,8 @@ pub(super) struct LockHolder {
 
 impl LockHolder {
     /// Finds the process that holds a flock on the file with this inode. Returns `None` if the
-    /// system lists no flock for the inode. Claude Code holds its locks without a flock, so it is
-    /// never found.
+    /// system lists no flock for the inode. Claude Code is never found, because it locks its files
+    /// without flock.
     pub(super) fn find(inode: u64) -> Option<LockHolder> {
         let pid = platform::system().lock_holder(inode)?;
         let is_stopped = ProcessEntry::read(pid).is_some_and(|process| process.stopped);

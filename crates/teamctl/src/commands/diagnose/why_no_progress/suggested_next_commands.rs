@@ -71,9 +71,9 @@ pub(super) fn logs(evidence: &MemberEvidence) -> String {
     }
 }
 
-/// Returns a command that helps with one blocker of the waiting tasks. The chosen blocker is the
-/// first without an owner in the team, or else the first. The command releases a failed or
-/// abandoned task, assigns a task without an owner, or runs `why` for the task's owner.
+/// Returns a command that helps with one blocker of the waiting tasks. The first blocker without an
+/// owner in the team is chosen, or the first blocker if all have owners. The command releases a
+/// failed or abandoned task, assigns a task without an owner, or runs `why` for the task's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &MemberEvidence) -> String {
     let blockers = || waits.iter().flat_map(|wait| &wait.blockers);
     let blocker = blockers().find(|task| is_unowned(task, &evidence.members)).or_else(|| blockers().next());

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
-    /// The direct and indirect blockers of the task that do not wait for another task themselves.
-    /// Empty if all blockers are in cycles of tasks that wait for each other.
+    /// Those direct and indirect blockers of the task that wait for no other task. Empty if all
+    /// blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
     /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
     /// cycle.
@@ -88,8 +88,8 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
 }
 
 /// The pending tasks of other members that can start now. `why` names these tasks if no pending
-/// task is left for the member itself. If such a task is left, even a blocked one, the result is
-/// empty.
+/// task is left for the member itself. The result is empty if a pending task has no owner or is
+/// owned by the member, even if that task is blocked.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
