@@ -2,10 +2,10 @@
 //! to start a new member.
 
 use crate::build_launch::{Launch, LaunchFacts, read_only_unsupported};
-use crate::directory_env_and_prompt;
+use crate::directory_environment_and_prompt;
+use crate::find_program_in_path::{program_exists, program_not_found};
 use crate::parse_agent_type_file::{self, AgentType};
 use crate::profile::Profile;
-use crate::program_lookup::{program_exists, program_not_found};
 use crate::registry::ProfileRegistry;
 #[cfg(feature = "clap")]
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -153,11 +153,13 @@ pub fn build_spawn_request(
 ) -> Result<control_socket::SpawnRequest, ErrorReport> {
     let name = MemberName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
-    let cwd = directory_env_and_prompt::resolve_directory(options.cwd.as_deref())?;
-    let prompt =
-        directory_env_and_prompt::read_prompt(options.prompt.clone(), options.prompt_file.as_deref())?;
+    let cwd = directory_environment_and_prompt::resolve_directory(options.cwd.as_deref())?;
+    let prompt = directory_environment_and_prompt::read_prompt(
+        options.prompt.clone(),
+        options.prompt_file.as_deref(),
+    )?;
     let definition = read_agent_type(root, options.agent_type.as_deref())?;
-    let requested_env = directory_env_and_prompt::parse_env_options(&options.env)?;
+    let requested_env = directory_environment_and_prompt::parse_env_options(&options.env)?;
     let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
     options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
     let name_placeholder = options.unique.then(random_name_placeholder);
@@ -240,10 +242,10 @@ fn build_environment(
     launch: &Launch,
     requested_env: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let is_config_dir_requested = requested_env.contains_key(directory_env_and_prompt::CONFIG_DIR);
-    let mut env = directory_env_and_prompt::spawn_environment(launch, requested_env);
+    let is_config_dir_requested = requested_env.contains_key(directory_environment_and_prompt::CONFIG_DIR);
+    let mut env = directory_environment_and_prompt::spawn_environment(launch, requested_env);
     if launch.delivery == Delivery::Native && !is_config_dir_requested {
-        directory_env_and_prompt::set_claude_config_dir(root, &mut env);
+        directory_environment_and_prompt::set_claude_config_dir(root, &mut env);
     }
     env
 }
@@ -264,7 +266,7 @@ pub(crate) fn check_program(
 /// default profile. `env` has the `NAME=VALUE` pairs of `--env`; a `PATH` in it says where the
 /// default profile's program is looked for.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
-    let path = search_path(&directory_env_and_prompt::parse_env_options(env).unwrap_or_default());
+    let path = search_path(&directory_environment_and_prompt::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))
 }
 

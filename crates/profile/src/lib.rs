@@ -5,22 +5,22 @@
 //! built-in profiles of the same name. The whole profile is parsed and checked before any part of
 //! it is used. Its command lines are argument vectors, which no shell interprets.
 
-pub mod build_ask;
+pub mod build_ask_launch;
 mod build_launch;
 pub mod build_spawn_request;
-pub mod build_worktree_spawn_requests;
+pub mod build_worktree_and_spawn_requests;
+mod delivery_and_arguments_of_profile;
 #[cfg(test)]
-mod dialog_tests;
-pub mod directory_env_and_prompt;
+mod dialogs_on_recorded_screens_tests;
+pub mod directory_environment_and_prompt;
+pub mod find_program_in_path;
 pub mod parse_agent_type_file;
 mod parse_profile;
 mod profile;
-mod profile_properties;
-pub mod program_lookup;
 mod registry;
 pub mod required_program_settings;
 mod template_variables;
-mod toml_table;
+mod toml_table_reader;
 mod user_config;
 
 pub use build_launch::{Launch, LaunchFacts, read_only_unsupported};

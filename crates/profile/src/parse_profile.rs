@@ -6,7 +6,7 @@ mod parse_delivery_keys;
 
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};
 use crate::required_program_settings;
-use crate::toml_table::TomlTable;
+use crate::toml_table_reader::TomlTable;
 use parse_delivery_keys::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;

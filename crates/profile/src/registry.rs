@@ -2,7 +2,7 @@
 
 use crate::parse_profile::parse_profile;
 use crate::profile::{Profile, ProfileKind};
-use crate::toml_table::{did_you_mean, read_if_present};
+use crate::toml_table_reader::{did_you_mean, read_if_present};
 use protocol::did_you_mean::nearest_names;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::MemberName;

@@ -5,7 +5,7 @@
 //! merges the entries into the settings files, and does so only if the user asks for it.
 
 use crate::template_variables::{base_name, encode_value, fill, variables_in};
-use crate::toml_table::TomlTable;
+use crate::toml_table_reader::TomlTable;
 use protocol::error_kind_and_report::ErrorReport;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use crate::registry::ProfileRegistry;
 use crate::template_variables::{base_name, encode_value, fill, variables_in};
-use crate::toml_table::{TomlTable, read_if_present};
+use crate::toml_table_reader::{TomlTable, read_if_present};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::parse_duration;
 use toml::Value;

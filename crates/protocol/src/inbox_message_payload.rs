@@ -12,7 +12,7 @@ pub use permission::{
     PermissionUpdate,
 };
 
-use crate::json::{Object, decode_string, replace_lone_surrogates};
+use crate::format_preserving_json::{Object, decode_string, replace_lone_surrogates};
 use crate::member_task_and_request_ids::{RequestId, TaskId};
 use crate::team_and_member_names::MemberName;
 use serde::{Deserialize, Serialize};

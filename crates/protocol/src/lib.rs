@@ -35,7 +35,7 @@
 //!     parse_inbox(&inbox)?.iter().filter_map(|entry| Some(entry.unread()?.text.clone())).collect();
 //! assert_eq!(unread, ["done"]);
 //! assert!(inbox.contains("\"msgV\": 1"), "what we do not know stays");
-//! # Ok::<(), protocol::json::JsonError>(())
+//! # Ok::<(), protocol::format_preserving_json::JsonError>(())
 //! ```
 //!
 //! **A message can carry a payload**: a JSON object in the message's `text`. A text that is no
@@ -90,9 +90,9 @@ pub mod escape_control_chars;
 pub mod event_log_line;
 pub mod find_git_ssh_or_sudo_prompt_on_screen;
 pub mod find_sibling_program;
+pub mod format_preserving_json;
 pub mod inbox_file;
 pub mod inbox_message_payload;
-pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
 pub mod length_limits_of_texts;
@@ -109,7 +109,7 @@ pub mod roster_file_for_clients;
 pub mod shell_quote;
 mod shorten_event_texts;
 pub mod single_line;
-pub mod spawn_mark_in_agent_log;
+pub mod spawn_mark_in_output_log;
 pub mod split_shell_command;
 pub mod state_and_runtime_directories;
 pub mod task;

@@ -1,5 +1,6 @@
 //! The end of a run: shuts down the members, reads the results and deletes the team.
 
+use crate::decide_task_releases::{RetryRules, evaluate};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
@@ -7,11 +8,10 @@ use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{RunLock, RunNote};
 use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};
-use crate::task_release_decision::{RetryRules, evaluate};
 use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_duration, task_results};
 use crate::team_snapshot;
 use client::root_socket_team_and_caller::TeamContext;
-use profile::build_worktree_spawn_requests::git_variables;
+use profile::build_worktree_and_spawn_requests::git_variables;
 use protocol::control_socket::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
 use protocol::error_kind_and_report::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;

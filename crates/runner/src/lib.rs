@@ -8,40 +8,40 @@
 //! [`RunObserver`] and returns a [`RunReport`].
 
 mod daemon_keeper;
+mod decide_task_releases;
 mod end_run;
 mod event_lines_and_task_times;
 mod existing_team;
 mod mutable_run_state;
 mod parts_that_all_run_steps_use;
-mod release_count_keys;
+mod release_count_keys_in_task_metadata;
 mod release_task;
+mod remaining_work_of_killed_run;
 mod run_file;
 mod run_lock_and_note;
 mod run_loop;
 mod run_observer;
 mod run_progress;
 mod run_report;
-mod run_resume_point;
 mod run_team;
 mod stall_detector;
 mod stop_signals;
 mod suggested_run_command;
-mod task_release_decision;
 mod task_results;
 mod team_setup;
 mod team_snapshot;
 mod was_daemon_taken_down;
 mod work_times;
 
+pub use decide_task_releases::{TaskFate, run_file_key};
 pub use existing_team::IfTeamExists;
+pub use remaining_work_of_killed_run::AfterRun;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
 pub use run_lock_and_note::{InterruptedRun, interrupted_run};
 pub use run_observer::RunObserver;
 pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;
-pub use run_resume_point::AfterRun;
 pub use run_team::{RunRequest, run_team};
-pub use task_release_decision::{TaskFate, run_file_key};
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 pub use work_times::WorkTimes;
 

@@ -1,13 +1,13 @@
 //! The mutable state of a run: the last snapshot of the team, the decision that follows from the
 //! snapshot, and the reports to the observer.
 
+use crate::decide_task_releases::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, is_complete};
 use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
 use crate::run_progress::{RunProgress, TaskProgress, member_progress, printable_line};
 use crate::stall_detector::StallDetector;
-use crate::task_release_decision::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
 use crate::team_snapshot::TeamSnapshot;
 use protocol::control_socket::{Activity, MemberStatus};
 use protocol::error_kind_and_report::ErrorReport;

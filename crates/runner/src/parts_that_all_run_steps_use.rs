@@ -2,11 +2,11 @@
 //! events that the run waits for.
 
 use crate::daemon_keeper::DaemonKeeper;
+use crate::decide_task_releases::RetryRules;
 use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
 use crate::stop_signals::StopRequests;
 use crate::suggested_run_command::RunCommand;
-use crate::task_release_decision::RetryRules;
 use client::directory_watcher::DirectoryWatcher;
 use client::open_team_beside_caller_pane::CallerPane;
 use client::root_socket_team_and_caller::TeamContext;

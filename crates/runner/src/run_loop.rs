@@ -3,10 +3,10 @@
 //! the team makes no progress. It also ends when the budget is exhausted, at the deadline, or when
 //! a person stops the run.
 
+use crate::decide_task_releases::{ReleaseReason, TaskFate};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::release_task::release_task;
-use crate::task_release_decision::{ReleaseReason, TaskFate};
 use crate::{end_run, team_setup, team_snapshot};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};

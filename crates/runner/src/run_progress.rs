@@ -1,7 +1,7 @@
 //! The state of a run's tasks and members for display. All text is safe to print.
 
+use crate::decide_task_releases::TaskFate;
 use crate::run_file::RunFile;
-use crate::task_release_decision::TaskFate;
 use protocol::control_socket::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;
 use protocol::single_line::single_line;

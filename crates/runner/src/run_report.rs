@@ -88,7 +88,7 @@ pub(crate) fn notice(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_resume_point::AfterRun;
+    use crate::remaining_work_of_killed_run::AfterRun;
     use crate::task_results::TaskOutcome;
     use std::path::Path;
 

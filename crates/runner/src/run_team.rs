@@ -1,18 +1,18 @@
 //! Runs a team, from the parsed run file to the report.
 
 use crate::daemon_keeper::DaemonKeeper;
+use crate::decide_task_releases::RetryRules;
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{self, IfTeamExists};
 use crate::mutable_run_state::{RunState, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
+use crate::remaining_work_of_killed_run::{AfterRun, ResumePoint};
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{self, RunLock, RunNote};
 use crate::run_observer::RunObserver;
 use crate::run_report::RunReport;
-use crate::run_resume_point::{AfterRun, ResumePoint};
 use crate::stop_signals::StopRequests;
 use crate::suggested_run_command::RunCommand;
-use crate::task_release_decision::RetryRules;
 use crate::{end_run, run_loop, team_setup};
 use client::directory_watcher::DirectoryWatcher;
 use client::open_team_beside_caller_pane::CallerPane;

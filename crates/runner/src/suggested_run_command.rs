@@ -1,6 +1,6 @@
 //! The `teamctl run` commands that a run suggests to the user.
 
-use crate::run_resume_point::AfterRun;
+use crate::remaining_work_of_killed_run::AfterRun;
 use client::suggested_commands::SuggestedCommands;
 use std::path::{Path, PathBuf};
 

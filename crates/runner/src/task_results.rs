@@ -1,8 +1,8 @@
 //! The results of a run, one for each task, for people and as JSON.
 
+use crate::decide_task_releases::{RunDecision, TaskFate, run_file_key};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::run_file::RunFile;
-use crate::task_release_decision::{RunDecision, TaskFate, run_file_key};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use serde::Serialize;

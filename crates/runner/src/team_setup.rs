@@ -4,15 +4,15 @@
 //! Members are spawned before the tasks are created, because only a current member can be made the
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
+use crate::decide_task_releases::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::release_task::release_task;
 use crate::run_file::TaskSpec;
-use crate::task_release_decision::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
-use profile::build_worktree_spawn_requests::{rebuild_for_worktree, worktree_request};
+use profile::build_worktree_and_spawn_requests::{rebuild_for_worktree, worktree_request};
 use protocol::control_socket::{self, Request, SpawnReply, SpawnRequest};
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -1,7 +1,7 @@
 //! Reads a team's tasks and members at one moment.
 
+use crate::decide_task_releases::{MemberState, MemberStates};
 use crate::parts_that_all_run_steps_use::RunContext;
-use crate::task_release_decision::{MemberState, MemberStates};
 use protocol::control_socket::{MemberStatus, TeamStatus};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;

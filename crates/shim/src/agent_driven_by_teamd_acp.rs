@@ -3,9 +3,9 @@
 //! exits without a successful turn between them, the agent fails.
 
 use crate::acp_driver_socket::DriverStream;
-use crate::child_process::{self, PaneMode};
 use crate::output_pty::OutputPty;
 use crate::signal_escalation::SignalStage;
+use crate::start_child_processes::{self, PaneMode};
 use crate::turns::turn_executor_trait::{StartError, TurnEndKind};
 use nix::poll::PollFlags;
 use protocol::acp_driver_protocol::{
@@ -115,8 +115,14 @@ impl DrivenAgent {
         }
         let failed = |error| StartError::Transient(format!("cannot make a socket to the driver: {error}"));
         let (stream, driver_socket) = DriverStream::pair().map_err(failed)?;
-        let pid =
-            child_process::start_driver(start, &self.driver_args(), driver_socket, pane_mode, output)?.id();
+        let pid = start_child_processes::start_driver(
+            start,
+            &self.driver_args(),
+            driver_socket,
+            pane_mode,
+            output,
+        )?
+        .id();
         self.driver = Some(DriverProcess {
             pid,
             stream,

@@ -3,11 +3,11 @@
 
 use crate::agent_driven_by_teamd_acp::{DrivenAgent, DriverEvent};
 use crate::catch_signals::ShimSignals;
-use crate::child_process::{self, PaneMode};
 use crate::daemon_connection::{DaemonConnection, ShimEvent, WatchedDescriptor};
 use crate::end_descendants;
 use crate::output_pty::OutputPty;
 use crate::signal_escalation::{SignalStage, signal_group};
+use crate::start_child_processes::{self, PaneMode};
 use crate::turn_process::{PendingStdin, TurnProcess};
 use crate::turns::agent_team_files::AgentTeamFiles;
 use crate::turns::scan_output_for_session_and_usage::OutputFields;
@@ -90,7 +90,7 @@ pub(crate) fn prepare(
     programs
         .into_iter()
         .flatten()
-        .try_for_each(|program| child_process::check_program_exists(start, program))?;
+        .try_for_each(|program| start_child_processes::check_program_exists(start, program))?;
     let durability = Durability::from_env_value(start.env.get("TEAMD_DURABILITY").map(String::as_str));
     let durability = durability.map_err(|error| error.message)?;
     let root = Root::open(&setup.root, &start.state_dir, durability);
@@ -242,8 +242,12 @@ impl ShimExecutor<'_> {
     fn start_process(&mut self, command: &TurnCommand) -> Result<u32, StartError> {
         self.parts.output.start_program_output(command.output_fields.clone());
         failpoint::hit("turn.start");
-        let mut child =
-            child_process::start_turn(self.parts.start, command, self.parts.pane_mode, &self.parts.output)?;
+        let mut child = start_child_processes::start_turn(
+            self.parts.start,
+            command,
+            self.parts.pane_mode,
+            &self.parts.output,
+        )?;
         failpoint::hit("turn.started");
         let stdin = child
             .stdin

@@ -9,14 +9,14 @@
 
 use crate::args::ShimArgs;
 use crate::catch_signals::ShimSignals;
-use crate::child_process;
-use crate::child_process::{NO_SUCH_PROGRAM, PaneMode};
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::end_descendants::{Remaining, end_all, reap};
 use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
 use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
+use crate::start_child_processes;
+use crate::start_child_processes::{NO_SUCH_PROGRAM, PaneMode};
 use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control_socket::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
@@ -148,7 +148,7 @@ impl Shim<'_> {
         wake_socket: UnixStream,
     ) -> Result<ExitCode, String> {
         let mut output = self.log.map(OutputPty::to_log).transpose().map_err(pty_error)?;
-        let pid = child_process::start_agent(start, &wake_socket.into(), output.as_ref())?.id();
+        let pid = start_child_processes::start_agent(start, &wake_socket.into(), output.as_ref())?.id();
         failpoint::hit("shim.agent-started");
         self.connection.agent = Some(pid);
         self.connection.send(&FromShim::Started { pid });

@@ -8,7 +8,7 @@
 
 use crate::error::Error;
 use crate::file_io::FILE_LIMIT;
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::AnsweredBy;
 use protocol::team_and_member_names::{MemberName, TeamName};

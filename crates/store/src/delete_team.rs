@@ -2,7 +2,7 @@
 //! directories contain any other file, nothing is deleted. A person can then move that file away
 //! and delete the team again. After a crash, a second call finishes the deletion.
 
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::remove_stale_files::{is_lock, is_temp_file};
 use crate::team_file_names::{

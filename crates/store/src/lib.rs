@@ -8,19 +8,17 @@
 //! Invariant: only the module `file_io` writes and renames files, and only the module `backoff`
 //! sleeps; `clippy.toml` checks it. Every wait has a deadline.
 
-mod agent_log_paths;
 mod answer_log;
 mod backoff;
 mod check_no_other_user_can_write;
 mod clock;
 mod delete_team;
-mod dir_handle;
 mod directories_from_environment;
+mod directory_handle;
 mod durability;
 mod env_vars_and_own_program_path;
 mod error;
 mod file_io;
-mod files_that_mark_tasks_in_work;
 mod find_limit_of_failed_start;
 mod flock;
 mod inbox;
@@ -28,16 +26,18 @@ mod lock_directory;
 mod member_operations;
 mod member_requests;
 mod message_journal;
+mod output_log_paths;
 mod plan_files_and_approval_requests;
-mod private_dir;
+mod private_directory;
 mod read_agent_type_file;
 mod read_roster_and_leads_files;
 mod remove_stale_files;
 mod repair_team_config;
 mod root_directory_handle;
 mod settings_files_of_other_programs;
-mod shared_root_state;
-mod state_dir_handle;
+mod state_directory_handle;
+mod state_shared_by_root_handles;
+mod task_execution_lock_files;
 mod task_list;
 mod team_config;
 mod team_config_cache;
@@ -46,7 +46,6 @@ mod team_file_names;
 mod team_handle;
 mod try_flock_despite_readers;
 
-pub use agent_log_paths::{agent_log_dir, agent_log_path};
 pub use answer_log::AnsweredRequest;
 pub use clock::now;
 pub use directories_from_environment::{directories_for_root, resolve_root_path};
@@ -62,7 +61,8 @@ pub use member_operations::{
 };
 pub use member_requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use message_journal::{InboxChange, InboxReconciler, ReaderKind};
-pub use private_dir::{check_not_replaceable, check_own_link};
+pub use output_log_paths::{agent_log_dir, agent_log_path};
+pub use private_directory::{check_not_replaceable, check_own_link};
 pub use read_agent_type_file::read_agent_type;
 pub use read_roster_and_leads_files::{read_existing_roster, read_leads_file, read_roster_file};
 pub use repair_team_config::ConfigDamage;
@@ -70,7 +70,7 @@ pub use root_directory_handle::{
     CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_own_path, check_root_trusted, has_teams_directory,
 };
 pub use settings_files_of_other_programs::ForeignSettings;
-pub use state_dir_handle::StateDir;
+pub use state_directory_handle::StateDir;
 pub use task_list::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS};
 pub use team_config_cache::{BaseVersion, CachedConfig};
 pub use team_export_import::TeamArchive;

@@ -20,7 +20,7 @@ pub use inspect::{LockInfo, LockState};
 pub(crate) use inspect::lock_state;
 
 use crate::backoff::Backoff;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::rename::rename_noreplace;
 use holder_liveness::{CreationTime, HolderFlock, confirm, sticky_mode};

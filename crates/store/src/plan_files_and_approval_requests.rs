@@ -1,7 +1,7 @@
 //! Plan files, and the requests to approve them. A plan is a Markdown file below the root; the
 //! request names the file and also contains its text.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, TempFile, read_raw, sync_dir};
 use crate::team_handle::Team;

@@ -2,7 +2,7 @@
 //! definition as the file `ROOT/agents/TYPE.md`, for Claude Code and other programs. teamd never
 //! writes these files.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, read_raw};
 use std::path::Path;

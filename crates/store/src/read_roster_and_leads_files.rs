@@ -1,7 +1,7 @@
 //! Reads the daemon's roster.json and leads.json from the state directory of a root. Only the
 //! daemon writes these files.
 
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
 use protocol::control_socket::LeadsFile;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::roster_file_for_clients::RosterFile;

@@ -6,7 +6,7 @@
 //! rules of [`crate::lock_directory`]. The next program that wants the lock then takes it over, or
 //! [`Team::remove_stale_locks`] removes it.
 
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::file_io::{SHADOW_SUFFIX, TEMP_INFIX};
 use crate::lock_directory;

@@ -3,14 +3,14 @@
 
 use crate::answer_log::AnswerLog;
 use crate::check_no_other_user_can_write::check_own_access;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file_io::{CorruptBackups, IoOptions, TempFile, sync_dir};
 use crate::message_journal::journal_and_tail_index_files::Journal;
-use crate::private_dir::{check_not_replaceable, check_own_link, create_private_dir};
+use crate::private_directory::{check_not_replaceable, check_own_link, create_private_dir};
 use crate::remove_stale_files::remove_temp_files;
-use crate::shared_root_state::SharedRootState;
+use crate::state_shared_by_root_handles::SharedRootState;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
 use nix::errno::Errno;

@@ -2,7 +2,7 @@
 //! replaced; its permissions are kept. If the path is a symbolic link, the file that it leads to is
 //! replaced. A copy of the old content is kept beside the file.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, read_foreign, write_file_with_mode};

@@ -9,7 +9,7 @@ use crate::file_io::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, re
 use crate::team_config_cache::{BaseVersion, CachedConfig, parse_or_reuse};
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::{ConfigWait, Team};
-use protocol::json;
+use protocol::format_preserving_json;
 use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{
     ConfigError, Member, TeamConfig, with_member_fields, with_members, with_team_fields,
@@ -35,7 +35,9 @@ enum ConfigChange {
 
 /// Returns a JSON syntax error as the outer error, because the file may be half-written and the
 /// caller then reads it again. Other errors are the inner error.
-fn split_syntax_error<T>(result: Result<T, ConfigError>) -> Result<Result<T, ConfigError>, json::JsonError> {
+fn split_syntax_error<T>(
+    result: Result<T, ConfigError>,
+) -> Result<Result<T, ConfigError>, format_preserving_json::JsonError> {
     match result {
         Err(ConfigError::Json(error)) => Err(error),
         result => Ok(result),

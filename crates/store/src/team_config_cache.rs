@@ -1,6 +1,6 @@
 //! Cache of the last `config.json` that a [`crate::Team`] read: its text and the parsed config.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, FileVersion};
 use crate::team_file_names::CONFIG_FILE;

@@ -6,7 +6,7 @@
 //! their agents run on the old machine.
 
 use crate::clock::now;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,

@@ -2,14 +2,14 @@
 //! open. So if the team is deleted and a new team gets the same name, a write through the old
 //! handle never reaches the new team.
 
-use crate::agent_log_paths::agent_log_path;
 use crate::answer_log::AnswerLog;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::IoOptions;
 use crate::message_journal::journal_and_tail_index_files::Journal;
-use crate::shared_root_state::SharedRootState;
-use crate::state_dir_handle::StateDir;
+use crate::output_log_paths::agent_log_path;
+use crate::state_directory_handle::StateDir;
+use crate::state_shared_by_root_handles::SharedRootState;
 use crate::task_list::cache::TaskCache;
 use crate::team_config_cache::ConfigCache;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR};

@@ -156,7 +156,7 @@ fn dispatch_integration(
         IntegrationCommand::Mcp(args) => commands::exec_teamd_mcp::run(context, &args),
         IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
         IntegrationCommand::Lead(args) => commands::lead_from_this_terminal::run(context, &args),
-        IntegrationCommand::Notify(args) => commands::run_notification_command::run(&args),
+        IntegrationCommand::Notify(args) => commands::notify_person_by_command::run(&args),
         IntegrationCommand::Help(args) => commands::help::run(&args, Cli::command()),
         IntegrationCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),
         IntegrationCommand::Man(args) => commands::man::run(&args, Cli::command()),

@@ -1,10 +1,10 @@
 //! The event loop of the daemon. It waits for an event, lets the core handle the event, and runs
 //! the effects that the core returns.
 
+use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::recovery::recover;
 use crate::core::state::daemon::State;

@@ -6,7 +6,7 @@ mod core;
 mod event_loop;
 mod io;
 mod read_and_update_roster_at_startup;
-mod signals;
+mod signals_to_core_events;
 #[cfg(test)]
 mod simulator;
 mod startup;

@@ -22,12 +22,12 @@ use crate::io::single_instance_locks::InstanceLock;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
-use crate::io::watcher::thread::WatcherThread;
+use crate::io::watcher::thread_that_adds_watches::WatcherThread;
 use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
 use crate::read_and_update_roster_at_startup::{
     add_unknown_teams, forget_deletions_of_newer_teams, read_roster, remove_deleted_teams,
 };
-use crate::signals::watch_signals;
+use crate::signals_to_core_events::watch_signals;
 use protocol::control_socket::LeadsFile;
 use protocol::daemon_lock_file::LockHolder;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

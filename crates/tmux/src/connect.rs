@@ -13,7 +13,7 @@ use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::notice_of_disconnect_or_foreign_use::NoticeSender;
+use crate::report_disconnect_or_foreign_use::NoticeSender;
 use crate::server_address_and_program::TmuxEndpoint;
 use crate::{
     Error, ServerAddress, ServerEpoch, TmuxVersion, run_tmux_process, wait_for_stale_control_clients,

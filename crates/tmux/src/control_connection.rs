@@ -30,7 +30,7 @@ use crate::control_client_process::{ControlClient, ServerStart, StartedClient};
 use crate::control_parser::{BlockOrigin, BlockStatus, ControlBlock, ControlEvent, ControlParser};
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::notice_of_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
+use crate::report_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
 use crate::server_address_and_program::TmuxEndpoint;
 use crate::{Error, nonce};
 

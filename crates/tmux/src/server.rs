@@ -15,7 +15,7 @@ use crate::control_client_process::ServerStart;
 use crate::control_connection::ControlConnection;
 use crate::deadline::Deadline;
 use crate::if_shell::print_command;
-use crate::notice_of_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
+use crate::report_disconnect_or_foreign_use::{NoticeSender, ServerNotice};
 use crate::server_address_and_program::TmuxEndpoint;
 use crate::{Error, ServerAddress, ServerEpoch, TmuxProgram, TmuxVersion, run_tmux_process};
 

@@ -2,8 +2,8 @@
 //! actions run `teamctl`, so that a key has the same effects and checks as the command. A `teamctl`
 //! process that still runs when `top` ends is not killed.
 
-use crate::agent_log_tail::{agent_log_path, last_log_lines};
 use crate::args::{ScreenArgs, ScreenKind};
+use crate::output_log_tail::{agent_log_path, last_log_lines};
 use crate::teamctl_command::{
     attach_command, command_result, commands_without_team, run_teamctl, start_teamctl,
 };
@@ -23,8 +23,8 @@ const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 const FINISH_POLL: Duration = Duration::from_millis(10);
 
 /// The actions that are running, each on its own thread.
-pub(crate) struct EffectThreads {
-    worker: EffectWorker,
+pub(crate) struct BackgroundThreads {
+    worker: BackgroundWorker,
     running: Vec<RunningCommand>,
 }
 
@@ -35,9 +35,9 @@ struct RunningCommand {
     thread: JoinHandle<()>,
 }
 
-impl EffectThreads {
-    pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> EffectThreads {
-        EffectThreads { worker: EffectWorker { arguments, sender }, running: Vec::new() }
+impl BackgroundThreads {
+    pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> BackgroundThreads {
+        BackgroundThreads { worker: BackgroundWorker { arguments, sender }, running: Vec::new() }
     }
 
     /// Runs an action on a new thread, which sends the result as an event. The process of a
@@ -91,14 +91,14 @@ impl EffectThreads {
 
 /// Runs one action on its own thread.
 #[derive(Clone)]
-struct EffectWorker {
+struct BackgroundWorker {
     arguments: ScreenArgs,
     sender: Sender<UiEvent>,
 }
 
-impl EffectWorker {
+impl BackgroundWorker {
     /// Runs `action` on a new thread, which sends the result as an event.
-    fn run(self, action: impl FnOnce(&EffectWorker) -> UiEvent + Send + 'static) -> JoinHandle<()> {
+    fn run(self, action: impl FnOnce(&BackgroundWorker) -> UiEvent + Send + 'static) -> JoinHandle<()> {
         // Sending fails only if the event loop has ended, and then the result is not needed.
         std::thread::spawn(move || drop(self.sender.send(action(&self))))
     }

@@ -7,7 +7,7 @@ mod panel_title;
 
 use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
-use crate::screen_snapshot::{DaemonReachability, Panel, TaskState, TeamPresence};
+use crate::team_snapshot_for_screen::{DaemonReachability, Panel, TaskState, TeamPresence};
 use crate::ui_events_and_effects::ActionStatus;
 use crate::ui_state::{
     ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,

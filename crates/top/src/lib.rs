@@ -6,7 +6,6 @@
 //! event. The pure function `draw` draws the state. There is no timer, so the screen changes only
 //! after an event. For this reason the screen shows clock times and not durations.
 
-mod agent_log_tail;
 mod args;
 mod background_action_threads;
 mod clock_time;
@@ -14,14 +13,15 @@ mod detail_page_layout;
 mod draw;
 mod key_reader;
 mod member_and_request_items;
+mod output_log_tail;
 mod panel_layout;
 mod recent_messages;
-mod screen_snapshot;
 mod signals_to_events;
 mod snapshot_reader;
 mod snapshot_thread;
 mod task_items_by_dependency;
 mod team_picker;
+mod team_snapshot_for_screen;
 mod teamctl_command;
 mod terminal_capabilities;
 mod terminal_screen;
@@ -33,7 +33,7 @@ mod ui_state;
 mod update_ui_state;
 
 use args::ScreenArgs;
-use background_action_threads::EffectThreads;
+use background_action_threads::BackgroundThreads;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::visible;
 use std::io::{IsTerminal, Write};
@@ -77,7 +77,7 @@ fn run() -> Result<ExitCode, ErrorReport> {
         TeamChoice::Quit(code) => return Ok(ExitCode::from(code)),
     }
     snapshot_thread::start_snapshot_thread(&arguments, sender.clone())?;
-    let mut effects = EffectThreads::new(arguments.clone(), sender);
+    let mut effects = BackgroundThreads::new(arguments.clone(), sender);
     let state = UiState::new(
         arguments.team.clone(),
         suggested_commands(&arguments),
@@ -97,7 +97,7 @@ fn run() -> Result<ExitCode, ErrorReport> {
 /// event that changed the state. So each key is handled with the state that the person sees.
 fn run_event_loop(
     screen: &mut TerminalScreen,
-    effects: &mut EffectThreads,
+    effects: &mut BackgroundThreads,
     mut state: UiState,
     events: &Receiver<UiEvent>,
 ) -> Result<u8, ErrorReport> {

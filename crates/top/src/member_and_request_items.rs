@@ -1,7 +1,7 @@
 //! Builds the list items of a snapshot: texts about members and requests.
 
 use crate::clock_time::clock_time;
-use crate::screen_snapshot::{MemberItem, RequestItem};
+use crate::team_snapshot_for_screen::{MemberItem, RequestItem};
 use client::member_request_view::{MemberRequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::MemberView;

@@ -1,7 +1,7 @@
 //! The layout of the panels: where each panel is on the screen, and which of its items it shows.
 
 use crate::detail_page_layout::FIXED_LINES;
-use crate::screen_snapshot::Panel;
+use crate::team_snapshot_for_screen::Panel;
 use crate::ui_state::UiState;
 use ratatui::layout::Rect;
 use std::ops::Range;

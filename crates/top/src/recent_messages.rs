@@ -2,7 +2,7 @@
 //! newest [`MAX_MESSAGES`] messages are kept.
 
 use crate::clock_time::{clock_time, today};
-use crate::screen_snapshot::MessageItem;
+use crate::team_snapshot_for_screen::MessageItem;
 use client::describe_message_for_people::message_text;
 use client::suggested_commands::SuggestedCommands;
 use protocol::inbox_file::InboxEntry;

@@ -1,15 +1,15 @@
 //! Reads snapshots of a team from the daemon's status, the team's files and the members' logs.
 //! Files that have not changed since the previous snapshot are not read again.
 
-use crate::agent_log_tail::{agent_log_path, last_log_lines};
 use crate::args::ScreenArgs;
 use crate::clock_time::today;
 use crate::member_and_request_items::{budget_text, member_item, past_member_item, request_item};
+use crate::output_log_tail::{agent_log_path, last_log_lines};
 use crate::recent_messages::MessageStream;
-use crate::screen_snapshot::{
+use crate::task_items_by_dependency;
+use crate::team_snapshot_for_screen::{
     self, DaemonReachability, MemberItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
-use crate::task_items_by_dependency;
 use crate::teamctl_command::suggested_commands;
 use client::connect_to_daemon::DaemonAddress;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
@@ -74,7 +74,7 @@ struct RequestSources {
 struct TaskItemCache {
     tasks: Vec<Arc<Task>>,
     abandoned: Vec<TaskId>,
-    items: Arc<Vec<screen_snapshot::TaskItem>>,
+    items: Arc<Vec<team_snapshot_for_screen::TaskItem>>,
 }
 
 /// The version of a file. It changes whenever the file is written or replaced.
@@ -165,7 +165,7 @@ impl SnapshotReader {
         self.team.clone()
     }
 
-    fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<screen_snapshot::TaskItem>> {
+    fn task_items(&mut self, team: &Team, view: &TeamView) -> Arc<Vec<team_snapshot_for_screen::TaskItem>> {
         let listed = team.tasks().list_cached().unwrap_or_default();
         let abandoned: Vec<TaskId> = view.abandoned_tasks.iter().map(|task| task.id).collect();
         let cache = &mut self.tasks;

@@ -3,8 +3,8 @@
 //! every 30 s, or every 2 s if it cannot watch the directories. It reads at most four snapshots per
 //! second.
 
-use crate::agent_log_tail::agent_log_dir;
 use crate::args::ScreenArgs;
+use crate::output_log_tail::agent_log_dir;
 use crate::snapshot_reader::SnapshotReader;
 use crate::ui_events_and_effects::{ActionResult, UiEvent};
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};

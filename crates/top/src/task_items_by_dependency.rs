@@ -1,7 +1,7 @@
 //! Orders the tasks for the screen by their dependencies. Each open task is listed below one of the
 //! tasks that it waits for. Closed tasks are at the end.
 
-use crate::screen_snapshot::{TaskItem, TaskState};
+use crate::team_snapshot_for_screen::{TaskItem, TaskState};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use std::borrow::Borrow;

@@ -6,7 +6,7 @@ mod keys;
 mod screens;
 
 use crate::detail_page_layout::mark_drawn;
-use crate::screen_snapshot::{
+use crate::team_snapshot_for_screen::{
     DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};

@@ -1,6 +1,6 @@
 //! Inputs of the event loop, and the effects that follow from them.
 
-use crate::screen_snapshot::ScreenSnapshot;
+use crate::team_snapshot_for_screen::ScreenSnapshot;
 
 /// An input of the event loop.
 #[derive(Debug)]

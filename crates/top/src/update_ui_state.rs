@@ -2,7 +2,7 @@
 //! read no clock.
 
 use crate::detail_page_layout;
-use crate::screen_snapshot::{ListItem, Panel, ScreenSnapshot};
+use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{
     ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
 };

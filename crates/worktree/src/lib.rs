@@ -32,9 +32,7 @@ mod head_and_reflog_of_worktree;
 mod ignored_cache_directories;
 mod keep_reason;
 mod look_up_branches;
-mod merge_branch;
-mod merge_commits;
-mod merge_worktree;
+mod merge_or_rebase_commits;
 mod mount_points;
 mod processes_using_directory;
 mod propose_worktree;
@@ -45,6 +43,8 @@ mod restore_instructions;
 mod save_unsaved_work;
 mod stashes_of_worktree;
 mod tar_archive;
+mod target_branch_of_merges;
+mod temporary_worktree_for_merges;
 #[cfg(test)]
 mod tests;
 mod trash_branch_names;
@@ -59,14 +59,14 @@ pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
 pub use look_up_branches::{commit_of_branch, last_commit};
-pub use merge_branch::{MergeBranch, MergeStart};
-pub use merge_commits::{MergeMethod, MergeOutcome};
-pub use merge_worktree::{
-    MERGE_WORKTREE_VARIABLE, MergeWorktree, end_processes_in_merge_worktree, propose_merge_worktree,
-};
+pub use merge_or_rebase_commits::{MergeMethod, MergeOutcome};
 pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
 pub use remove_worktree::RemoveOutcome;
 pub use repository_and_its_worktrees::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
 pub use save_unsaved_work::SavedWorktree;
+pub use target_branch_of_merges::{MergeBranch, MergeStart};
+pub use temporary_worktree_for_merges::{
+    MERGE_WORKTREE_VARIABLE, MergeWorktree, end_processes_in_merge_worktree, propose_merge_worktree,
+};
 pub use uncommitted_files::has_uncommitted_files;
 pub use worktree_record::{WorktreeRecord, WorktreeState};

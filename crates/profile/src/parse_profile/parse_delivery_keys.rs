@@ -2,7 +2,7 @@
 //! `resume_args`.
 
 use crate::profile::{DeliverySpec, HookDelivery, ReplySource, TurnDelivery, UsageFile};
-use crate::toml_table::TomlTable;
+use crate::toml_table_reader::TomlTable;
 use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};

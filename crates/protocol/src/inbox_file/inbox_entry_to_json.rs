@@ -5,8 +5,8 @@
 //! If the entry is not a valid message, the output has the kind `invalid` and the error.
 
 use super::message_and_inbox_entry::{InboxEntry, Message};
+use crate::format_preserving_json::replace_lone_surrogates;
 use crate::inbox_message_payload::Payload;
-use crate::json::replace_lone_surrogates;
 use serde_json::{Value, json};
 
 impl InboxEntry {

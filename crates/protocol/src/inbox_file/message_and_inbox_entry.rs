@@ -1,8 +1,8 @@
 //! A message, and an entry of an inbox file. If an entry is not a valid message, only this entry
 //! has an error; the other entries can still be read.
 
+use crate::format_preserving_json::{FieldError, Object};
 use crate::inbox_message_payload::Payload;
-use crate::json::{FieldError, Object};
 use crate::team_and_member_names::MemberName;
 use crate::timestamp::iso8601;
 use serde::{Deserialize, Serialize};

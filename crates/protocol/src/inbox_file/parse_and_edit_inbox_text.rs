@@ -4,7 +4,7 @@
 //! the parts that the edit names.
 
 use super::message_and_inbox_entry::{InboxEntry, Message};
-use crate::json::{Array, JsonError, Object, apply_edits};
+use crate::format_preserving_json::{Array, JsonError, Object, apply_edits};
 use serde_json::Value;
 
 /// Parses the text of an inbox into its entries.

@@ -1,7 +1,7 @@
 //! Edits the text of a task file. All parts of the text that the edit does not name are kept.
 
 use super::task_and_task_status::TaskError;
-use crate::json::{FieldError, Object, apply_edits};
+use crate::format_preserving_json::{FieldError, Object, apply_edits};
 use serde_json::{Map, Value};
 
 /// Sets each field of the task in `text`. `None` as a value removes the field.

@@ -4,7 +4,7 @@
 //! to a blocker stays in the file after the blocker is completed. If a task's status is unknown to
 //! teamd, the task is shown, it blocks its dependents, and its status is kept in the file.
 
-use crate::json::{FieldError, JsonError, Object, to_value};
+use crate::format_preserving_json::{FieldError, JsonError, Object, to_value};
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::MemberName;
 use serde::{Serialize, Serializer};

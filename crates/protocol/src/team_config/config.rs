@@ -4,7 +4,7 @@
 //! wrong type, the error names the field.
 
 use super::member::Member;
-use crate::json::{Array, FieldError, JsonError, Object};
+use crate::format_preserving_json::{Array, FieldError, JsonError, Object};
 use crate::team_and_member_names::MemberName;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use super::config::{ConfigError, members_array};
 use super::member::Member;
-use crate::json::{Array, Object, apply_edits};
+use crate::format_preserving_json::{Array, Object, apply_edits};
 use crate::team_and_member_names::MemberName;
 use serde_json::Value;
 use serde_json::value::RawValue;

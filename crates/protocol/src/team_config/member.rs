@@ -3,7 +3,7 @@
 //! The lead's entry has fewer fields than a teammate's. Optional fields may be missing in an entry,
 //! because other programs omit them.
 
-use crate::json::{FieldError, Object};
+use crate::format_preserving_json::{FieldError, Object};
 use crate::member_color::Color;
 use crate::member_task_and_request_ids::AgentId;
 use crate::permission_mode::PermissionMode;

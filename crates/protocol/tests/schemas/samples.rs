@@ -2,9 +2,9 @@
 
 use protocol::control_socket::{Call, Response};
 use protocol::event_log_line::Event;
+use protocol::format_preserving_json::replace_lone_surrogates;
 use protocol::inbox_file;
 use protocol::inbox_message_payload::Payload;
-use protocol::json::replace_lone_surrogates;
 use protocol::policy::Policy;
 use protocol::task::Task;
 use protocol::team_config::TeamConfig;

@@ -1,6 +1,6 @@
 //! Parses the tables `[[task]]` of a run file.
 
-use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
+use crate::release_count_keys_in_task_metadata::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control_socket::SpawnRequest;

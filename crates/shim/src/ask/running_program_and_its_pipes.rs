@@ -3,9 +3,9 @@
 use super::answer_collector::AnswerCollector;
 use super::decide_outcome::{FinishedProgram, WhyWaitEnded};
 use crate::catch_signals::ShimSignals;
-use crate::child_process::start_asked_program;
 use crate::end_descendants::{end_all, reap};
 use crate::poll_timeout;
+use crate::start_child_processes::start_asked_program;
 use crate::supervisor::DESCENDANT_GRACE;
 use crate::turn_process::PendingStdin;
 use crate::turns::output_tail::OutputTail;

@@ -3,7 +3,7 @@
 //! Programs use different keys for the same value and have keys of their own. If a value cannot be
 //! read, it counts as missing.
 
-use super::hook_settings_of_profile::ProfileHookSettings;
+use super::read_hook_settings_from_profile::ProfileHookSettings;
 use crate::poll_timeout;
 use crate::turns::extract_reply_text::extract_reply;
 use nix::poll::{PollFd, PollFlags, poll};

@@ -8,8 +8,8 @@
 mod event_input;
 mod event_kind;
 mod hook_owner;
-mod hook_settings_of_profile;
 mod long_poll;
+mod read_hook_settings_from_profile;
 mod read_usage_file;
 mod refuse_tools_in_delegate_mode;
 mod report_event_to_daemon;
@@ -23,9 +23,9 @@ use client::root_socket_team_and_caller::TeamContext;
 use event_input::HookInput;
 use event_kind::HookEventKind;
 use hook_owner::hook_owner;
-use hook_settings_of_profile::ProfileHookSettings;
 use protocol::control_socket::HookEvent;
 use protocol::error_kind_and_report::ErrorReport;
+use read_hook_settings_from_profile::ProfileHookSettings;
 use report_event_to_daemon::HookInvocation;
 use std::process::ExitCode;
 

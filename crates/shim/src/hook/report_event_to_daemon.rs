@@ -2,7 +2,7 @@
 
 use super::event_input::HookInput;
 use super::hook_owner::HookOwner;
-use super::hook_settings_of_profile::ProfileHookSettings;
+use super::read_hook_settings_from_profile::ProfileHookSettings;
 use super::read_usage_file::usage_report;
 use crate::turns::agent_team_files::AgentTeamFiles;
 use client::daemon_call_error::unexpected_reply;

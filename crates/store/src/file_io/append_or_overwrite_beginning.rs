@@ -1,7 +1,7 @@
 //! Appends to a file that only teamd writes, or overwrites its beginning.
 
 use super::rename::rename;
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat};

@@ -6,10 +6,10 @@
 
 use super::file_version::FileVersion;
 use super::read_with_version::{FileSnapshot, open_own_file};
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;
-use protocol::json;
+use protocol::format_preserving_json;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::SystemTime;
@@ -161,7 +161,7 @@ impl ArrayReader {
         }
         let Some(start) = self.next_start()? else { return Ok(None) };
         let length = loop {
-            match json::parse_first(&self.bytes[start..]) {
+            match format_preserving_json::parse_first(&self.bytes[start..]) {
                 // A number at the end of the chunk may go on in the next chunk.
                 Ok(Some((value, end))) if self.at_eof || start + end < self.bytes.len() => {
                     self.element_end = start + end;

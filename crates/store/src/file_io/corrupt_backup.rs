@@ -4,10 +4,10 @@
 //! five copies of each file are kept.
 
 use super::write_via_temp_file::write_file;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::private_dir::open_private_dir;
+use crate::private_directory::open_private_dir;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 

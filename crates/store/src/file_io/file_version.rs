@@ -1,6 +1,6 @@
 //! The version of a file: the fields of `stat` that differ after a change.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};

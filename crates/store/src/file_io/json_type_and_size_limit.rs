@@ -1,6 +1,6 @@
 //! The JSON type and the size limit of a file.
 
-use protocol::json;
+use protocol::format_preserving_json;
 
 /// Maximum size of an inbox in bytes.
 pub(crate) const INBOX_LIMIT: u64 = 256 << 20;
@@ -18,10 +18,10 @@ pub(crate) enum JsonShape {
 }
 
 impl JsonShape {
-    pub(crate) fn check(self, text: &str) -> Result<(), json::JsonError> {
+    pub(crate) fn check(self, text: &str) -> Result<(), format_preserving_json::JsonError> {
         match self {
-            JsonShape::Array => json::Array::parse(text).map(drop),
-            JsonShape::Object => json::Object::parse(text).map(drop),
+            JsonShape::Array => format_preserving_json::Array::parse(text).map(drop),
+            JsonShape::Object => format_preserving_json::Object::parse(text).map(drop),
         }
     }
 

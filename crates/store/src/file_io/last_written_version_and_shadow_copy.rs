@@ -1,7 +1,7 @@
 //! The version of a long file after teamd's last change, and the shadow copy beside it.
 
 use super::file_version::FileVersion;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};

@@ -9,10 +9,10 @@ use super::read_with_version::{
     FileSnapshot, HALF_WRITTEN_TIMEOUT, check_size, is_unchanged, read_and_parse,
 };
 use super::write_via_temp_file::{TempFile, sync_dir};
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::lock_directory::Lock;
-use protocol::json;
+use protocol::format_preserving_json;
 
 /// Number of attempts to build a change without the lock. Later attempts build it under the lock.
 pub(crate) const UNLOCKED_ATTEMPTS: usize = 3;
@@ -84,7 +84,7 @@ impl<'d> PreparedChange<'d> {
 /// returns `Ok(Ok(None))`, the file stays unchanged.
 ///
 /// `edit` also parses the text, so that a long text is parsed only once. If the text can't be
-/// parsed, `edit` returns a [`json::JsonError`]. The file may then be half-written and is read
+/// parsed, `edit` returns a [`JsonError`]. The file may then be half-written and is read
 /// again. After a timeout the call fails with [`Error::Corrupt`].
 ///
 /// A caller that already has the current content passes it as `current`. The file is then read only
@@ -96,7 +96,7 @@ pub(crate) fn modify_file(
     name: &str,
     mut current: Option<FileSnapshot>,
     shape: JsonShape,
-    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, json::JsonError>,
+    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, format_preserving_json::JsonError>,
     on_placed: impl Fn(KnownFile),
 ) -> Result<(), Error> {
     for attempt in 0..MAX_ATTEMPTS {
@@ -126,6 +126,6 @@ pub(crate) fn modify_file(
     Err(Error::Contended(dir.join(name)))
 }
 
-fn malformed_error(dir: &DirHandle, name: &str, error: &json::JsonError) -> Error {
+fn malformed_error(dir: &DirHandle, name: &str, error: &format_preserving_json::JsonError) -> Error {
     Error::Malformed { path: dir.join(name), reason: error.to_string() }
 }

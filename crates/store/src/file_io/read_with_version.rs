@@ -8,13 +8,13 @@ use super::file_version::FileVersion;
 use super::json_type_and_size_limit::JsonShape;
 use crate::backoff::Backoff;
 use crate::check_no_other_user_can_write::check_own_access;
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use nix::unistd::geteuid;
-use protocol::json;
+use protocol::format_preserving_json;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, SystemTime};
@@ -119,7 +119,7 @@ pub(crate) fn read_and_parse<T>(
     name: &str,
     limit: u64,
     timeout: Duration,
-    mut parse: impl FnMut(&str) -> Result<T, json::JsonError>,
+    mut parse: impl FnMut(&str) -> Result<T, format_preserving_json::JsonError>,
 ) -> Result<Option<(FileSnapshot, T)>, Error> {
     let mut backoff = None;
     loop {
@@ -162,7 +162,10 @@ pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duratio
     Ok(Backoff::new(remaining, first_step, max_step))
 }
 
-fn parse_bytes<T>(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, json::JsonError>) -> Result<T, String> {
+fn parse_bytes<T>(
+    bytes: &[u8],
+    parse: impl FnOnce(&str) -> Result<T, format_preserving_json::JsonError>,
+) -> Result<T, String> {
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -332,7 +335,7 @@ mod tests {
             if reads == 1 {
                 rewrite("new");
             }
-            if text == "new" { Ok(()) } else { json::Object::parse("").map(drop) }
+            if text == "new" { Ok(()) } else { format_preserving_json::Object::parse("").map(drop) }
         };
         let read = read_and_parse(&io, &dir, "1.json", 100, timeout, parse).unwrap().unwrap();
         assert_eq!((read.0.text(), reads), ("new", 2));

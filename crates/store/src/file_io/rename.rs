@@ -1,6 +1,6 @@
 //! Renames within one directory: replacing the target, never replacing it, or exchanging two files.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::fcntl::renameat;

@@ -15,7 +15,7 @@ use super::last_written_version_and_shadow_copy::{KnownFile, ShadowCopy, shadow_
 use super::read_with_version::{check_size, open_own_file};
 use super::rename::rename_exchange;
 use super::write_via_temp_file::temp_name;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::lock_directory::Lock;

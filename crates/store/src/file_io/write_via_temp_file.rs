@@ -5,7 +5,7 @@
 use super::file_version::FileVersion;
 use super::last_written_version_and_shadow_copy::KnownFile;
 use super::rename::rename_noreplace;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use nix::errno::Errno;

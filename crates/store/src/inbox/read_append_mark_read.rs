@@ -3,14 +3,14 @@
 use super::inbox_handle::Inbox;
 use super::insert_positions_of_lost_messages::missing_messages;
 use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositions};
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, sync_dir};
 use crate::lock_directory::{Lock, LockState, lock_state};
+use protocol::format_preserving_json;
 use protocol::inbox_file::{
     InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages,
 };
-use protocol::json;
 use protocol::length_limits_of_texts::TextLimit;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -211,7 +211,10 @@ impl Inbox {
         })
     }
 
-    fn change(&self, edit: impl Fn(&str) -> Result<Option<String>, json::JsonError>) -> Result<(), Error> {
+    fn change(
+        &self,
+        edit: impl Fn(&str) -> Result<Option<String>, format_preserving_json::JsonError>,
+    ) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
         // The tail index is written while the lock is held. Otherwise another program could change
@@ -237,7 +240,7 @@ impl Inbox {
     fn change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, format_preserving_json::JsonError>,
     ) -> Result<(), Error> {
         if self.has_tail_index()? && self.try_change_tail(start, &edit)? {
             return Ok(());
@@ -254,7 +257,7 @@ impl Inbox {
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, format_preserving_json::JsonError>,
     ) -> Result<bool, Error> {
         let dir = self.team.create_inboxes_dir()?;
         let read_index = || TailIndex::read(self).filter(|index| index.is_small(start));
@@ -273,7 +276,7 @@ impl Inbox {
         &self,
         index: TailIndex,
         start: fn(&TailIndex) -> EntryPosition,
-        edit: impl Fn(&str, usize) -> Result<Option<String>, json::JsonError>,
+        edit: impl Fn(&str, usize) -> Result<Option<String>, format_preserving_json::JsonError>,
         lock: Option<Lock>,
     ) -> Result<bool, Error> {
         let Some(tail) = index.open_tail(self, start)? else { return Ok(false) };
@@ -304,7 +307,10 @@ impl Inbox {
     }
 }
 
-fn text_if_changed(text: &str, new_text: String) -> Result<Option<String>, json::JsonError> {
+fn text_if_changed(
+    text: &str,
+    new_text: String,
+) -> Result<Option<String>, format_preserving_json::JsonError> {
     Ok((new_text != text).then_some(new_text))
 }
 

@@ -5,7 +5,7 @@
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{
     ArrayReadError, ArrayReader, FileVersion, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape,

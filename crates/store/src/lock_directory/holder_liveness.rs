@@ -15,7 +15,7 @@
 //! has no flock on directories, a lock becomes stale only by its age, after ten seconds.
 
 use super::lock_inode_and_age::LockStamp;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::flock::Flock;
 use nix::errno::Errno;

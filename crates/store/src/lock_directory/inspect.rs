@@ -2,7 +2,7 @@
 
 use super::holder_liveness::{HolderProbe, has_sticky_bit, probe_holder};
 use super::lock_inode_and_age::{LOCK_STALE_AFTER, LockStamp};
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::sys::stat::{FileStat, SFlag};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::holder_liveness::{
     HolderFlock, HolderProbe, PROBE_DELAY, has_sticky_bit, is_still_sticky, probe_holder,
 };
 use super::lock_inode_and_age::{LOCK_STALE_AFTER, LockStamp, STALE_CONFIRMATION};
-use crate::dir_handle::{DirHandle, file_type};
+use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use nix::sys::stat::SFlag;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::inbox::message_id::entry_uuid;
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
 use protocol::inbox_file::{InboxEntry, Message};
 use serde::{Deserialize, Serialize};
 use std::io::Read;

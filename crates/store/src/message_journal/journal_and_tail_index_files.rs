@@ -2,7 +2,7 @@
 //! and a tail index for each of its long inboxes.
 
 use crate::error::Error;
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
 use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -2,7 +2,7 @@
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, parse_lines, read_file};
 use super::journal_and_tail_index_files::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::team_handle::Team;
 use protocol::inbox_file::{InboxEntry, Message};

@@ -6,13 +6,13 @@
 //! change and the read. Otherwise the file is read again each time. The cache keeps no texts, so a
 //! change of a task first reads the task's file.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{
     FILE_LIMIT, FileSnapshot, FileVersion, HALF_WRITTEN_TIMEOUT, IoOptions, read_and_parse,
 };
 use crate::team_file_names::task_file_name;
-use protocol::json;
+use protocol::format_preserving_json;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskError, TaskStatus};
 use serde_json::Map;
@@ -298,7 +298,7 @@ fn read_task(
 
 /// Parses a task. Returns invalid JSON as the outer error, because the file may be half-written and
 /// the caller then reads it again. Other errors are the inner error.
-fn parse(text: &str) -> Result<Result<Task, TaskError>, json::JsonError> {
+fn parse(text: &str) -> Result<Result<Task, TaskError>, format_preserving_json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),
         parsed => Ok(parsed),

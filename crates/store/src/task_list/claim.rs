@@ -8,7 +8,7 @@
 use super::notify_owner::PossibleOwners;
 use super::task_list_handle::{ReadScope, Tasks};
 use super::transaction::TaskTransaction;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use protocol::control_socket::NextTaskHint;
 use protocol::member_task_and_request_ids::TaskId;

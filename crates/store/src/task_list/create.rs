@@ -9,8 +9,8 @@
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
 use super::lock_queue_ticket::Ticket;
-use super::new_task::{BatchTask, NewTask};
-use super::new_task_batch::TaskBatch;
+use super::new_task::NewTask;
+use super::new_task_batch::{BatchTask, TaskBatch};
 use super::task_list_handle::{ReadScope, Tasks};
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};

@@ -2,7 +2,7 @@
 //! were deleted or created in a batch. New tasks get higher ids, so no id is used again.
 
 use crate::backoff::Backoff;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, HALF_WRITTEN_TIMEOUT, IoOptions, JsonShape, PreparedChange};
 use crate::team_file_names::HIGH_WATER_MARK_FILE;

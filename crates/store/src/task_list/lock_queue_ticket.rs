@@ -2,7 +2,7 @@
 //! queue. A task list also has a lock that is a directory, `.lock.lock`. Some programs take only
 //! one of the two, so a change takes both: first the ticket, then the lock directory.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::flock::Flock;
 use crate::team_file_names::LOCK_FILE;

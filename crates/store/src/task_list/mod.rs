@@ -20,7 +20,8 @@ mod transaction;
 mod update;
 
 pub use cache::UNREADABLE_STATUS;
-pub use new_task::{BatchTask, NewTask};
+pub use new_task::NewTask;
+pub use new_task_batch::BatchTask;
 pub use task_execution_lock::{TaskHold, TaskHolder};
 pub use task_list_handle::Tasks;
 pub use update::TaskUpdate;

@@ -66,13 +66,3 @@ impl NewTask {
         }
     }
 }
-
-/// One task of a batch.
-#[derive(Debug, Clone)]
-pub struct BatchTask {
-    /// The task. Its dependencies are on existing tasks.
-    pub task: NewTask,
-    /// Tasks of the same batch that block this task, as indexes counted from 0. A blocker may come
-    /// later in the batch than this task.
-    pub blocked_by_index: Vec<usize>,
-}

@@ -1,13 +1,23 @@
 //! A batch of new tasks that are created together. Until the tasks have ids, dependencies between
 //! them are indexes in the batch. Cycles are rejected before any task is created.
 
-use super::new_task::BatchTask;
+use super::new_task::NewTask;
 use crate::error::Error;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, find_cycle, find_task};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// One task of a batch.
+#[derive(Debug, Clone)]
+pub struct BatchTask {
+    /// The task. Its dependencies are on existing tasks.
+    pub task: NewTask,
+    /// Tasks of the same batch that block this task, as indexes counted from 0. A blocker may come
+    /// later in the batch than this task.
+    pub blocked_by_index: Vec<usize>,
+}
 
 /// New tasks without a dependency cycle among themselves.
 pub(super) struct TaskBatch {

@@ -5,9 +5,9 @@
 //! release, delete or reassign the task. The kernel releases the lock when the process ends.
 
 use crate::error::Error;
-use crate::files_that_mark_tasks_in_work::{HOLDS_DIR, hold_file_name};
 use crate::flock::Flock;
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
+use crate::task_execution_lock_files::{HOLDS_DIR, hold_file_name};
 use crate::team_handle::Team;
 use crate::try_flock_despite_readers::try_lock_exclusive_despite_readers;
 use protocol::member_task_and_request_ids::TaskId;

@@ -5,7 +5,7 @@
 
 use super::cache::{CachedTask, read_one};
 use super::high_water_mark::raise_high_water_mark;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, JsonShape, PreparedChange, sync_dir};
 use crate::lock_directory::Lock;

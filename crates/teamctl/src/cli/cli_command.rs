@@ -58,7 +58,7 @@ pub(crate) enum IntegrationCommand {
     Instructions(commands::instructions::InstructionsArgs),
     Lead(commands::lead_from_this_terminal::LeadArgs),
     Help(commands::help::HelpArgs),
-    Notify(commands::run_notification_command::NotifyArgs),
+    Notify(commands::notify_person_by_command::NotifyArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

@@ -1,21 +1,21 @@
 //! `teamctl ask`: asks an agent program one question, outside any team.
 
-pub(crate) mod answer_of_record;
 mod ask_args_and_setup;
 mod ask_each_line;
 mod ask_shim_process;
 pub(crate) mod asked_records;
 mod end_shims_on_signal;
+pub(crate) mod print_answer_or_error;
 
 pub(crate) use ask_args_and_setup::AskArgs;
 
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
-use answer_of_record::print_answer;
 use ask_args_and_setup::build_setup;
 use ask_shim_process::{AskShim, ProgressOutput};
 use end_shims_on_signal::ShimInputs;
+use print_answer_or_error::print_answer;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskSetup};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::command_context::CommandContext;
 use crate::output;
-use profile::build_worktree_spawn_requests::git_variables;
+use profile::build_worktree_and_spawn_requests::git_variables;
 use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;

@@ -9,7 +9,7 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::spawn_mark_in_agent_log::{SpawnOutput, split_by_spawn};
+use protocol::spawn_mark_in_output_log::{SpawnOutput, split_by_spawn};
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use serde_json::json;
 use std::collections::BTreeSet;

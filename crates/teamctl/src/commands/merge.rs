@@ -1,18 +1,18 @@
 //! `teamctl merge`: merges the branches of members into a branch of its own, in a worktree of its
 //! own. The user's working tree, index and branch, and those of the members, stay unchanged.
 
+mod choose_branches_to_merge;
 mod conflict_task;
 mod lock_and_note;
-mod member_branches;
 mod member_result;
 mod run_test_command;
 mod worktree_error_report;
 
 use crate::command_context::CommandContext;
 use crate::output;
+use choose_branches_to_merge::{check_no_member_branch, choose_branches};
 use conflict_task::{Conflict, ConflictTasks};
 use lock_and_note::MergeLock;
-use member_branches::{check_no_member_branch, choose_branches};
 use member_result::{MemberMerge, MergeResult, OtherCheckout, result_commands, summary};
 use protocol::control_socket::WorktreeStatus;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

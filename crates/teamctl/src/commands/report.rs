@@ -3,11 +3,11 @@
 //! shows what the event log has.
 
 mod branch_section;
-mod branches;
 mod failures;
 mod finished_tasks;
 mod member_costs;
 mod page;
+mod read_member_branches;
 mod team_events;
 mod team_report;
 mod waiting_for_person;

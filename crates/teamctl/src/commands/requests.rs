@@ -103,7 +103,8 @@ fn print_requests(
 pub(super) fn request_json(TeamRequest { team, view, is_suspended }: &TeamRequest) -> Value {
     let MemberRequestView { request, policy_answer } = view;
     let body: Value =
-        serde_json::from_str(&protocol::json::replace_lone_surrogates(&request.text)).unwrap_or(Value::Null);
+        serde_json::from_str(&protocol::format_preserving_json::replace_lone_surrogates(&request.text))
+            .unwrap_or(Value::Null);
     let mut object = json!({
         "team": team,
         "id": request.request.id(),

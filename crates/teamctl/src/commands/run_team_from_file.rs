@@ -5,15 +5,15 @@ mod display;
 mod print_run_result;
 mod progress_table;
 
+use super::notify_person_by_command::{CommandOutput, notify_person};
 use super::print_run_file_errors::{FileUse, print_validation_errors};
-use super::run_notification_command::{CommandOutput, notify_person};
 use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::{CommandContext, GlobalArgs};
 use crate::output;
 use client::open_team_beside_caller_pane::{CallerPane, DEFAULT_KEPT_PERCENT};
 use display::RunDisplay;
 use profile::build_spawn_request::profile_warnings;
-use profile::build_worktree_spawn_requests::submodule_warning;
+use profile::build_worktree_and_spawn_requests::submodule_warning;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::team_and_member_names::TeamName;

@@ -6,7 +6,7 @@ use crate::command_context::CommandContext;
 use crate::output;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
-use profile::build_worktree_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
+use profile::build_worktree_and_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
 use protocol::control_socket::{EarlierMessages, Request, SpawnReply, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;

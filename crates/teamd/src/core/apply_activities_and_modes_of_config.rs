@@ -2,7 +2,7 @@
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::ConfigSnapshot;
-use crate::core::members::{cleanup_after_exit, permission_mode};
+use crate::core::members::{cleanup_after_exit, set_permission_mode};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
@@ -28,7 +28,7 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
         // scan may have restored such members, so the team's requests are scanned again.
         schedule_request_scan(context, team);
     }
-    permission_mode::store_config_modes(context.state, team, &snapshot.modes);
+    set_permission_mode::store_config_modes(context.state, team, &snapshot.modes);
     if let Some(reason) = snapshot.repaired {
         context.effects.push(Effect::log_team(team, EventKind::Error { message: reason }));
         cleanup_after_exit::retry_failed_cleanups(context);

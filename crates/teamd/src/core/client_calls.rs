@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
 use crate::core::members::kill;
 use crate::core::members::shut_down_daemon;
-use crate::core::members::{permission_mode, shutdown_requests, spawn, start_pending_respawns};
+use crate::core::members::{set_permission_mode, shutdown_requests, spawn, start_pending_respawns};
 use crate::core::panes::program_dialogs::DialogCheck;
 use crate::core::panes::{hide_and_show, search_screens_for_dialogs, set_layout, set_person_pane};
 use crate::core::reply_to_client::{error_reply, send_reply};
@@ -117,7 +117,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::Shutdown(request) => shutdown_requests::request_member_shutdown(context, client, &request),
         Request::Kill(selection) => kill::kill(context, client, &selection),
         Request::DeleteTeam(request) => delete::delete(context, client, request),
-        Request::SetMode(request) => permission_mode::set_permission_mode(context, client, request),
+        Request::SetMode(request) => set_permission_mode::set_permission_mode(context, client, request),
         Request::SetPolicy(request) => set_policy::set_policy(context, client, request),
         Request::Interrupt(address) => interrupt_turn::interrupt(context, client, &address),
         Request::LocatePane(address) => reply_status_and_screen_contents::locate(context, client, &address),

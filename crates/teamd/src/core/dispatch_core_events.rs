@@ -5,17 +5,17 @@
 
 use crate::core::apply_activities_and_modes_of_config::handle_config_checked;
 use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
+use crate::core::core_event::CoreEvent;
 use crate::core::create_worktree::handle_worktree_recorded;
 use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
-use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use crate::core::member_requests::handle_requests_scanned;
 use crate::core::members::cleanup_after_exit::handle_member_deregistered;
-use crate::core::members::permission_mode::handle_mode_set;
+use crate::core::members::set_permission_mode::handle_mode_set;
 use crate::core::members::shutdown_requests::{handle_request_sent, handle_shutdown_answers};
 use crate::core::members::start_steps_after_pane_opened::handle_member_registered;
 use crate::core::members::{

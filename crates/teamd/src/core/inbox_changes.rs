@@ -5,7 +5,7 @@ use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::daemon::State;
-use crate::core::state::scan_state::ScanState;
+use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::{lead_session, member_requests};

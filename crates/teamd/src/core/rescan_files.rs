@@ -10,7 +10,7 @@ use crate::core::panes::hidden_panes_in_config::write_all_hidden_panes;
 use crate::core::panes::{hide_and_show, search_screens_for_dialogs};
 use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
 use crate::core::state::daemon::State;
-use crate::core::state::watcher_state::WatcherState;
+use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::no_output;

@@ -20,9 +20,9 @@ mod turns_and_task_offers;
 mod worktrees;
 
 use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
+use crate::core::core_event::CoreEvent;
 use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};

@@ -12,7 +12,7 @@
 //! - there are too many clients, and no call has arrived on this connection.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::io::control_connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
 use crate::io::unfinished_request_memory_limit::UnfinishedRequests;
 use protocol::control_socket::Response;

@@ -5,8 +5,8 @@
 //! and other file descriptors; the core's state has none.
 
 use crate::core::connection_spawn_and_watch_ids::WatchId;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::core::jobs::pane_jobs::PaneJob;
@@ -16,7 +16,7 @@ use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::keep_control_socket_at_path::ControlListener;
 use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
-use crate::io::run_notification_command::run_notifier;
+use crate::io::run_teamctl_notify::run_notifier;
 use crate::io::run_worktree_jobs;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;

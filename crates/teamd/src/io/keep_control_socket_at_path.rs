@@ -5,7 +5,7 @@
 //! writes the path of that socket to the lock file, where clients find it. At each rescan the
 //! daemon tries the original path again.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::io::bind_control_socket::{self, BoundSocket};
 use crate::io::control_connections::accept;
 use crate::io::single_instance_locks::InstanceLock;

@@ -1,6 +1,6 @@
 //! Marks in the log of a member's output where the output of a new spawn begins.
 
-use protocol::spawn_mark_in_agent_log::spawn_mark;
+use protocol::spawn_mark_in_output_log::spawn_mark;
 use std::path::Path;
 use store::{StateDir, now};
 
@@ -23,7 +23,7 @@ pub(crate) fn mark_spawn_in_log(log: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::spawn_mark_in_agent_log::split_by_spawn;
+    use protocol::spawn_mark_in_output_log::split_by_spawn;
     use std::io::Write;
 
     #[test]

@@ -5,7 +5,7 @@
 //! processes with poll(2).
 
 use crate::core::connection_spawn_and_watch_ids::WatchId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use platform::{ExitHandle, ProcessEntry};
 use protocol::control_socket::Process;
 use rustix::event::{PollFd, PollFlags, poll};

@@ -6,7 +6,7 @@
 //! Invariant: git fills and removes only worktrees that the roster on disk names; the simulator
 //! (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::agent_record::AgentRecord;

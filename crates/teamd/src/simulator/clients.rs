@@ -1,7 +1,7 @@
 //! Clients of the daemon: their calls, and what they do with the replies.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::simulator::simulation::Simulation;
 use protocol::control_socket::{
     Call, LeadProcess, PROTOCOL_VERSION, Reply, Request, Response, SetLeadRequest, WorktreeReply,

@@ -1,7 +1,7 @@
 //! The simulated disk, and the file jobs that read and write it.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::exit_record::{ExitRecord, ReportTo};
 use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,

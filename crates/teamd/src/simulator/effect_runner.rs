@@ -1,11 +1,11 @@
 //! Runs the effects of the core in the simulation.
 
 use crate::core::connection_spawn_and_watch_ids::WatchId;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::file_lanes::Lane;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
+use crate::core::jobs::queue_and_batch_of_file_job::Lane;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use std::collections::{BTreeSet, VecDeque};

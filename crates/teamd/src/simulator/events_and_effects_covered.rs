@@ -5,8 +5,8 @@
 //! gets a name in this file. The test reads all names from the source text of this file. With at
 //! least `FULL_COVERAGE_SEEDS` seeds, it fails if a variant occurs in no simulation.
 
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::{WorktreeJob, WorktreeResult};

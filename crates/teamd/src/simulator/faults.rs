@@ -1,7 +1,7 @@
 //! Injects faults into a simulation: crashes, lost events, a full disk, a hung tmux server, and
 //! actions of users and foreign programs.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::simulator::random_calls::random_team;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::simulation::Simulation;

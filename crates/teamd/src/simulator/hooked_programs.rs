@@ -2,7 +2,7 @@
 //! turns, and wait in long polls for messages and tasks.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::AgentIdentity;

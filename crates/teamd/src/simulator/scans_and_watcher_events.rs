@@ -1,7 +1,7 @@
 //! What the files thread remembers between scans, and the events of the file watcher.
 
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, TaskSelection};
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;

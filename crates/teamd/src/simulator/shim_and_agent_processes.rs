@@ -1,7 +1,7 @@
 //! Simulates the processes: how shims and their agents start, run and exit.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::tmux::PaneOwner;

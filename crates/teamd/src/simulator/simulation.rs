@@ -2,10 +2,10 @@
 //! methods are the actions that can happen; [`super::random_actions`] chooses the next action.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
+use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::file_watcher_command::WatcherCommand;

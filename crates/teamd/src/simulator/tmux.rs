@@ -2,7 +2,7 @@
 //! server may name panes of other programs.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::pane_jobs::{
     DialogPane, OpenedPane, PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility,
 };

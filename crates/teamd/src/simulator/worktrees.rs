@@ -1,7 +1,7 @@
 //! The simulated worktrees and git jobs. Git jobs may end in another order than they started, and
 //! may continue after the daemon was killed.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
 use crate::simulator::disk::SimulatedDisk;

@@ -2,7 +2,7 @@
 
 use crate::detail_page_layout::fitting_bytes;
 use crate::panel_layout::PanelLayout;
-use crate::screen_snapshot::{
+use crate::team_snapshot_for_screen::{
     ListItem, ListItemRef, MemberItem, MessageItem, Panel, RequestItem, TaskItem, TaskState,
 };
 use crate::terminal_capabilities::TerminalCapabilities;

@@ -3,7 +3,7 @@
 
 use super::item_rows::column_headings;
 use crate::panel_layout::PanelLayout;
-use crate::screen_snapshot::Panel;
+use crate::team_snapshot_for_screen::Panel;
 use crate::ui_state::UiState;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;

@@ -3,7 +3,7 @@
 
 use super::screens::{assert_screen, screen_text};
 use super::{example_snapshot, member, message, press_keys, state};
-use crate::screen_snapshot::{MemberItem, ScreenSnapshot};
+use crate::team_snapshot_for_screen::{MemberItem, ScreenSnapshot};
 use crate::ui_events_and_effects::Key;
 use crate::ui_state::UiState;
 use protocol::task::Task;

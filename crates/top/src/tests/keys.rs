@@ -2,7 +2,7 @@
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::detail_page_layout::mark_drawn;
-use crate::screen_snapshot::{ListItem, Panel, ScreenSnapshot};
+use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
 };

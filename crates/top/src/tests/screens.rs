@@ -3,7 +3,7 @@
 
 use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::draw::draw;
-use crate::screen_snapshot::{DaemonReachability, Panel, ScreenSnapshot};
+use crate::team_snapshot_for_screen::{DaemonReachability, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
 use crate::ui_events_and_effects::{ActionResult, Key, UiEvent};
 use crate::ui_state::UiState;

@@ -2,8 +2,8 @@
 
 use super::asked_records::AskedRecords;
 use crate::command_context::CommandContext;
-use profile::build_ask::build_ask;
-use profile::directory_env_and_prompt::{read_prompt, resolve_directory};
+use profile::build_ask_launch::build_ask;
+use profile::directory_environment_and_prompt::{read_prompt, resolve_directory};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;

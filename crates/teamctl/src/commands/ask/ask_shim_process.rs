@@ -1,8 +1,8 @@
 //! The shim of one ask: its start, and the records that it prints.
 
-use super::answer_of_record::interrupted_error;
 use super::asked_records::{AskedRecords, kill_lost_ask_and_explain};
 use super::end_shims_on_signal::ShimInputs;
+use super::print_answer_or_error::interrupted_error;
 use crate::command_context::CommandContext;
 use protocol::control_socket::shim_subcommands;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

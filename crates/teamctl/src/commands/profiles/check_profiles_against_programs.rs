@@ -5,7 +5,7 @@ use crate::command_context::CommandContext;
 use crate::commands::setup_program_settings::current_and_merged_settings::SettingsFile;
 use crate::output;
 use client::run_program_for_output::program_output;
-use profile::{Launch, Profile, ProfileRegistry, directory_env_and_prompt};
+use profile::{Launch, Profile, ProfileRegistry, directory_environment_and_prompt};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use serde_json::json;
@@ -108,7 +108,7 @@ fn check_profile(profile: &Profile) -> ProfileCheck {
     let mut check =
         ProfileCheck { installed: installed_path(profile), ..ProfileCheck::new(profile.name.clone(), kind) };
     if let Some(path) = check.installed.clone() {
-        let env = directory_env_and_prompt::spawn_environment(&Launch::default(), BTreeMap::new());
+        let env = directory_environment_and_prompt::spawn_environment(&Launch::default(), BTreeMap::new());
         check.query_program(profile, &path, &env);
     }
     for patch in profile.settings_patches() {

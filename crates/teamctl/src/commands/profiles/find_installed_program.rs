@@ -1,6 +1,6 @@
 //! Finds the installed program of a profile.
 
-use profile::{Profile, program_lookup};
+use profile::{Profile, find_program_in_path};
 use std::path::{Path, PathBuf};
 use store::env_var;
 
@@ -11,5 +11,5 @@ pub(super) fn installed_path(profile: &Profile) -> Option<PathBuf> {
     // Outside of a spawn, `{teamctl}` is the only template variable with a value.
     let teamctl = std::env::current_exe().ok()?;
     let program = program.replace("{teamctl}", &teamctl.to_string_lossy());
-    program_lookup::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
+    find_program_in_path::find_program(&program, Path::new("."), &env_var("PATH").unwrap_or_default())
 }

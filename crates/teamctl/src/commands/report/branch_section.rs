@@ -1,6 +1,6 @@
 //! The section of the page with the branches of members.
 
-use super::branches::MemberBranch;
+use super::read_member_branches::MemberBranch;
 use crate::output::clip;
 use protocol::single_line::single_line;
 

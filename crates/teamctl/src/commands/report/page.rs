@@ -167,8 +167,8 @@ fn wrap(items: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::branches::{BranchState, MemberBranch, NewCommit};
     use super::super::member_costs::TeamCost;
+    use super::super::read_member_branches::{BranchState, MemberBranch, NewCommit};
     use super::super::team_events::TeamEvents;
     use super::super::team_report::ReportedTaskCounts;
     use super::super::waiting_for_person::WaitingForPerson;

@@ -1,10 +1,10 @@
 //! What a report contains: a team's finished tasks, failures, branches and costs, and what waits for
 //! a person.
 
-use super::branches::{MemberBranch, read_branches};
 use super::failures::{ReportedFailure, failures};
 use super::finished_tasks::finished_tasks;
 use super::member_costs::TeamCost;
+use super::read_member_branches::{MemberBranch, read_branches};
 use super::team_events::{LoggedTaskEnd, TeamEvents};
 use super::waiting_for_person::WaitingForPerson;
 use crate::command_context::CommandContext;

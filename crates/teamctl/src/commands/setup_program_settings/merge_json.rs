@@ -4,7 +4,7 @@ use super::settings_comparison::{
     fill_value, is_outdated_entry, missing_values, name_taken_error, starts_other_program, starts_teamctl,
 };
 use profile::required_program_settings::OwnPrograms;
-use protocol::json::{Array, Edit, Object, apply_edits};
+use protocol::format_preserving_json::{Array, Edit, Object, apply_edits};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toml::{Table, Value as Template};
@@ -59,7 +59,11 @@ impl JsonMerge<'_> {
                     new_values.push((key.as_str(), fill_value(template_value, self.own)));
                 }
                 (Some(existing), Template::Table(inner_template)) => {
-                    if starts_other_program(inner_template, &protocol::json::to_value(existing), self.own) {
+                    if starts_other_program(
+                        inner_template,
+                        &protocol::format_preserving_json::to_value(existing),
+                        self.own,
+                    ) {
                         return Err(name_taken_error(key));
                     }
                     let inner_object =
@@ -71,7 +75,7 @@ impl JsonMerge<'_> {
                 }
                 (Some(existing), template_value) => {
                     let value = fill_value(template_value, self.own);
-                    if protocol::json::to_value(existing) != value {
+                    if protocol::format_preserving_json::to_value(existing) != value {
                         new_values.push((key.as_str(), value));
                     }
                 }
@@ -91,8 +95,11 @@ impl JsonMerge<'_> {
         edits: &mut Vec<Edit>,
     ) -> Result<(), String> {
         let array = Array::from_raw(self.root, existing).map_err(|error| format!("{key}: {error}"))?;
-        let existing_values: Vec<Value> =
-            array.elements().iter().map(|element| protocol::json::to_value(element)).collect();
+        let existing_values: Vec<Value> = array
+            .elements()
+            .iter()
+            .map(|element| protocol::format_preserving_json::to_value(element))
+            .collect();
         match self.pass {
             MergePass::RemoveStale => {
                 let stale_index =

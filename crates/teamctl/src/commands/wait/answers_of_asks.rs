@@ -1,8 +1,8 @@
 //! Waits for the answers of asks in the background.
 
 use crate::command_context::CommandContext;
-use crate::commands::ask::answer_of_record::print_answer;
 use crate::commands::ask::asked_records::{AskedRecords, kill_lost_ask_and_explain};
+use crate::commands::ask::print_answer_or_error::print_answer;
 use crate::output;
 use platform::{ExitHandle, ProcessEntry};
 use protocol::control_socket::Process;

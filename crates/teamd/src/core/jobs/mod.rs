@@ -1,7 +1,7 @@
 //! The jobs of the I/O threads and their results.
 
 pub(crate) mod file_jobs;
-pub(crate) mod file_lanes;
 pub(crate) mod file_watcher_command;
 pub(crate) mod pane_jobs;
+pub(crate) mod queue_and_batch_of_file_job;
 pub(crate) mod worktree_jobs;

@@ -14,12 +14,12 @@ use crate::core::spawn_lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::exhausted_error;
 use crate::core::state::call_errors::going_down_error;
+use crate::core::state::check_and_forget_recorded_worktrees::{check_worktree, recorded_worktree};
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::supervised_team;
-use crate::core::state::member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state::names_reserved_for_worktrees::{expire_reservations, release_name};
-use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
-use crate::core::state::recorded_worktrees::{check_worktree, recorded_worktree};
+use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
+use crate::core::state::taken_and_free_member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::Backend;
 use protocol::control_socket::SpawnRequest;

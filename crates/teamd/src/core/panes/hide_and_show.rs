@@ -9,7 +9,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::no_pane_error;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
-use crate::core::state::pane_placement::{pane_neighbors, person_pane, team_layout};
+use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{MemberAddress, Reply, SpawnRequest, VisibilityReply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -5,7 +5,7 @@ use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::call_errors::{no_pane_error, no_such_team_error};
 use crate::core::state::daemon::State;
-use crate::core::state::member_names::is_between_spawns;
+use crate::core::state::taken_and_free_member_names::is_between_spawns;
 use crate::core::state::team::TeamState;
 use protocol::control_socket::MemberSelection;
 use protocol::did_you_mean::did_you_mean;

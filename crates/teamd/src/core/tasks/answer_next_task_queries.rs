@@ -12,7 +12,7 @@ use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::daemon::State;
 use crate::core::state::queued_next_task_queries::QueuedQuery;
 use crate::core::state::task_board::TaskBoard;
-use crate::core::state::watcher_state::WatcherState;
+use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{NextTaskHint, NextTaskRequest, Reply};
 use protocol::team_and_member_names::TeamName;

@@ -3,8 +3,8 @@
 
 use super::turns_and_task_offers::*;
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::daemon::State;

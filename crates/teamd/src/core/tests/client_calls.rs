@@ -1,7 +1,7 @@
 //! Tests of client calls: permissions, protocol versions, and calls that a client repeats.
 
 use super::*;
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 
 #[test]
 fn repeated_call_acts_once_and_both_clients_get_the_reply() {

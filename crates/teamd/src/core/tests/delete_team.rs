@@ -2,8 +2,8 @@
 //! no spawns meanwhile.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::recovery::recover;
 use crate::core::spawn_lifecycle::Lifecycle;

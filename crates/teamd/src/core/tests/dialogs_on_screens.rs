@@ -1,9 +1,9 @@
 //! Tests of dialogs on screens: a status request with screens and each rescan check the panes.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use protocol::control_socket::MemberFlag;
 use protocol::event_log_line::{Event, EventKind};

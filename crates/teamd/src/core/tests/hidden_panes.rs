@@ -2,8 +2,8 @@
 //! then the caller gets its reply.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
 use crate::core::state::daemon::State;

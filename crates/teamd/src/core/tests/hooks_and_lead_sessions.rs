@@ -1,8 +1,8 @@
 //! Tests of agents with hooks, and of lead sessions.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::roster::agent_record::PromptDelivery;
 use crate::core::spawn_lifecycle::Lifecycle;

@@ -1,9 +1,9 @@
 //! Tests of member requests: who answers them, when, and that each gets one answer.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::deadlines;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::state::tracked_member_request::GivenAnswer;

@@ -1,8 +1,8 @@
 //! Tests of members whose program keeps its own entry in config.json, and of permission modes.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{
     ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
 };

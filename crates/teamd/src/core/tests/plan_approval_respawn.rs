@@ -2,8 +2,8 @@
 
 use super::turns_and_task_offers::*;
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::recovery;

@@ -2,12 +2,12 @@
 
 use super::turns_and_task_offers::*;
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::state::daemon::State;
-use crate::core::state::scan_state::ScanState;
+use crate::core::state::scan_running_or_needed_again::ScanState;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 #[test]

@@ -1,8 +1,8 @@
 //! Tests of shutdown requests and kills, and of what is reported about an exit.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Effects};
-use crate::core::event::CoreEvent;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;

@@ -4,9 +4,9 @@
 use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
+use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::recovery;

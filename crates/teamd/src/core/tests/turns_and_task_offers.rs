@@ -1,8 +1,8 @@
 //! Tests of turns, and of the tasks for which idle agents are woken.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;

@@ -2,8 +2,8 @@
 //! removed before the files of their team.
 
 use super::*;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::recovery::recover;

@@ -15,7 +15,7 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::members::permission_mode;
+use crate::core::members::set_permission_mode;
 use crate::core::pane_labels::update_label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::SharedRecord;
@@ -47,7 +47,7 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     let usage_report = turn.usage.clone();
     let previous_turn = agent.turn.replace(turn.clone());
     context.state.has_roster_changed |=
-        permission_mode::apply_turn_mode(agent, previous_turn.as_ref(), &turn, &mut context.effects);
+        set_permission_mode::apply_turn_mode(agent, previous_turn.as_ref(), &turn, &mut context.effects);
     report_pause(agent, previous_turn.as_ref(), &mut context.state.notices, &mut context.effects);
     let previous_number = previous_turn.as_ref().map(|previous_turn| previous_turn.turn_number);
     match turn.activity {

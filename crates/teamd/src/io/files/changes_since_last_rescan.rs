@@ -2,7 +2,7 @@
 //! rescan finds changes whose file events were lost, and changes on file systems that report no
 //! events.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::io::watcher::file_watcher;
 use protocol::team_and_member_names::TeamName;
 use std::collections::HashMap;

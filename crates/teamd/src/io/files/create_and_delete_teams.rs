@@ -2,8 +2,8 @@
 
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::call_errors::has_unsupervised_members_error;
+use crate::io::files::root_and_saves_shared_by_threads::lock;
 use crate::io::files::scan_and_repair_team_config::backup_file;
-use crate::io::files::state_shared_by_files_threads::lock;
 use crate::io::files::thread::FilesThread;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;

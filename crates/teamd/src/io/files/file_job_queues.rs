@@ -22,8 +22,8 @@
 //! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
 
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::jobs::file_lanes::Lane;
-use crate::io::files::state_shared_by_files_threads::SharedThreadState;
+use crate::core::jobs::queue_and_batch_of_file_job::Lane;
+use crate::io::files::root_and_saves_shared_by_threads::SharedThreadState;
 use protocol::team_and_member_names::TeamName;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -5,9 +5,9 @@
 //! are at the root's path now, and locks them. The lock ensures that at most one daemon uses these
 //! directories.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
-use crate::io::files::state_shared_by_files_threads::{CurrentRoot, lock};
+use crate::io::files::root_and_saves_shared_by_threads::{CurrentRoot, lock};
 use crate::io::files::thread::FilesThread;
 use crate::io::single_instance_locks;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -14,18 +14,18 @@ mod register_and_deregister_in_batches;
 mod scan_and_repair_team_config;
 mod task_scan;
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
 use crate::core::jobs::file_jobs::{
     FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers, TeamCreation,
 };
-use crate::core::jobs::file_lanes::Lane;
+use crate::core::jobs::queue_and_batch_of_file_job::Lane;
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::{AgentRecord, HookState};
 use crate::core::roster::data_for_next_spawn::RespawnRecord;
 use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::io::files::prepare_and_finish_registration;
-use crate::io::files::state_shared_by_files_threads::SharedThreadState;
+use crate::io::files::root_and_saves_shared_by_threads::SharedThreadState;
 use crate::io::files::thread::{FilesThread, ROSTER_FILE};
 use protocol::control_socket::{Activity, CreateTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;

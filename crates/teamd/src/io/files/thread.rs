@@ -6,15 +6,15 @@
 //! needs. Its result is sent to the event loop as an event.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
-use crate::core::event::CoreEvent;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
-use crate::core::jobs::file_lanes::{Lane, collect_batch};
+use crate::core::jobs::queue_and_batch_of_file_job::{Lane, collect_batch};
 use crate::io::files::changes_since_last_rescan::RescanCache;
 use crate::io::files::event_log;
 use crate::io::files::file_job_queues::{JobReceiver, JobSender};
+use crate::io::files::root_and_saves_shared_by_threads::{SharedThreadState, lock};
 use crate::io::files::scan_inboxes_and_restore_messages::InboxScanner;
-use crate::io::files::state_shared_by_files_threads::{SharedThreadState, lock};
 use crate::io::process_start_error::thread_error;
 use protocol::control_socket::LeadProcess;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -2,11 +2,11 @@
 
 pub(crate) mod agent_panes_in_person_window;
 pub(crate) mod apply_layouts;
+pub(crate) mod cached_window_and_prepared_pane;
 pub(crate) mod choose_close_batch;
 pub(crate) mod find_dialogs_on_screens;
 pub(crate) mod find_visible_panes;
 pub(crate) mod hide_and_show;
 pub(crate) mod open;
-pub(crate) mod pane_opening_cache;
 pub(crate) mod thread;
 pub(crate) mod window_space;

@@ -2,7 +2,7 @@
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
 use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
-use crate::io::panes::pane_opening_cache::PaneOpeningCache;
+use crate::io::panes::cached_window_and_prepared_pane::PaneOpeningCache;
 use crate::io::panes::thread::{PaneManager, is_server_gone};
 use crate::io::panes::window_space::window_with_space;
 use protocol::control_socket::Layout;

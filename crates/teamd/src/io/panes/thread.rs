@@ -5,13 +5,13 @@
 //! enough to read. If the tmux server exits, the next pane job connects to tmux again. The job
 //! fails if that is not possible.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility};
 use crate::core::roster::agent_record::AgentPane;
 use crate::io::check_shim_program_and_descriptors::check_shim_start;
+use crate::io::panes::cached_window_and_prepared_pane::PaneOpeningCache;
 use crate::io::panes::choose_close_batch;
 use crate::io::panes::find_visible_panes::find_visible_panes;
-use crate::io::panes::pane_opening_cache::PaneOpeningCache;
 use crate::io::process_start_error::{start_error, thread_error};
 use protocol::control_socket::{CapturePaneReply, Layout};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

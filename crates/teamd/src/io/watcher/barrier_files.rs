@@ -4,7 +4,7 @@
 //! The kernel reports changes of watched directories in the order in which they happened. So when
 //! the file event for a barrier arrives, the events of all earlier changes have arrived.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use notify::EventKind;
 use std::fs::{DirBuilder, File, remove_file};
 use std::io;

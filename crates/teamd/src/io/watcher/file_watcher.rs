@@ -7,8 +7,8 @@
 //! queue of file events overflows, the core rescans all files. On systems whose file events do not
 //! name the changed file, such as macOS, the core rescans all files after each event.
 
+use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
-use crate::core::event::CoreEvent;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier_files::Barriers;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};

@@ -2,4 +2,4 @@
 
 pub(crate) mod barrier_files;
 pub(crate) mod file_watcher;
-pub(crate) mod thread;
+pub(crate) mod thread_that_adds_watches;

@@ -24,7 +24,7 @@ pub(super) fn check(state_dir: &Path, report: &mut DoctorReport) {
 fn check_command(argv: &[String], state_dir: &Path, report: &mut DoctorReport) {
     let program = argv.first().map(String::as_str).unwrap_or_default();
     let path = env_var("PATH").unwrap_or_default();
-    if !profile::program_lookup::program_exists(program, Path::new("/"), &path) {
+    if !profile::find_program_in_path::program_exists(program, Path::new("/"), &path) {
         let message = format!("notify_command cannot start: there is no program {program}");
         return report.fail("notifications", message, "correct notify_command in config.toml, or your PATH");
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
-use crate::core::jobs::file_lanes::collect_batch;
+use crate::core::jobs::queue_and_batch_of_file_job::collect_batch;
 use crate::io::files::thread::start_lanes;
 
 /// The results of jobs that all wait in the queue when the files thread starts.

@@ -5,7 +5,7 @@ use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
 use crate::pre_exec::{run_in_foreground, run_in_new_session};
 use crate::turns::turn_executor_trait::{StartError, TurnCommand};
-use profile::program_lookup::program_exists;
+use profile::find_program_in_path::program_exists;
 use protocol::control_socket::StartAgent;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

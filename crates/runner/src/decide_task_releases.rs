@@ -4,7 +4,7 @@
 //! The decision is a pure function of the last snapshot of the team. Other modules read and change
 //! the files.
 
-use crate::release_count_keys::{ABANDONED_KEY, RETRIES_KEY};
+use crate::release_count_keys_in_task_metadata::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};

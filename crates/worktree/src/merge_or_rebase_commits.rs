@@ -5,7 +5,7 @@
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitOutput, WRITE_TIMEOUT, path_from_bytes, split_nul};
-use crate::merge_worktree::MergeWorktree;
+use crate::temporary_worktree_for_merges::MergeWorktree;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

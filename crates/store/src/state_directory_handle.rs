@@ -2,14 +2,14 @@
 //! and they take no lock. So a caller that writes a file must itself ensure that no second process
 //! replaces the file at the same time.
 
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file_io::{
     FILE_LIMIT, append, append_if_fits, append_line, check_size, open_for_reading, overwrite, read_raw,
     rename, write_file,
 };
-use crate::private_dir::open_private_dir;
+use crate::private_directory::open_private_dir;
 use nix::errno::Errno;
 use protocol::roster_file_for_clients::RosterFile;
 use std::fs::File;

@@ -2,12 +2,12 @@
 //! to members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::IoOptions;
-use crate::files_that_mark_tasks_in_work::delete_task_holds;
 use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::read_roster_and_leads_files::read_roster_file;
+use crate::task_execution_lock_files::delete_task_holds;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::check_program_supports_answer::Capabilities;
 use protocol::member_task_and_request_ids::RequestId;

@@ -1,6 +1,6 @@
 //! Turns SIGTERM, SIGINT and SIGHUP into core events, and ignores SIGXFSZ.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,10 +7,10 @@
 use crate::add_worktree::lock_repository;
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
-use crate::merge_branch::MergeBranch;
 use crate::mount_points::check_no_mount_point;
 use crate::propose_worktree::create_directory;
 use crate::repository_and_its_worktrees::list_worktrees;
+use crate::target_branch_of_merges::MergeBranch;
 use crate::worktree_record::WorktreeRecord;
 use platform::ProcessEntry;
 use rustix::process::Signal;

@@ -2,7 +2,7 @@
 //! existing directory is trusted only if no other user has access to it or can replace it.
 
 use crate::check_no_other_user_can_write::foreign_owner_remedy;
-use crate::dir_handle::DirHandle;
+use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;

@@ -1,7 +1,7 @@
 //! The files that mark tasks in work: their directory, their names, and their removal with a team.
 
 use crate::error::Error;
-use crate::state_dir_handle::StateDir;
+use crate::state_directory_handle::StateDir;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::path::Path;

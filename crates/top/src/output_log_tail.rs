@@ -1,7 +1,7 @@
 //! The logs of the members' output: their paths and last lines.
 
 use crate::args::ScreenArgs;
-use protocol::spawn_mark_in_agent_log::split_by_spawn;
+use protocol::spawn_mark_in_output_log::split_by_spawn;
 use protocol::team_and_member_names::MemberName;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -39,7 +39,7 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::spawn_mark_in_agent_log::spawn_mark;
+    use protocol::spawn_mark_in_output_log::spawn_mark;
 
     #[test]
     fn last_log_line_skips_blank_lines_and_escapes() {

@@ -3,7 +3,7 @@
 //! Adding a watch blocks until all queued file events are delivered, which takes long after many
 //! changes. This thread waits for that, so the event loop need not.
 
-use crate::core::event::CoreEvent;
+use crate::core::core_event::CoreEvent;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::io::process_start_error::thread_error;
 use crate::io::watcher::barrier_files::Barriers;

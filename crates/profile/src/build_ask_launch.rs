@@ -4,9 +4,9 @@ use crate::build_launch::Launch;
 use crate::build_spawn_request::{
     MemberFacts, SpawnOptions, build_launch, check_program, choose_model, read_agent_type, search_path,
 };
-use crate::directory_env_and_prompt::{parse_env_options, spawn_environment};
+use crate::directory_environment_and_prompt::{parse_env_options, spawn_environment};
+use crate::find_program_in_path::program_exists;
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind};
-use crate::program_lookup::program_exists;
 use crate::registry::ProfileRegistry;
 use protocol::deferred_template_variables::escape_variables;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
