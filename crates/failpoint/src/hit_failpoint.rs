@@ -34,9 +34,9 @@ struct FailpointDirectory {
     program: String,
 }
 
-/// Appends the hit of `failpoint` by this program to the file `hits`. If a test has armed the
-/// failpoint for this hit, the armed action is taken. Returns the error that the caller must return
-/// instead of making its system call. `None` if the caller must continue normally.
+/// Records in the file `hits` that this program has reached `failpoint`. If a test has armed the
+/// failpoint for this hit, takes the action. For the action `error`, returns the error that the
+/// caller must return instead of making its system call. Otherwise `None`.
 pub(crate) fn hit(failpoint: &'static str, kind: FailpointKind) -> Option<Errno> {
     static DIRECTORY: OnceLock<Option<FailpointDirectory>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(FailpointDirectory::from_env).as_ref()?;

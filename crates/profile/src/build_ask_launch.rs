@@ -27,11 +27,13 @@ pub struct AskLaunch {
     pub profile: Option<String>,
 }
 
-/// Builds the launch for the ask `id`. `env` has the `NAME=VALUE` pairs of the user.
+/// Builds the launch of a program that `teamctl ask` asks one question. `id` identifies this
+/// question. `env` has the `NAME=VALUE` pairs of the user.
 ///
 /// # Errors
 ///
-/// `Usage`, `Config`, `NotFound` or `MissingPath`, with a message for the user.
+/// An error of the kind `Usage`, `Config`, `NotFound` or `MissingPath`, with a message for the
+/// user.
 pub fn build_ask(
     root: &Path,
     id: &AskId,
@@ -93,8 +95,9 @@ fn launch(
     build_launch(&spawn_options, &facts, profile.as_deref(), "")
 }
 
-/// The profile to use. `None` if the options contain a command. A profile with another delivery than
-/// `turn` is replaced by the one with `-turn` after its name, if there is one.
+/// The profile of the asked program. `None` if the options contain a command. The profile must have
+/// the delivery `turn`. If the profile X has another delivery, the profile `X-turn` is used
+/// instead.
 fn select_profile(options: &AskedOptions, path: &str) -> Result<Option<Profile>, ErrorReport> {
     if !options.command.is_empty() {
         return Ok(None);

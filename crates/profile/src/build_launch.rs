@@ -100,8 +100,9 @@ impl Profile {
         }
     }
 
-    /// Builds the launch of a program that does not read the files of agent types itself. The body
-    /// of `definition` is put before the instructions about the team.
+    /// Builds the launch of a program that does not read the files of agent types itself. Such a
+    /// program gets the body of its agent type's file, `definition.body`, before the instructions
+    /// about the team.
     fn build_agent_type_launch(
         &self,
         program: &ProgramSpec,
@@ -200,8 +201,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // NUL bytes are not counted: `escape_variables` marks braces with them, and the daemon
-        // removes them before it starts the agent.
+        // NUL bytes do not count towards an argument's length. `escape_variables` marks braces with
+        // them, and the daemon removes them before it starts the agent.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());
@@ -292,10 +293,10 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // `--unrestricted-mode` names the session mode in which the driver also opens files outside of
-    // the working directory: the profile's session mode for `bypassPermissions`. If the profile has
-    // none, a member in `bypassPermissions` gets an empty value, which stands for the program's
-    // default session mode.
+    // In the session mode that `--unrestricted-mode` names, the driver also opens files outside of
+    // the working directory. The value is the profile's session mode for `bypassPermissions`. If
+    // the profile has none, a member in `bypassPermissions` gets an empty value, which stands for
+    // the program's default session mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -304,7 +305,7 @@ fn driver_command(
     [path.to_string_lossy().into_owned()].into_iter().chain(unrestricted_mode).chain(usage_scope).collect()
 }
 
-/// The session mode in which the program starts, by the program's own id. An agent of a read-only
+/// The program's own id of the session mode in which the program starts. An agent of a read-only
 /// type starts in plan mode. `None` if the member has no permission mode, or if the program has no
 /// session mode for it.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {

@@ -156,11 +156,10 @@ fn parse_instructions(
     }
 }
 
-/// How a program gets the instructions about its team if its profile does not set this. With
-/// delivery `hook` or `acp`, the instructions are put before the first prompt. The same holds for
-/// delivery `turn` if the turns share a session. Without a session, the program may be a filter
-/// such as `sort`, which would take the instructions for input, so it gets none. With delivery
-/// `native` or `pull`, teamd writes no prompt that could contain them.
+/// How a program gets the instructions about its team if its profile does not say. Normally they
+/// are put before the first prompt. With delivery `native` or `pull`, teamd writes no prompt that
+/// could contain them. A program with delivery `turn` and without a session gets none either: it
+/// may be a filter such as `sort`, which would sort them.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

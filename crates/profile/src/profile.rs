@@ -29,7 +29,7 @@ pub(crate) enum ProfileKind {
 
 /// An agent program as its profile describes it.
 ///
-/// Invariant: every template variable in these texts can be filled in;
+/// Invariant: every template variable in the texts of a profile can be filled in;
 /// `parse_profile::tests::error_for_an_unknown_variable_suggests_the_nearest_variable` checks it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ProgramSpec {
@@ -59,8 +59,8 @@ pub(crate) struct ProgramSpec {
     /// The program's names for teamd's own tools. Every list of allowed tools includes them.
     pub(crate) team_tools: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Names of variables that this program inherits from the caller, although agents usually do
-    /// not.
+    /// Names of environment variables that this program inherits from the caller, although agents
+    /// usually do not inherit them.
     pub(crate) keep_env: Vec<String>,
     /// Names of the caller's variables that this program does not inherit.
     pub(crate) remove_env: Vec<String>,
@@ -95,8 +95,9 @@ pub struct ReplySource {
     /// turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key whose value is the reply. It is a key in the file if `file_key` is set, otherwise in
-    /// the turn-end event. If the key occurs more than once, its last string is the reply.
+    /// The key whose value is the reply. If `file_key` is set, this is a key in the lines of that
+    /// file, otherwise a key in the turn-end event. If the key occurs more than once, its last
+    /// string is the reply.
     pub key: String,
 }
 
@@ -144,7 +145,7 @@ pub(crate) enum DeliverySpec {
 /// The settings of a program whose turn-end hook delivers messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookDelivery {
-    /// The JSON with which the hook answers to start another turn. In it, `{text}` stands for the
+    /// The JSON that the turn-end hook prints to start another turn. In it, `{text}` stands for the
     /// messages.
     pub response_template: Map<String, Value>,
     /// The longest time that the hook may wait for messages, in milliseconds. `None` stands for the
@@ -155,12 +156,14 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event whose value says what started the turn: `true` for the hook's
-    /// previous answer, `false` for a prompt. `None` if the program does not report this.
+    /// The key in the turn-end event whose value says what started the turn: `true` for the
+    /// response of an earlier hook, `false` for a prompt. `None` if the program does not report
+    /// this.
     pub continued_key: Option<String>,
 }
 
-/// By default the hook answers as Claude Code expects. Most programs have adopted the same keys.
+/// By default the hook's response has Claude Code's format. Most programs have adopted the same
+/// keys.
 impl Default for HookDelivery {
     fn default() -> HookDelivery {
         let fields = [("decision", "block"), ("reason", "{text}")];

@@ -77,8 +77,8 @@ impl ProfileRegistry {
         }
     }
 
-    /// The text of the profile `name`, and whether it is built in or which file has it. The text of
-    /// the worker is empty.
+    /// The text of the profile `name`, and where it comes from: teamd itself or the user's file.
+    /// The text is empty for the built-in worker.
     pub fn source_text(&self, name: &str) -> Result<(ProfileSource, String), ErrorReport> {
         if let Some((path, text)) = self.user_profile(name)? {
             return Ok((ProfileSource::File(path), text));
@@ -91,8 +91,8 @@ impl ProfileRegistry {
     }
 
     fn user_profile(&self, name: &str) -> Result<Option<(PathBuf, String)>, ErrorReport> {
-        // The rules for a profile's name are those for a member's name. `MemberName::parse` rejects
-        // a slash, so the path cannot lead out of the directory.
+        // A profile's name follows the rules of a member's name. `MemberName::parse` rejects a
+        // slash, so the path of the file stays in the directory `profiles`.
         let path =
             MemberName::parse(name).ok().and_then(|name| self.config_path(&format!("profiles/{name}.toml")));
         let Some(path) = path else { return Ok(None) };

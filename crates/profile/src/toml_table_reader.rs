@@ -63,8 +63,8 @@ impl TomlTable<'_> {
         Ok(texts)
     }
 
-    /// Removes `key` and returns its value, a list of texts without template variables. Empty if
-    /// there is no such key.
+    /// Removes `key` and returns its value, a list of texts in which braces are ordinary text.
+    /// Empty if there is no such key.
     pub(crate) fn take_strings(&mut self, key: &str) -> Result<Vec<String>, ErrorReport> {
         let texts: Vec<String> = self.take(key, "a list of texts")?.unwrap_or_default();
         match texts.iter().any(|text| text.contains('\0')) {

@@ -47,10 +47,10 @@ pub enum ToDriver {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionAnswer {
-    /// Allows this one call.
+    /// Allows this one tool call.
     AllowOnce,
-    /// Allows this call and all later calls of the same kind. If the program has no such option,
-    /// allows only this call.
+    /// Allows this tool call and all later tool calls of the same kind. If the program has no such
+    /// option, allows only this tool call.
     AllowAlways,
     /// Denies the call.
     Deny {

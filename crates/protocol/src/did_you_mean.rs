@@ -21,9 +21,9 @@ pub fn did_you_mean<S: AsRef<str>>(wanted: &str, candidates: impl IntoIterator<I
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
-/// Whether two names are similar: their first three characters are the same, or at most two edits
-/// turn one name into the other. For short names, the number of edits must also be at most half of
-/// the longer name's length. `distance` is the number of edits.
+/// Whether two names are similar: their first three characters are the same, or few edits turn one
+/// name into the other. Few means at most two, and at most half of the longer name's length.
+/// `distance` is the number of edits.
 fn is_near(wanted: &str, name: &str, distance: usize) -> bool {
     let same = |(a, b): &(char, char)| a.eq_ignore_ascii_case(b);
     let beginning = wanted.chars().zip(name.chars()).take_while(same).count();

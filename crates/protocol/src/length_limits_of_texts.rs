@@ -100,8 +100,8 @@ impl TextLimit {
 
     /// Checks the length of a value as JSON. See [`TextLimit::check`].
     pub fn check_json<T: Serialize>(self, value: &T) -> Result<(), TextTooLong> {
-        // A value that cannot be serialized counts as empty here, because the code that writes it
-        // reports the error.
+        // A value that cannot be serialized passes this check with length 0. The code that writes
+        // the value reports the error.
         self.check_length(serde_json::to_vec(value).map_or(0, |json| json.len()))
     }
 

@@ -45,8 +45,8 @@ pub struct RosterWorktree {
 pub struct TeamUsageRecord {
     /// The usage of all members that the team has ever had.
     pub total: Usage,
-    /// The usage of each current and past member that has reported any. A member whose name was
-    /// taken again is missing.
+    /// The usage of each current and past member that has reported any. If several members had the
+    /// same name, one after the other, only the usage of the last one is here.
     pub members: BTreeMap<MemberName, Usage>,
 }
 

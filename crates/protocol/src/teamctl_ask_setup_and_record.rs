@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The environment variable with the id of an ask. Every process of the asked program has it. `teamctl`
-/// refuses to change anything for a caller with this variable.
+/// The environment variable with the id of one `teamctl ask`. Every process of the asked program
+/// has it. For a caller with this variable, `teamctl` runs only commands that show something: the
+/// program is on no team, and would otherwise count as a person.
 pub const ASK_VARIABLE: &str = "TEAMD_ASK";
 
 /// The longest answer, in bytes. A longer one is an error, because a shortened answer would look

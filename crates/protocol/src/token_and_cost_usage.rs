@@ -42,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// The larger of both numbers of tokens, and the larger of both costs. This combines usage
+    /// The larger number of tokens of `self` and `other`, and the larger cost. This combines usage
     /// reports that arrive out of order, or that lack the tokens or the cost.
     #[must_use]
     pub fn max_each(self, other: Usage) -> Usage {
@@ -137,8 +137,8 @@ pub struct UsagePaths {
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Path of an id, for a program that reports its usage in parts, such as one part for each
-    /// request. The parts are added up, but a later line with the same id replaces the earlier
+    /// Path of an id, for a program that reports its usage in parts, such as one part for each call
+    /// of its model. The parts are added up, but a later line with the same id replaces the earlier
     /// line. `None` if the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,

@@ -201,8 +201,8 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline);
-        // If poll fails with EINTR, the signal's byte is in the pipe, and the next call of poll
-        // reports it.
+        // If a signal interrupts poll (EINTR), its handler has written a byte to the pipe of
+        // `signals`. The next call of poll reports that byte.
         poll(&mut fds, timeout).ok();
         let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, others) = fds.split_at(1);

@@ -1,7 +1,7 @@
-//! Ends the processes that an agent leaves behind, even if they used nohup, a new session or a
-//! double fork. All of them remain descendants of the shim, because the shim is a subreaper: the
-//! kernel makes it the parent of orphaned descendants. On systems without subreapers, orphans are found
-//! by their sessions and environments ([`orphans_without_subreaper`]).
+//! Ends the processes that an agent leaves behind, even if they used nohup, a new process session
+//! or a double fork. All of them remain descendants of the shim, because the shim is a subreaper:
+//! the kernel makes it the parent of orphaned descendants. On systems without subreapers, orphans
+//! are found by their process sessions and environments ([`orphans_without_subreaper`]).
 //!
 //! An agent can also start a daemon (`teamd`), possibly in a tmux server that the agent has started
 //! too. The daemon, this tmux server and their descendants are exempt and keep running, because
@@ -79,9 +79,10 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon was started. The tmux server is included only if the agent may have started it. This is
-/// seen from its parent: a tmux server detaches from the process that started it, and so becomes a
-/// child of the shim, if the shim is a subreaper, or else of the first process of the system.
+/// the daemon runs, if the agent may have started that server. A tmux server detaches from the
+/// process that starts it and becomes an orphan. If the agent started the server, the server's
+/// parent is therefore the parent of the agent's orphans: the shim, or process 1 on systems without
+/// subreapers.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
     let has_name = |process: &ProcessEntry, name: &str| {
         platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -102,14 +103,14 @@ pub(crate) fn kill_tree(child: u32) {
         .for_each(|process| send_signal(process, Signal::KILL));
 }
 
-/// Whether a descendant of the shim is in the session. Zombies do not count. True if the processes cannot
-/// be read.
+/// Whether a descendant of the shim is in the process session `session`. Zombies do not count. True
+/// if the processes cannot be read.
 pub(crate) fn has_process_in_session(session: u32) -> bool {
     let descendants = live_descendants(&[]);
     descendants.map_or(true, |processes| processes.iter().any(|process| process.session == session))
 }
 
-/// Sends a signal to all descendants of the shim in the session.
+/// Sends a signal to all descendants of the shim in the process session `session`.
 pub(crate) fn signal_session(session: u32, signal: Signal) {
     let processes = live_descendants(&[]).unwrap_or_default();
     let in_session = processes.into_iter().filter(|process| process.session == session);
@@ -318,8 +319,8 @@ mod tests {
         shell.wait().unwrap();
     }
 
-    /// The first thread of the process has exited and the second has a child. The process runs,
-    /// although its state is that of a zombie.
+    /// Linux shows a process as a zombie when its first thread has exited, although other threads
+    /// still run. In this test the second thread has a child.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux shows this process as a zombie")]
     fn child_of_a_thread_is_found_after_the_first_thread_has_exited() {

@@ -1,10 +1,10 @@
 //! Finds orphans on systems where the shim cannot become the parent of its orphaned descendants, such
 //! as macOS.
 //!
-//! When the parent of a process exits, the session and the environment of the process stay the same. So a
-//! process counts as a descendant if it is in a session of a known descendant, or if an entry of its
-//! environment, such as `TEAMD_SPAWN`, names the shim's spawn. An orphan escapes if it leads a session of its own, and the system
-//! hides its environment.
+//! When the parent of a process exits, the process keeps its process session and its environment.
+//! So a process counts as a descendant if it is in the process session of a known descendant. It
+//! also counts if an entry of its environment, such as `TEAMD_SPAWN`, names the shim's spawn. An
+//! orphan escapes if it leads a process session of its own, and the system hides its environment.
 
 use platform::{ProcessEntry, find_by_environment};
 use std::collections::BTreeSet;
@@ -16,14 +16,14 @@ use std::time::Instant;
 static ORPHAN_CRITERIA: OnceLock<OrphanCriteria> = OnceLock::new();
 
 struct OrphanCriteria {
-    /// The sessions of the agent's processes.
+    /// The ids of the process sessions in which the agent's processes run.
     sessions: Mutex<BTreeSet<u32>>,
     /// The entry that each process of the agent has in its environment.
     environment_entry: String,
 }
 
-/// Starts to remember the sessions of the agent. The first one is the shim's own, if the shim leads it.
-/// All processes of the agent start with `environment_entry`.
+/// Starts to remember the process sessions of the agent. The first one is the shim's own, if the
+/// shim leads one. Every process of the agent inherits `environment_entry`.
 pub(crate) fn start_tracking(environment_entry: String) {
     let own_session = session_of_parent().is_none().then(std::process::id);
     ORPHAN_CRITERIA.get_or_init(|| OrphanCriteria {
@@ -36,15 +36,15 @@ pub(crate) fn is_tracking() -> bool {
     ORPHAN_CRITERIA.get().is_some()
 }
 
-/// Remembers the session that a new child leads.
+/// Remembers the process session that a new child leads.
 pub(crate) fn track_session(leader: u32) {
     if let Some(criteria) = ORPHAN_CRITERIA.get() {
         criteria.sessions.lock().unwrap_or_else(PoisonError::into_inner).insert(leader);
     }
 }
 
-/// Remembers the sessions of `descendants`, and returns the orphans. `exempt` and their descendants are
-/// left out. Empty if the system makes the shim the parent of orphans.
+/// Remembers the process sessions of `descendants`, and returns the orphans. `exempt` and their
+/// descendants are left out. Empty if the system makes the shim the parent of orphans.
 ///
 /// # Errors
 ///

@@ -69,8 +69,9 @@ enum LinePosition {
 pub(crate) struct OutputPty {
     master: OwnedFd,
     slave: OwnedFd,
-    /// A second descriptor of the pseudo-terminal's slave, through which the shim writes sentinels.
-    /// This descriptor is non-blocking, but the descriptors of the programs must block.
+    /// A second descriptor of the pseudo-terminal's slave. Through it the shim writes sentinels:
+    /// texts that mark the end of a program's output. This descriptor is non-blocking, but the
+    /// descriptors of the programs must block.
     sentinel_writer: OwnedFd,
     initial_termios: Termios,
     sink: OutputSink,
@@ -219,8 +220,8 @@ impl OutputPty {
     ///
     /// Even if the master of the pseudo-terminal has nothing to read, output may still be on its
     /// way. A worker thread of the kernel passes output from the slave to the master. So the shim
-    /// writes a sentinel to the slave. When the sentinel arrives at the master, all earlier output
-    /// has arrived too.
+    /// writes a sentinel, a unique text, to the slave. When the sentinel arrives at
+    /// the master, all earlier output has arrived too.
     pub(crate) fn drain_and_take_tail(&mut self) -> String {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         self.sentinel.issue();

@@ -227,8 +227,8 @@ impl ShimExecutor<'_> {
             }
             let event = self.wait_for_event(None);
             if matches!(event, ShimEvent::Message(ToShim::Refused)) {
-                // The daemon that started the agent has exited, and the daemon that runs now has no
-                // record of the agent.
+                // A new daemon runs that has no record of this spawn, so it cannot supervise the
+                // agent.
                 return Err(TurnLoopEnd::NotStarted("teamd does not know it any more".to_owned()));
             }
             match self.handle_event(event, None) {

@@ -1,9 +1,10 @@
-//! Ends processes by signals that escalate in several stages, each 2 s after the one before.
+//! Ends processes by signals that escalate: if a signal does not end them within 2 s, a stronger
+//! one follows.
 //!
 //! To interrupt a turn, the process group of the turn gets SIGINT, as after Ctrl-C, and then
-//! SIGTERM. Then the turn's process and all its descendants get SIGKILL. As soon as the process has
-//! exited, the processes that are left in its session get SIGTERM, and then SIGKILL. After the exit
-//! of a driver, only the processes in its session are ended.
+//! SIGTERM. Then the turn's process and all its descendants get SIGKILL. Once the process has
+//! exited, the processes that are left in its process session get SIGTERM, and then SIGKILL. The
+//! same happens to the process session of a driver that has exited.
 
 use crate::end_descendants::{has_process_in_session, kill_tree, signal_session};
 use nix::sys::signal::{Signal, killpg};
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 
 const STAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The last signal that was sent to interrupt a turn or to end a session. Each stage has the
-/// time when the next one begins.
+/// The last signal that was sent to interrupt a turn or to end a process session. The time in a
+/// variant says when the next stage begins.
 #[derive(Debug)]
 pub(crate) enum SignalStage {
     /// The process group got SIGINT.

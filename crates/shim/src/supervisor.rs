@@ -77,8 +77,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     Ok(result.unwrap_or_else(|message| shim.report_start_failure(message)))
 }
 
-/// Makes the shim the parent of its orphaned descendants. If the system cannot do that, the shim finds
-/// orphans by their sessions, and by `environment_entry`.
+/// Makes the shim the parent of its orphaned descendants. If the system cannot do that, the shim
+/// finds orphans by their process sessions, or by `environment_entry` in their environment.
 pub(crate) fn adopt_orphans(environment_entry: String) -> Result<(), ErrorReport> {
     match platform::system().adopt_orphans() {
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {

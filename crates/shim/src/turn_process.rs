@@ -16,8 +16,8 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn's process has exited. If the turn was interrupted, the turn is finished
-    /// only when the other processes in its session have been ended too.
+    /// Whether the turn is finished: its process has exited. After an interrupt, the other
+    /// processes in its process session must have ended too. Each call goes on with ending them.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;
@@ -47,8 +47,9 @@ pub(crate) struct PendingStdin {
 }
 
 impl PendingStdin {
-    /// Writes as much text as the pipe takes at once. Returns the rest. `None` if nothing is left;
-    /// the pipe is then closed.
+    /// Starts to write `text` to the program's standard input. Returns the text that the pipe did
+    /// not take yet. `None` if the pipe took everything, or if it cannot be written; the pipe is
+    /// then closed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
         // Only the shim's end of the pipe becomes non-blocking. The program's end has a file
@@ -57,8 +58,8 @@ impl PendingStdin {
         PendingStdin { pipe, text: text.into_bytes(), written: 0 }.write_some()
     }
 
-    /// Writes as much text as the pipe takes. Returns the rest. `None` if everything is written or
-    /// if the program no longer reads; the pipe is then closed.
+    /// Writes as much text to standard input as the pipe takes without blocking. Returns the rest.
+    /// `None` if everything is written or if the program no longer reads; the pipe is then closed.
     pub(crate) fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

@@ -49,8 +49,8 @@ impl Profile {
     }
 
     /// The arguments for the agent type and the permission mode. A read-only agent type gets no
-    /// arguments for the mode. If a program got arguments for both that contradict each other, the
-    /// effect would depend on the program.
+    /// arguments for the mode. Arguments for both could contradict each other, and each program
+    /// resolves a contradiction in its own way.
     fn type_and_mode_arguments<'a>(
         &self,
         program: &'a ProgramSpec,

@@ -82,8 +82,8 @@ impl DeliveryKeys {
         })
     }
 
-    /// Returns an error for a key that the profile's delivery does not use. Otherwise the profile's
-    /// author would believe that the key has an effect.
+    /// Returns an error for a key that the profile's delivery does not use. If the key were
+    /// ignored, the profile's author would believe that it has an effect.
     fn reject_unused(&self, keys: &TomlTable<'_>, delivery: &str) -> Result<(), ErrorReport> {
         let uses = [
             ("resume_args", self.resume_args.is_some(), &["turn", "hook", "native"][..]),

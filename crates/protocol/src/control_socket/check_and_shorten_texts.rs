@@ -250,8 +250,8 @@ impl TurnPause {
             TurnPause::FailedTurns(pause) => {
                 TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
             }
-            // The only text is `with`. It is not shortened, because the type `MemberName` limits
-            // its length.
+            // The only text of an exchange pause is the member name `with`. Its type `MemberName`
+            // limits its length, so it is not shortened.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
         }
     }

@@ -78,8 +78,8 @@ pub struct LongPollRequest {
     /// The team that the program leads. `None`: the call's token identifies the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_team: Option<TeamName>,
-    /// When the hook started, in milliseconds of the monotonic clock. A hook can send several long
-    /// polls, and only the newest hook of an agent may wait.
+    /// When the hook started, in milliseconds of the monotonic clock. The daemon compares the times
+    /// of an agent's hooks, because only the newest hook may wait.
     #[serde(default)]
     pub hook_started_at: u64,
 }
@@ -103,9 +103,10 @@ pub enum LongPollEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
-    /// Whether the hook may deliver messages to its program. False for another kind of delivery,
-    /// for a spawn that is about to end, and for a nested program: one that the agent's program has
-    /// started. If false, the hook only marks messages as read that were delivered earlier.
+    /// Whether the hook may deliver messages to its program. False if the agent has another
+    /// delivery, or is about to be respawned after a plan approval. Also false for a hook of a
+    /// nested program, which the agent's program has started. If false, the hook only marks earlier
+    /// messages as read.
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,

@@ -279,9 +279,9 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// At which moment messages reach the member. Usually this follows from `delivery`. The
-    /// exception is an agent with delivery `hook`: while none of its hooks has reported an event
-    /// yet, or no hook waits although the agent is idle, this is `on-pull`.
+    /// At which moment messages reach the member. Usually this follows from `delivery`. An agent
+    /// with delivery `hook` has `on-pull` while no hook can deliver: it is idle and no hook waits,
+    /// or it works and no hook has reported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.

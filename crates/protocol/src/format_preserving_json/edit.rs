@@ -198,8 +198,9 @@ impl ItemSpacing {
         };
         let text = text.expect("values have string keys and no failing impl");
         match &self.indent {
-            // Every line of pretty-printed JSON after the first needs the indentation. No string is
-            // changed, because line breaks in strings are escaped.
+            // Indents every line of the pretty-printed value after the first, so that the value
+            // fits into the indented file. Strings do not change, because line breaks in them are
+            // escaped.
             Some(indent) => text.replace('\n', &format!("\n{indent}")),
             None => text,
         }

@@ -1,7 +1,8 @@
 //! Payloads of a permission request and its answer.
 //!
-//! A tool's input can be any JSON value and is passed on unchanged. A permission update that the
-//! program suggests is also passed on unchanged, if its kind is unknown.
+//! A tool's input can be any JSON value, and is passed on unchanged. A program can also suggest
+//! permission changes, such as a new rule. A suggestion of an unknown kind is passed on unchanged
+//! too.
 
 use crate::member_task_and_request_ids::RequestId;
 use serde::{Deserialize, Serialize};

@@ -166,8 +166,8 @@ fn plain_key(key: &str) -> String {
 }
 
 /// Whether teamd understands a key and its value: either teamd collects the actions in the value,
-/// or the value cannot change what the tool does. `enclosing` is the kind of the object that
-/// contains the key.
+/// or the value cannot change what the tool does. The object that contains the key is itself the
+/// value of a key; `enclosing` is the kind of that outer key.
 pub(super) fn is_understood(key: &str, value: &Value, enclosing: InputKeyKind) -> bool {
     let plain = plain_key(key);
     let is_one_of = |keys: &[&str]| keys.contains(&plain.as_str());

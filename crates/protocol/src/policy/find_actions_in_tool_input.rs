@@ -77,9 +77,9 @@ impl ToolActions {
     }
 
     /// Collects the actions in the field `key` of the input. A known key decides the kind of its
-    /// value, such as a path or a command. The value of an unknown key gets `enclosing`, the kind
-    /// of the object that contains the key. If that kind is text, the kind of the value is unknown.
-    /// The key itself is checked too, because some inputs have paths as keys.
+    /// value, such as a path or a command. The value of an unknown key has the kind of the object
+    /// around it, `enclosing`. If `enclosing` is text, the kind of the value is unknown. The key
+    /// itself is checked too, because some inputs have paths as keys.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);
@@ -133,7 +133,7 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The paths that a tool could read from the text `path`: the whole text, the text without white
+/// The paths for which a tool could take the text `path`: the whole text, the text without white
 /// space at its ends, and each part of the text that looks like a path.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);

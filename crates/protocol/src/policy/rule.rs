@@ -63,10 +63,10 @@ impl PolicyRule {
                 .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
     }
 
-    /// Whether the rule may allow an input with these actions. No rule allows an input with a key
-    /// that lifts a protection of the agent program, such as its sandbox. A rule with a directory,
-    /// or with a pattern other than `*`, allows only an input in which every key is understood,
-    /// because an unknown key could hold another action.
+    /// Whether the rule may allow an input with these actions. No rule allows an input that lifts a
+    /// protection of the agent program, such as its sandbox, or whose working directory needs
+    /// expansion, such as `~/x`. A rule with a directory, or with a pattern other than `*`, allows
+    /// no input with an unknown key, because that key could hold another action.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");

@@ -155,8 +155,8 @@ pub(super) struct ReportedFacts {
     pub(super) usage: Option<Usage>,
 }
 
-/// Passes on what the program writes to standard error. Drops what the reader does not take at once: a
-/// write that blocks would also block the timeout.
+/// Copies what the program writes to standard error to the shim's own. Drops bytes that cannot be
+/// written at once: a write that blocks would also delay the timeout.
 fn show_progress(bytes: &[u8]) {
     let stderr = std::io::stderr();
     // A pipe that is ready takes this many bytes.

@@ -91,10 +91,9 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits for the daemon's reply or for another reason to end the long poll, at most until
-    /// `deadline`. Returns `None` if the caller must connect to the daemon again. Then the
-    /// connection was lost, or `deadline` has passed but `self.deadline`, the end of the whole
-    /// wait, has not.
+    /// Waits until the daemon replies, or until another reason ends the long poll, such as
+    /// `self.deadline`. Returns `None` if the caller must connect to the daemon again: the
+    /// connection was lost, or the earlier `deadline` has passed.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

@@ -95,8 +95,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The previous turn-end hook passed this task to the program in its response. If the program
-    // has not used that response, the task is not settled, and a hook delivers the task again.
+    // The response of the previous turn-end hook contained this task. If the program has not used
+    // the response, the task is not settled, and a hook delivers the task again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,

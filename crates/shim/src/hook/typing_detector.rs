@@ -1,10 +1,11 @@
-//! Detects whether a person types into a terminal, without taking the input from the program.
-//! The system reports each time that the program reads from its terminal, if it can.
+//! Detects whether a person types into a terminal, without taking the input from the program. The
+//! detector learns from the system each time that the program reads from its terminal. Not every
+//! system reports this.
 //!
 //! A program also reads input that no person types: the terminal's replies to queries, and reports
 //! of focus changes. So a single read does not count, only two within 1.5 s. Some programs, such as
-//! codex, query the terminal after a change of the window size. So reads soon after such a change
-//! do not count. Reads soon after the start of the wait do not count either.
+//! codex, query the terminal when its window changes in size. So reads soon after such a change, or
+//! soon after the start of the wait, do not count either.
 
 use nix::fcntl::OFlag;
 use platform::TerminalReads;

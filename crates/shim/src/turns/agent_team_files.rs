@@ -47,8 +47,8 @@ pub(crate) struct AgentTeamFiles {
     /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
     /// first.
     unsent: VecDeque<Message>,
-    /// How often the agent has released each task. Tasks that the agent has released are claimed
-    /// after all others, and at most [`MAX_RECLAIMS`] times again.
+    /// How often the agent has released each task. The agent claims a released task again only
+    /// after all other tasks, and at most [`MAX_RECLAIMS`] times.
     release_counts: BTreeMap<TaskId, u32>,
     /// Tasks in progress whose outcome could not be written. The agent does not run them again.
     unsettled: BTreeSet<TaskId>,
@@ -107,8 +107,9 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // Other programs may mark entries read or remove them. If the number of unread entries
-        // therefore differs from the number in `pending`, the whole inbox is read again.
+        // `pending` is wrong if another program has marked entries read or removed them. Then its
+        // length differs from the inbox's number of unread entries, and the whole inbox is read
+        // again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

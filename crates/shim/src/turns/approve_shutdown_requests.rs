@@ -23,8 +23,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Approves a shutdown request. The result is always an error, which ends the turn loop:
-    /// `LoopEnded` after the approval, or `Retryable` if the approval could not be written.
+    /// Approves a shutdown request. Always returns an error: `LoopEnded`, which ends the turn loop,
+    /// or `Retryable` if the approval could not be written.
     pub(super) fn approve_shutdown(
         &mut self,
         request: ShutdownRequest,

@@ -74,9 +74,9 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// If `message` repeats the message in `update`, returns two values of `update` that the caller can
-/// change: how often the message was sent, and its inbox entries. Otherwise returns `None`. A
-/// payload (JSON in the text) is never a repetition.
+/// If `message` repeats the message in `update`, returns the message's count and inbox entries in
+/// `update`, which the caller then updates. Otherwise returns `None`. A payload (JSON in the text)
+/// is never a repetition.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

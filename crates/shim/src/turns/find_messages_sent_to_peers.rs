@@ -13,8 +13,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// How much earlier than the write itself the modification time of a file can be: two ticks of the
-/// kernel's clock.
+/// The modification time of a file can be this much earlier than the write, because the kernel's
+/// clock for files advances in ticks. Two ticks are enough.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
 /// The most messages in a summary.
 const MAX_MESSAGES: usize = 20;

@@ -288,9 +288,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Counts a failed turn against its task. Returns whether the agent tries the task again after
-    /// the pause. If the turn was about the answer to a plan, the task of that plan is always tried
-    /// again, because the answer is delivered again.
+    /// Counts a failed turn on `task`. Returns whether the agent tries the task again after the
+    /// pause. This is always so after a turn on the answer to a plan, because the answer is
+    /// delivered again.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()

@@ -17,11 +17,11 @@ const LAST_LINE_CHARS: usize = 160;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurnOutcome {
     pub(super) reason: IdleReason,
-    /// The reason of a failure for the task's metadata: for example `exit 1: ` and the last output
-    /// line. `None` after a success.
+    /// The reason of a failure, as stored in the task's metadata: for example `exit 1: ` and the
+    /// last output line. `None` after a success.
     pub(super) short_failure: Option<String>,
-    /// The reason of a failure for the lead: for example `exit 1: ` and the last output lines.
-    /// `None` unless the turn has failed.
+    /// The reason of a failure, as sent to the lead: for example `exit 1: ` and the last output
+    /// lines. `None` unless the turn has failed.
     pub(super) full_failure: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl TaskSettlement {
 /// The notification that tells the lead that a turn has ended.
 ///
 /// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed. If
-/// `failure` is `None` but the task has failed, the notification has the reason of the task.
+/// `failure` is `None`, the notification names the reason why the task failed, if it did.
 pub(super) fn idle_notification(
     member: &MemberName,
     reason: IdleReason,

@@ -12,7 +12,7 @@ use super::write_via_temp_file::{TempFile, sync_dir};
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::lock_directory::Lock;
-use protocol::format_preserving_json;
+use protocol::format_preserving_json::JsonError;
 
 /// Number of attempts to build a change without the lock. Later attempts build it under the lock.
 pub(crate) const UNLOCKED_ATTEMPTS: usize = 3;
@@ -96,7 +96,7 @@ pub(crate) fn modify_file(
     name: &str,
     mut current: Option<FileSnapshot>,
     shape: JsonShape,
-    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, format_preserving_json::JsonError>,
+    mut edit: impl FnMut(Option<&str>) -> Result<Result<Option<String>, Error>, JsonError>,
     on_placed: impl Fn(KnownFile),
 ) -> Result<(), Error> {
     for attempt in 0..MAX_ATTEMPTS {
@@ -126,6 +126,6 @@ pub(crate) fn modify_file(
     Err(Error::Contended(dir.join(name)))
 }
 
-fn malformed_error(dir: &DirHandle, name: &str, error: &format_preserving_json::JsonError) -> Error {
+fn malformed_error(dir: &DirHandle, name: &str, error: &JsonError) -> Error {
     Error::Malformed { path: dir.join(name), reason: error.to_string() }
 }
