@@ -154,6 +154,8 @@ fn since_leaves_out_what_was_before() {
     let reason =
         "cannot read the duration yesterday: write it as 500ms, 5s, 10m or 2h, or as a time like 2026-02-13";
     assert!(output.code == 64 && output.stderr.contains(reason), "{output:?}");
+    let output = env.teamctl(["report", "--since", "2999-01-01"]);
+    assert!(output.code == 64 && output.stderr.contains("this time is in the future"), "{output:?}");
     env.shut_down();
 }
 

@@ -97,8 +97,12 @@ const MEMBER_KEYS: [&str; 4] = ["member", "owner", "from", "to"];
 
 /// Parses `--since` of `events` and `report` into ms since the epoch.
 pub(super) fn parse_since(text: &str) -> Result<u64, String> {
-    if let Some(time) = parse_typed_time(text) {
-        return Ok(time);
+    match parse_typed_time(text) {
+        Some(time) if time > now() => {
+            return Err("this time is in the future; a time without an offset is in UTC".to_owned());
+        }
+        Some(time) => return Ok(time),
+        None => {}
     }
     let example = "2026-02-13 or 2026-02-13T10:05Z";
     let age = parse_duration::parse(text).map_err(|error| format!("{error}, or as a time like {example}"))?;

@@ -50,7 +50,7 @@ pub(super) enum StateAfterFailure {
 /// The failures in `events`, and the failed tasks among `tasks`.
 pub(super) fn failures(events: &TeamEvents, tasks: &[TaskResult]) -> Vec<ReportedFailure> {
     let mut failures = task_failures(events, tasks);
-    failures.extend(events.members.iter().flat_map(|(name, member)| member_failures(name, member, events)));
+    failures.extend(events.members.iter().flat_map(|(name, member)| member_failures(name, member)));
     failures.extend(events.exhausted_budgets.iter().map(|budget| ReportedFailure::Budget {
         member: budget.member.clone(),
         reason: budget.reason.clone(),
@@ -94,13 +94,10 @@ fn task_failures(events: &TeamEvents, tasks: &[TaskResult]) -> Vec<ReportedFailu
     failed_now.chain(failed_before).collect()
 }
 
-fn member_failures(name: &MemberName, member: &MemberEvents, events: &TeamEvents) -> Vec<ReportedFailure> {
+fn member_failures(name: &MemberName, member: &MemberEvents) -> Vec<ReportedFailure> {
     let mut failures = Vec::new();
-    let is_owner = |owner: &Option<MemberName>| owner.as_ref() == Some(name);
-    let tasks = events.tasks.values().filter(|task| is_owner(&task.owner));
-    let failed_tasks: u64 = tasks.map(|task| u64::from(task.failures)).sum();
     // A turn that failed with its task is already in the list.
-    if member.failed_turns > failed_tasks {
+    if member.failed_turns > member.failed_tasks {
         let (failed_turns, reason) = (member.failed_turns, member.turn_failure.clone());
         failures.push(ReportedFailure::Turns { member: name.clone(), failed_turns, reason });
     }
@@ -203,6 +200,8 @@ mod tests {
     #[test]
     fn turn_that_failed_with_its_task_is_listed_once() {
         assert_eq!(lines(&[TASK_FAILED, TURN_FAILED]), ["task 3 (a b) of ann: exit 1"]);
+        let released = r#""event":"task_released","task":"3","subject":"a""#;
+        assert_eq!(lines(&[TASK_FAILED, TURN_FAILED, released]), ["task 3 (a), once, open again: exit 1"]);
         let paused = r#""event":"member_turns_failed","member":"ann","failed_turns":3,"reason":"no\nlogin""#;
         assert_eq!(lines(&[TURN_FAILED, TURN_FAILED, paused]), ["2 turns of ann: no login"]);
     }

@@ -54,6 +54,8 @@ pub(super) struct MemberEvents {
     /// The activity after the last event. A restarted daemon logs a turn that it finds again.
     activity: LoggedActivity,
     pub(super) failed_turns: u64,
+    /// How often the member failed a task.
+    pub(super) failed_tasks: u64,
     /// Why turns failed, according to the last report of several failed turns in a row.
     pub(super) turn_failure: Option<String>,
     /// The ends of its spawns, the latest last, except those of a suspension.
@@ -150,6 +152,9 @@ impl TeamEvents {
                 if at >= since {
                     task.failures += 1;
                     task.last_failure = Some((at, reason.clone()));
+                    if let Some(owner) = owner {
+                        self.members.entry(owner.clone()).or_default().failed_tasks += 1;
+                    }
                 }
             }
             EventKind::TaskDeleted { task } => {
