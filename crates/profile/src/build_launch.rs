@@ -293,10 +293,10 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // In the session mode that `--unrestricted-mode` names, the driver also opens files outside of
-    // the working directory. The value is the profile's session mode for `bypassPermissions`. If
-    // the profile has none, a member in `bypassPermissions` gets an empty value, which stands for
-    // the program's default session mode.
+    // `--unrestricted-mode` names the session mode in which the driver also opens files outside of
+    // the working directory: the profile's mode for `bypassPermissions`. If the profile has none,
+    // the option is left out, unless the member is in `bypassPermissions`. Then the option's value
+    // is empty, which stands for the program's default session mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =

@@ -138,8 +138,8 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// Checks a lock for the first time. `None` if the lock is held or was released, if its path
-    /// does not lead to an empty directory, or if the directory can't be read.
+    /// Checks whether a lock looks stale, before the second check that confirms it. `None` if the
+    /// lock is held or was released, or if its path does not lead to an empty, readable directory.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
         watch.observe(dir, &name)?;

@@ -140,7 +140,8 @@ impl TmuxCall<'_> {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
             // The reply is not an id alone, for example because an alias that the user has defined for
-            // a tmux command prints something else. So the list of panes decides.
+            // a tmux command prints something else. So tmux's list of panes is read, to see
+            // whether the pane exists.
             Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }
     }

@@ -161,8 +161,8 @@ impl TmuxCall<'_> {
         self.run(&store_layout_command(window)?)?.into_result()?;
         self.show_borders(window)?;
         let added = add(self);
-        // If `add` failed, the stored layout is removed. After a timeout or a lost connection the
-        // layout is kept, because the pane may exist.
+        // If `add` failed, the stored layout is removed. But after a timeout or a lost connection the
+        // pane may exist, so the layout is kept.
         if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
             // The caller gets the error of `add`, which says more than an error of this cleanup.
             self.forget_unused_layout(window).ok();
@@ -303,8 +303,8 @@ fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
-    // Each cell begins with three words: its size and its place, such as `99x25`, `101` and `0`. The
-    // fourth word tells the kind of the cell. A number is the cell's pane. A word with an `x` is the
+    // In tmux's text for a layout, each cell begins with three words: its size, column and row, such
+    // as `99x25`, `101` and `0`. The fourth word tells the kind of the cell. A number is the cell's pane. A word with an `x` is the
     // size of the first inner cell, so the cell has no pane of its own.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));

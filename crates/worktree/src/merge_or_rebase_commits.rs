@@ -27,14 +27,14 @@ const SETTINGS: [(&str, &str); 13] = [
     ("submodule.recurse", "false"),
 ];
 
-/// How commits get onto the result.
+/// How a member's commits get onto the branch that collects the merges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
-    /// The commits of a branch, without a merge commit. If the branch already contains the result,
-    /// its commits are used unchanged. Otherwise they are copied onto the result, without those
-    /// whose change the result already has.
+    /// The member's commits without a merge commit. If the member's branch contains the target
+    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch, except
+    /// those whose change the target branch already has.
     Rebase,
 }
 
@@ -80,7 +80,7 @@ impl MergeWorktree {
         failpoint::hit_before_call("merge.commit").map_err(io_error("write into", self.path()))?;
         let output = match method {
             MergeMethod::Merge => merge(&git, branch_commit, message)?,
-            // The branch contains the result, so its commits are used as they are. The member may
+            // The member's branch contains the target branch, so its commits stay as they are. The member may
             // have resolved a conflict in a merge commit, which a rebase would leave out.
             MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
             MergeMethod::Rebase => rebase(&git, result, branch_commit)?,

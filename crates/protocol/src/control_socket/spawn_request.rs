@@ -165,8 +165,8 @@ impl Backend {
 }
 
 /// What happens to unread messages that are already in the inbox of a new teammate. They were sent
-/// to an earlier teammate of the same name. Payloads among them, such as requests and answers, are
-/// always discarded.
+/// to an earlier teammate of the same name. Messages that programs read, such as requests and
+/// answers, are always discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

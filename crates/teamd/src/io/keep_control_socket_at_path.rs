@@ -86,8 +86,8 @@ impl ControlListener {
         }
     }
 
-    /// Makes a socket in the state directory. `cause` is the error with which `path` could not be
-    /// bound.
+    /// Makes a socket in the state directory, because binding the socket at `path` has failed with
+    /// the error `cause`.
     fn bind_fallback(&mut self, cause: &ErrorReport) {
         let path = self.lock.fallback_socket();
         match bind_control_socket::check_path_length(&path).and_then(|()| listen(&path, &self.accepted)) {

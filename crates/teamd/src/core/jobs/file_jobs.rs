@@ -39,8 +39,8 @@ pub(crate) enum FileJob {
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
     /// if the inbox has an unread request whose id is in `unless_unread`. After a crash the daemon
-    /// may not know whether it has sent `request` already. In that case `unless_unread` contains
-    /// `request`, and the job does nothing if the inbox has this request, read or unread.
+    /// may not know whether it has sent `request` already. Then `unless_unread` contains `request`,
+    /// and the job does nothing even if the inbox has this request as a read one.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,

@@ -410,9 +410,8 @@ impl FilesThread {
     }
 
     /// Returns whether messages that an inbox has lost are restored: as `rule` says, with one
-    /// exception. For the lead's inbox in a team that another program created, `ForeignProgram`
-    /// becomes `Never`. The lead's program may remove messages that it has read, and these must not
-    /// come back.
+    /// exception. A lead that reads its inbox itself ([`RestoreRule::ForeignProgram`]), in a team
+    /// that another program created, may remove messages that it has read. These must not come back.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }
