@@ -235,7 +235,8 @@ fn create_panes_with_shims(env: &TestEnv, connection: &mut TmuxConnection, count
     let (socket, log, program) = (env.path("socket"), env.path("log"), programs().join("teamd-shim"));
     let mut window = String::new();
     let create_pane = |n| {
-        let shim = format!("{} {RUN} bench-{n} --socket {}", program.display(), socket.display());
+        let daemon = format!("--socket {} --state-dir {}", socket.display(), env.path("").display());
+        let shim = format!("{} {RUN} bench-{n} {daemon}", program.display());
         let shim = format!("-d -P -F '#{{pane_id}} #{{window_id}}' -c / -- {shim}");
         let window_is_new = n % PANES_PER_WINDOW == 0;
         let ids = match window_is_new {
