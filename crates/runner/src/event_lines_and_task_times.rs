@@ -6,8 +6,8 @@
 //! are taken from the snapshots of the task list.
 
 use crate::work_times::WorkTimes;
-use client::file_tail::FileTail;
 use client::format_event_line::event_line;
+use client::growing_file_reader::GrowingFileReader;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// The event log, how far the log was read, and the times of the tasks.
 pub(crate) struct TaskTimes {
-    tail: FileTail,
+    tail: GrowingFileReader,
     /// The beginning of the last line, if that line is not complete yet.
     partial_line: Vec<u8>,
     team: TeamName,
@@ -31,7 +31,7 @@ pub(crate) struct TaskTimes {
 impl TaskTimes {
     /// Opens the event log and reads the times of the tasks from the existing events.
     pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
-        let log_file = |name| FileTail::new(state.join(name));
+        let log_file = |name| GrowingFileReader::new(state.join(name));
         let mut task_times = TaskTimes {
             tail: log_file("events.jsonl"),
             partial_line: Vec::new(),

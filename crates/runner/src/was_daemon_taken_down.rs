@@ -1,7 +1,7 @@
 //! Finds out from the event log whether a person stopped the daemon (`teamctl down`), or whether
 //! the daemon has crashed.
 
-use client::file_tail::FileTail;
+use client::growing_file_reader::GrowingFileReader;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind, REQUESTED_STOP_REASON};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Whether the last event of a daemon says that a person stopped it.
 pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
     for name in ["events.jsonl", "events.jsonl.1"] {
-        let mut tail = FileTail::new(state.join(name));
+        let mut tail = GrowingFileReader::new(state.join(name));
         let mut text = Vec::new();
         while let Some(chunk) = tail.next_chunk_of_open_file()? {
             text.extend(chunk);

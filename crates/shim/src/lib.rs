@@ -20,11 +20,11 @@ mod output_log;
 mod output_pty;
 mod poll_timeout;
 mod pre_exec;
-mod shim_turn_executor;
 mod signal_escalation;
 mod start_child_processes;
 mod stderr_messages;
 mod supervisor;
+mod turn_executor_with_one_poll;
 mod turn_process;
 mod turns;
 

@@ -14,9 +14,9 @@ use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::end_descendants::{Remaining, end_all, reap};
 use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
-use crate::shim_turn_executor::{self, ExecutorParts, StartReport};
 use crate::start_child_processes;
 use crate::start_child_processes::{NO_SUCH_PROGRAM, PaneMode};
+use crate::turn_executor_with_one_poll::{self, ExecutorParts, StartReport};
 use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control_socket::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
@@ -185,7 +185,8 @@ impl Shim<'_> {
         setup: &TurnSetup,
         wake_socket: UnixStream,
     ) -> Result<ExitCode, String> {
-        let (files, builder) = shim_turn_executor::prepare(start, setup, self.connection.next_task_client())?;
+        let (files, builder) =
+            turn_executor_with_one_poll::prepare(start, setup, self.connection.next_task_client())?;
         let output = self.log.map_or_else(OutputPty::to_pane, OutputPty::to_log).map_err(pty_error)?;
         wake_socket.set_nonblocking(true).map_err(pty_error)?;
         let parts = ExecutorParts {
@@ -196,7 +197,7 @@ impl Shim<'_> {
             output,
             wake_socket,
         };
-        let mut exit = shim_turn_executor::run_turns(parts, setup, files, builder);
+        let mut exit = turn_executor_with_one_poll::run_turns(parts, setup, files, builder);
         let remaining = end_all(
             &self.signals,
             exit.grace.unwrap_or(DESCENDANT_GRACE),

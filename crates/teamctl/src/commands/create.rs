@@ -1,6 +1,6 @@
 //! `teamctl create`: creates a team without teammates.
 
-use super::print_run_file_errors::{FileUse, print_validation_errors};
+use super::print_run_or_policy_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;

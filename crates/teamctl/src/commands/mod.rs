@@ -49,7 +49,7 @@ pub(crate) mod task;
 pub(crate) mod up_start_daemon;
 pub(crate) mod wait;
 
-mod print_run_file_errors;
+mod print_run_or_policy_file_errors;
 mod rotated_log;
 mod task_result_table;
 mod text_or_stdin;

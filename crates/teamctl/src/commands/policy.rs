@@ -1,6 +1,6 @@
 //! `teamctl policy`: prints a team's policy, or replaces it by the policy in a file.
 
-use super::print_run_file_errors::{FileUse, print_validation_errors};
+use super::print_run_or_policy_file_errors::{FileUse, print_validation_errors};
 use crate::command_context::CommandContext;
 use crate::output;
 use client::short_duration::short_duration;

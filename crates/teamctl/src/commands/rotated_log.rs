@@ -1,15 +1,15 @@
 //! Reads a log that is rotated: a file `LOG` that has reached its maximum size is renamed to
 //! `LOG.1`, and a new `LOG` is started.
 
-use client::file_tail::FileTail;
+use client::growing_file_reader::GrowingFileReader;
 use protocol::error_kind_and_report::ErrorReport;
 use std::path::{Path, PathBuf};
 
 /// A log and its previous file, which is read first.
 pub(super) struct RotatedLog {
     /// `None` after the previous file was read to its end.
-    previous: Option<FileTail>,
-    current: FileTail,
+    previous: Option<GrowingFileReader>,
+    current: GrowingFileReader,
 }
 
 impl RotatedLog {
@@ -18,8 +18,8 @@ impl RotatedLog {
         // The current file is opened before the previous file, so that no output is missed. If the
         // log is rotated between the two opens, both find the same file, which has become the
         // previous file.
-        let current = FileTail::new(path.to_owned());
-        let previous = FileTail::new(previous_path(path));
+        let current = GrowingFileReader::new(path.to_owned());
+        let previous = GrowingFileReader::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }
     }
 

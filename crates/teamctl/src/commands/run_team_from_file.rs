@@ -6,7 +6,7 @@ mod print_run_result;
 mod progress_table;
 
 use super::notify_person_by_command::{CommandOutput, notify_person};
-use super::print_run_file_errors::{FileUse, print_validation_errors};
+use super::print_run_or_policy_file_errors::{FileUse, print_validation_errors};
 use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::{CommandContext, GlobalArgs};
 use crate::output;

@@ -2,7 +2,7 @@
 
 use crate::core::event_time::Now;
 use crate::core::state::daemon::State;
-use crate::core::state::reason_why_name_is_reserved::NameReservation;
+use crate::core::state::name_reservation_for_worktree::NameReservation;
 use protocol::control_socket::SpawnRequest;
 use protocol::team_and_member_names::{MemberName, TeamName};
 

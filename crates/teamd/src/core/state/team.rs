@@ -3,7 +3,7 @@
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::roster::{AcceptedDeletion, MemberWorktree, TeamUsage};
 use crate::core::state::logged_tasks_messages_and_requests::{EventLogCursor, LoggedRequests, LoggedTask};
-use crate::core::state::reason_why_name_is_reserved::NameReservation;
+use crate::core::state::name_reservation_for_worktree::NameReservation;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::team_deletion_stage::Deletion;

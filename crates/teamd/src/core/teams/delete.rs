@@ -15,7 +15,7 @@ use crate::core::state::call_errors::has_members_error;
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
-use crate::core::state::reason_why_name_is_reserved::NameReservation;
+use crate::core::state::name_reservation_for_worktree::NameReservation;
 use crate::core::state::taken_and_free_member_names::names_between_spawns;
 use crate::core::state::team::TeamState;
 use crate::core::state::team_deletion_stage::Deletion;

@@ -14,22 +14,22 @@ const CHUNK_BYTES: u64 = 64 << 10;
 
 /// A growing file and the position of the next read.
 #[derive(Debug)]
-pub struct FileTail {
+pub struct GrowingFileReader {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl FileTail {
+impl GrowingFileReader {
     /// Opens the file at `path` and starts to read at its beginning. If the file does not exist
     /// yet, it is opened when it is created.
-    pub fn new(path: PathBuf) -> FileTail {
+    pub fn new(path: PathBuf) -> GrowingFileReader {
         // An error is not reported here: the first read opens the file again and reports it.
-        FileTail { file: File::open(&path).ok(), path }
+        GrowingFileReader { file: File::open(&path).ok(), path }
     }
 
     /// Whether both `FileTail`s read the same file, even under different names.
-    pub fn is_same_file(&self, other: &FileTail) -> bool {
-        let id = |tail: &FileTail| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
+    pub fn is_same_file(&self, other: &GrowingFileReader) -> bool {
+        let id = |tail: &GrowingFileReader| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
         id(self).is_some_and(|file| Some(file) == id(other))
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn chunks_continue_after_growth_rotation_and_truncation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let mut tail = FileTail::new(path.clone());
+        let mut tail = GrowingFileReader::new(path.clone());
         assert_eq!(tail.next_chunk().unwrap(), None);
         let mut log = File::create(&path).unwrap();
         log.write_all(b"one").unwrap();
