@@ -27,7 +27,7 @@ impl GrowingFileReader {
         GrowingFileReader { file: File::open(&path).ok(), path }
     }
 
-    /// Whether both `FileTail`s read the same file, even under different names.
+    /// Whether both readers read the same file, even under different names.
     pub fn is_same_file(&self, other: &GrowingFileReader) -> bool {
         let id = |tail: &GrowingFileReader| Some(file_id(&tail.file.as_ref()?.metadata().ok()?));
         id(self).is_some_and(|file| Some(file) == id(other))

@@ -79,7 +79,7 @@ impl StateDir {
     }
 
     /// Opens a file for reading. `None` if it does not exist.
-    pub(crate) fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
+    pub fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
         self.check_plain_name(name)?;
         open_for_reading(&self.0, name)
     }

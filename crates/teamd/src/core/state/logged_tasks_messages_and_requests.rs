@@ -66,9 +66,11 @@ impl LoggedRequests {
 
 impl EventLogCursor {
     /// Reads the lines of the log, the oldest first. Invalid lines are skipped.
-    pub(crate) fn from_lines<'l>(lines: impl Iterator<Item = &'l [u8]>) -> EventLogCursor {
+    pub(crate) fn from_lines(lines: impl Iterator<Item = impl AsRef<[u8]>>) -> EventLogCursor {
         let mut cursor = EventLogCursor::default();
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|event| cursor.apply(event));
+        lines
+            .filter_map(|line| serde_json::from_slice(line.as_ref()).ok())
+            .for_each(|event| cursor.apply(event));
         cursor
     }
 

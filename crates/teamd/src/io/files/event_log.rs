@@ -4,6 +4,7 @@ use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
 use store::{Error, StateDir};
 
 const EVENT_LOG_FILE: &str = "events.jsonl";
@@ -18,10 +19,11 @@ const EVENT_LOG_LIMIT: usize = 7 * 1024 * 1024;
 pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
     let size = std::fs::metadata(state.path().join(EVENT_LOG_FILE)).map_or(0, |file| file.len());
     let is_full = size + line.len() as u64 >= EVENT_LOG_LIMIT as u64;
-    let parts = is_full.then(|| read_parts(state));
+    let kept = is_full
+        .then(|| keep_shares(|visit| lines_of_log(state).for_each(|line| visit(&line)), EVENT_LOG_LIMIT));
     state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT as u64)?;
-    match parts {
-        Some(parts) => state.replace(OLDER_FILE, &keep_shares(&parts.concat(), EVENT_LOG_LIMIT)),
+    match kept {
+        Some(kept) => state.replace(OLDER_FILE, &kept),
         None => Ok(()),
     }
 }
@@ -29,60 +31,81 @@ pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
 /// Reads the event log to find out which tasks, messages and requests earlier daemons have logged,
 /// so that none is logged twice. If a part of the log cannot be read, its entries are logged again.
 pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
-    let parts = read_parts(state);
-    EventLogCursor::from_lines(parts.iter().flat_map(|part| part.split(|byte| *byte == b'\n')))
+    EventLogCursor::from_lines(lines_of_log(state))
 }
 
-/// Reads the older part and the current part of the log. A part that cannot be read is empty.
-fn read_parts(state: &StateDir) -> [Vec<u8>; 2] {
-    [OLDER_FILE, EVENT_LOG_FILE].map(|name| {
-        let part = state.read(name).unwrap_or_else(|error| {
-            tracing::warn!("cannot read the event log: {error}");
-            None
-        });
-        part.unwrap_or_default()
+/// The lines of the older part and then those of the current part of the log, with their line ends.
+/// They are read one by one, because both parts together are larger than the rest of the daemon's
+/// memory. The lines of a part end where it cannot be read.
+fn lines_of_log(state: &StateDir) -> impl Iterator<Item = Vec<u8>> {
+    let warn = |error: &dyn std::fmt::Display| tracing::warn!("cannot read the event log: {error}");
+    let parts = [OLDER_FILE, EVENT_LOG_FILE].map(|name| state.open_file(name));
+    let parts = parts.into_iter().filter_map(move |part| part.inspect_err(|error| warn(error)).ok()?);
+    parts.flat_map(move |part| {
+        let mut part = BufReader::new(part.take(EVENT_LOG_LIMIT as u64));
+        std::iter::from_fn(move || {
+            let mut line = Vec::new();
+            let length = part.read_until(b'\n', &mut line).inspect_err(|error| warn(error)).ok()?;
+            (length > 0).then_some(line)
+        })
     })
 }
 
-/// Returns the newest lines of each team in `log`, in their order, together at most `limit` bytes.
+/// Returns the newest lines of each team, in the order of the log, together at most `limit` bytes.
 /// Each team has an equal share of the bytes, so that a busy team does not displace the events of a
 /// quiet one. If a team needs less than its share, the other teams get the remaining bytes.
-fn keep_shares(log: &[u8], limit: usize) -> Vec<u8> {
-    let mut lines: Vec<(Option<Cow<'_, str>>, &[u8])> =
-        log.split_inclusive(|byte| *byte == b'\n').map(|line| (team_of(line), line)).collect();
-    join_deleted_teams(&mut lines);
-    let mut sizes: BTreeMap<&Option<Cow<'_, str>>, usize> = BTreeMap::new();
-    lines.iter().for_each(|(team, line)| *sizes.entry(team).or_default() += line.len());
-    let mut shares = split_into_shares(sizes, limit);
-    let mut kept: Vec<&[u8]> = Vec::new();
-    for (team, line) in lines.iter().rev() {
-        let share = shares.get_mut(team).expect("each team of a line has a share");
-        if line.len() <= *share {
-            *share -= line.len();
-            kept.push(line);
-        } else {
-            // Leaves out all older lines of the team, so that its lines have no gap.
-            *share = 0;
-        }
-    }
-    kept.into_iter().rev().flatten().copied().collect()
+///
+/// `visit_lines` passes each line of the log to its argument. It is called twice, so that the log
+/// need not be in memory.
+fn keep_shares(visit_lines: impl Fn(&mut dyn FnMut(&[u8])), limit: usize) -> Vec<u8> {
+    let mut teams = LoggedTeams::default();
+    visit_lines(&mut |line| teams.add(line));
+    let mut excess = teams.excess_bytes(limit);
+    let mut kept = Vec::new();
+    visit_lines(&mut |line| match excess.get_mut(&teams.share_of(line)) {
+        // The oldest lines are left out, so the lines of a team have no gap.
+        Some(excess) if *excess > 0 => *excess = excess.saturating_sub(line.len()),
+        _ => kept.extend_from_slice(line),
+    });
+    kept
 }
 
-/// Sets the team of a line to `None` if the team was deleted. The daemon's own lines have no team
-/// either. All lines without a team share one part of the log, so deleted teams do not displace the
-/// lines of other teams.
-fn join_deleted_teams(lines: &mut [(Option<Cow<'_, str>>, &[u8])]) {
-    let mut deleted_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
-    let mut seen_teams: BTreeSet<Cow<'_, str>> = BTreeSet::new();
-    for (team, line) in lines.iter_mut().rev() {
-        let Some(name) = team.clone() else { continue };
-        // Only the newest line of a team says whether the team exists.
-        if seen_teams.insert(name.clone()) && is_team_deleted(line) {
-            deleted_teams.insert(name.clone());
+/// The teams of an event log. The team `None` stands for the daemon and for all deleted teams: they
+/// have one share together, so that deleted teams do not displace the events of other teams.
+#[derive(Debug, Default)]
+struct LoggedTeams {
+    sizes: BTreeMap<Option<String>, usize>,
+    /// Teams whose last line says that they were deleted.
+    deleted: BTreeSet<String>,
+}
+
+impl LoggedTeams {
+    fn add(&mut self, line: &[u8]) {
+        let team = team_of(line).map(Cow::into_owned);
+        if let Some(name) = &team {
+            match is_team_deleted(line) {
+                true => drop(self.deleted.insert(name.clone())),
+                false => drop(self.deleted.remove(name)),
+            }
         }
-        if deleted_teams.contains(&name) {
-            *team = None;
+        *self.sizes.entry(team).or_default() += line.len();
+    }
+
+    /// The team with whose share a line counts.
+    fn share_of(&self, line: &[u8]) -> Option<String> {
+        let team = team_of(line).filter(|team| !self.deleted.contains(&**team));
+        team.map(Cow::into_owned)
+    }
+
+    /// How many bytes of its oldest lines each team must leave out.
+    fn excess_bytes(&self, limit: usize) -> BTreeMap<Option<String>, usize> {
+        let mut sizes: BTreeMap<Option<String>, usize> = BTreeMap::new();
+        for (team, size) in &self.sizes {
+            let sharer = team.clone().filter(|team| !self.deleted.contains(team));
+            *sizes.entry(sharer).or_default() += size;
         }
+        let shares = split_into_shares(sizes.clone(), limit);
+        sizes.into_iter().map(|(team, size)| (team.clone(), size - shares[&team])).collect()
     }
 }
 
@@ -134,15 +157,19 @@ mod tests {
         of_team.map(|line| line.rsplit('"').nth(1).unwrap().parse().unwrap()).collect()
     }
 
+    fn kept_shares(log: &str, limit: usize) -> Vec<u8> {
+        keep_shares(|visit| log.split_inclusive('\n').for_each(|line| visit(line.as_bytes())), limit)
+    }
+
     #[test]
     fn busy_team_does_not_displace_the_events_of_a_quiet_one() {
         let quiet: String = (0..5).map(|number| line("quiet", number)).collect();
         let busy: String = (0..100).map(|number| line("loops", number)).collect();
         let size = line("quiet", 0).len();
-        let kept = keep_shares((quiet + &busy).as_bytes(), 20 * size);
+        let kept = kept_shares(&(quiet + &busy), 20 * size);
         assert_eq!(numbers(&kept, "quiet"), [0, 1, 2, 3, 4]);
         assert_eq!(numbers(&kept, "loops"), (85..100).collect::<Vec<_>>());
-        let kept = keep_shares((busy + &line("quiet", 0)).as_bytes(), 10 * size);
+        let kept = kept_shares(&(busy + &line("quiet", 0)), 10 * size);
         assert!(kept.len() <= 10 * size && numbers(&kept, "loops").len() == 9);
     }
 
@@ -152,7 +179,7 @@ mod tests {
         let deleted = |team: &str| line(team, 10).replace("team_created", "team_deleted");
         let log = ["a", "b", "c"].map(|team| of_team(team) + &deleted(team)).concat() + &of_team("loops");
         let size = line("loops", 0).len();
-        let kept = keep_shares(log.as_bytes(), 20 * size);
+        let kept = kept_shares(&log, 20 * size);
         assert_eq!(numbers(&kept, "loops").len(), 10);
         assert_eq!((numbers(&kept, "a").len(), numbers(&kept, "b").len()), (0, 0));
         assert!(numbers(&kept, "c").len() >= 9);
