@@ -93,8 +93,8 @@ const OPTION_KEYS: [&str; 28] = [
     "recursive",
     "count",
 ];
-/// Keys whose value is a label, such as a type or an id. A label may be a text, because it changes
-/// neither what the tool runs nor where the tool acts.
+/// Keys whose value is a label, such as a type or an id. A rule that allows accepts every label,
+/// because a label changes neither what the tool runs nor where the tool acts.
 const LABEL_KEYS: [&str; 16] = [
     "type",
     "outputmode",

@@ -163,8 +163,8 @@ impl PromptDelivery {
 pub(crate) enum ApprovalDelivery {
     /// The approval is a message in the inbox. Also used if no plan was approved.
     Message,
-    /// The approval of the plan is in the arguments of the program. The message with the approval
-    /// is still unread, because no hook has marked it as read.
+    /// The program is started with the approval as its prompt, in its arguments. The message with
+    /// the approval is still unread, because no hook has marked it as read.
     InArguments,
 }
 
