@@ -310,8 +310,8 @@ impl TeamContext {
         let mut connection = self.connect()?;
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        // The user may name the socket of another root's daemon. The call names this root, so that
-        // the other daemon refuses the call. A call with a token needs no root, because only the
+        // The user may name the socket of another root's daemon. The call names the caller's own root,
+        // so that the other daemon refuses the call. A call with a token needs no root, because only the
         // daemon of the agent's root knows the token.
         let root = match token {
             Some(_) => None,

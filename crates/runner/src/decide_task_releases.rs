@@ -234,7 +234,7 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task's owner is respawning or suspended. The run releases the task when the owner
+        // The task's owner is respawning or suspended. The run makes the task pending when the owner
         // runs again, because the task list accepts only a current member as an owner.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),

@@ -101,7 +101,7 @@ impl AgentTeamFiles {
         }
     }
 
-    /// Marks the inbox message with the first prompt read. The program got the text of this prompt
+    /// Marks the inbox message that contains the first prompt as read. The program got the text of this prompt
     /// on its command line.
     pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.find_prompt_message(text)?;

@@ -20,9 +20,10 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. No
-/// terminal shows the view, and another session has the same windows. Without such a session, for
-/// example after a person has killed the members' session, ending the view would close the windows.
+/// The tmux condition under which `attach` may end a view, the tmux session of one terminal: that no
+/// terminal shows the view, and that another session has the same windows. If no other session has
+/// them, for example after a person has killed the members' session, ending the view would close the
+/// windows.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.
