@@ -178,6 +178,7 @@ fn measure_agents_on_connection(count: usize) -> Duration {
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         state_dir: env.path(""),
         turn_setup: None,
+        iterm2_color: None,
     })));
     let shims = std::thread::spawn(move || {
         let accept = |_| {

@@ -31,6 +31,7 @@ mod hide_show;
 mod hooks;
 mod injection;
 mod installation;
+mod iterm2;
 mod logs;
 mod machines;
 mod mcp;

@@ -3,6 +3,7 @@
 
 use crate::build_launch::{Launch, LaunchFacts, read_only_unsupported};
 use crate::directory_environment_and_prompt;
+use crate::find_iterm2::find_iterm2;
 use crate::find_program_in_path::{program_exists, program_not_found};
 use crate::parse_agent_type_file::{self, AgentType};
 use crate::profile::Profile;
@@ -11,7 +12,7 @@ use crate::registry::ProfileRegistry;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::agent_instructions::Interactivity;
 use protocol::control_socket;
-use protocol::control_socket::{Backend, EarlierMessages, RestartPolicy};
+use protocol::control_socket::{Backend, EarlierMessages, Iterm2Access, RestartPolicy};
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::permission_mode::{PermissionMode, is_read_only_type};
@@ -68,8 +69,9 @@ pub struct SpawnOptions {
     /// keeps it. The repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]
     pub worktree: Option<Option<String>>,
-    /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), or without a pane
-    /// (in-process). Without a pane, its output goes only into its log [default: tmux]
+    /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), without a pane
+    /// (in-process), or in a split pane of iTerm2 (iterm2, macOS only). Without a pane, its output goes only into its log
+    /// [default: tmux]
     #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(Backend::ALL.map(|backend| (backend.as_str(), backend)))))]
     pub backend: Option<Backend>,
     /// Tool that the agent may use without asking; may be repeated
@@ -160,6 +162,9 @@ pub fn build_spawn_request(
     )?;
     let definition = read_agent_type(root, options.agent_type.as_deref())?;
     let requested_env = directory_environment_and_prompt::parse_env_options(&options.env)?;
+    let iterm2 =
+        (options.backend == Some(Backend::Iterm2)).then(|| find_iterm2(&search_path(&requested_env)));
+    let iterm2 = iterm2.transpose()?;
     let profile = select_profile(&options, &cwd, &search_path(&requested_env))?;
     options.model = choose_model(&options, definition.as_ref(), profile.as_ref(), config);
     let name_placeholder = options.unique.then(random_name_placeholder);
@@ -175,7 +180,7 @@ pub fn build_spawn_request(
     let launch = build_launch(&options, &facts, profile.as_ref(), &instructions(&facts))?;
     let env = build_environment(root, &launch, requested_env);
     check_program(&launch, &cwd, &env)?;
-    let resolved = ResolvedSpawn { team, name, name_placeholder, cwd, env, prompt };
+    let resolved = ResolvedSpawn { team, name, name_placeholder, cwd, env, prompt, iterm2 };
     Ok(resolved.into_request(options, launch))
 }
 
@@ -188,6 +193,7 @@ struct ResolvedSpawn {
     cwd: PathBuf,
     env: BTreeMap<String, String>,
     prompt: String,
+    iterm2: Option<Iterm2Access>,
 }
 
 impl ResolvedSpawn {
@@ -212,6 +218,7 @@ impl ResolvedSpawn {
             dialog_patterns: launch.dialog_patterns,
             turns: launch.turns,
             backend: options.backend.unwrap_or_default(),
+            iterm2: self.iterm2,
             restart: options.restart.unwrap_or_default(),
             earlier_messages: if options.fresh { EarlierMessages::Discard } else { EarlierMessages::Keep },
             worktree: None,

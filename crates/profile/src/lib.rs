@@ -13,6 +13,7 @@ mod delivery_and_arguments_of_profile;
 #[cfg(test)]
 mod dialogs_on_recorded_screens_tests;
 pub mod directory_environment_and_prompt;
+mod find_iterm2;
 pub mod find_program_in_path;
 pub mod parse_agent_type_file;
 mod parse_profile;

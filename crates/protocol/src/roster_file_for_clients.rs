@@ -200,7 +200,10 @@ impl RosterFile {
 
     /// Epochs of the tmux servers of all panes, without duplicates.
     pub fn server_epochs(&self) -> BTreeSet<String> {
-        self.records.iter().filter_map(|record| Some(record.pane.as_ref()?.server_epoch.clone())).collect()
+        let epochs =
+            self.records.iter().filter_map(|record| Some(record.pane.as_ref()?.server_epoch.clone()));
+        // A session of iTerm2 has none.
+        epochs.filter(|epoch| !epoch.is_empty()).collect()
     }
 
     /// The teams that have suspended members, in the format of the daemon's status. Each team lists

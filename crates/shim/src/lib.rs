@@ -14,6 +14,7 @@ mod close_own_pane;
 mod daemon_connection;
 mod end_descendants;
 mod hook;
+mod iterm2_color;
 mod json_lookup;
 mod orphans_without_subreaper;
 mod output_log;

@@ -12,6 +12,7 @@ use crate::catch_signals::ShimSignals;
 use crate::close_own_pane::close_own_pane;
 use crate::daemon_connection::{DaemonConnection, ShimEvent};
 use crate::end_descendants::{Remaining, end_all, reap};
+use crate::iterm2_color::set_session_color;
 use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;
 use crate::start_child_processes;
@@ -70,6 +71,7 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
         return Ok(ExitCode::from(75));
     };
     failpoint::hit("shim.start-agent");
+    start.iterm2_color.into_iter().for_each(set_session_color);
     let result = match &start.turn_setup {
         Some(setup) => shim.run_turn_agent(&start, setup, agent_socket),
         None => shim.run_long_lived_agent(&start, agent_socket),

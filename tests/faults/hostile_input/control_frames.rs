@@ -217,6 +217,7 @@ fn accepting_keys() -> [String; 2] {
         env: BTreeMap::new(),
         state_dir: "/".into(),
         turn_setup: None,
+        iterm2_color: None,
     };
     [ToShim::StartAgent(Box::new(start_agent)), ToShim::Adopted].map(|message| {
         match serde_json::to_value(message).unwrap() {

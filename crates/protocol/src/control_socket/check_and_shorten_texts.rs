@@ -116,6 +116,7 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
         dialog_patterns,
         turns,
         backend: _,
+        iterm2,
         restart: _,
         earlier_messages: _,
         worktree,
@@ -126,7 +127,8 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
     TextLimit::ENVIRONMENT.check_json(env)?;
     TextLimit::NAME.check_all(agent_type.iter().chain(model))?;
     TextLimit::DIALOG_PATTERN.check_all(dialog_patterns)?;
-    check_paths([cwd].into_iter().chain(worktree))
+    TextLimit::NAME.check_all(iterm2.iter().flat_map(|iterm2| &iterm2.session))?;
+    check_paths([cwd].into_iter().chain(worktree).chain(iterm2.iter().map(|iterm2| &iterm2.it2)))
 }
 
 fn check_shutdown(request: &ShutdownMembersRequest) -> Result<(), TextTooLong> {

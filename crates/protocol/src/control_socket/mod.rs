@@ -39,7 +39,9 @@ pub use request::{
     ShutdownMembersRequest,
 };
 pub use shim_messages::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
-pub use spawn_request::{Backend, EarlierMessages, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest};
+pub use spawn_request::{
+    Backend, EarlierMessages, Iterm2Access, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest,
+};
 pub use turn_status::{Activity, ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
 pub use worktree_messages::{
     RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus,

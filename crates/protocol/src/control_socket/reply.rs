@@ -437,6 +437,13 @@ pub enum LocatePaneReply {
         #[serde(default)]
         is_hidden: bool,
     },
+    /// In a session of iTerm2.
+    Iterm2Session {
+        /// The id of the session, a UUID.
+        session: String,
+        /// The absolute path of the program `it2`, which shows the session.
+        it2: PathBuf,
+    },
     /// In a log file, because the member has no pane.
     Log {
         /// Absolute path of the file.

@@ -71,6 +71,9 @@ pub struct StartAgent {
     /// How to run the agent turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_setup: Option<Box<TurnSetup>>,
+    /// The color that the shim gives to its session of iTerm2. `None` for all other backends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterm2_color: Option<Color>,
 }
 
 /// What the shim needs to run a teammate turn by turn.

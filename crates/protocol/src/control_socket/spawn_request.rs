@@ -70,6 +70,10 @@ pub struct SpawnRequest {
     /// Where the teammate runs.
     #[serde(default)]
     pub backend: Backend,
+    /// How the daemon reaches iTerm2. Used only for the backend `iterm2`. `None`: by the `it2` in
+    /// the daemon's PATH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterm2: Option<Iterm2Access>,
     /// What becomes of unread messages to an earlier teammate of this name.
     #[serde(default)]
     pub earlier_messages: EarlierMessages,
@@ -140,11 +144,13 @@ pub enum Backend {
     Window,
     /// Without a pane, as a child process of the daemon.
     InProcess,
+    /// In a session (a split pane) of iTerm2, on macOS.
+    Iterm2,
 }
 
 impl Backend {
     /// All backends.
-    pub const ALL: [Backend; 3] = [Backend::Tmux, Backend::Window, Backend::InProcess];
+    pub const ALL: [Backend; 4] = [Backend::Tmux, Backend::Window, Backend::InProcess, Backend::Iterm2];
 
     /// The name on the command line and in `teamctl status`.
     pub fn as_str(self) -> &'static str {
@@ -152,6 +158,7 @@ impl Backend {
             Backend::Tmux => "tmux",
             Backend::Window => "window",
             Backend::InProcess => "in-process",
+            Backend::Iterm2 => "iterm2",
         }
     }
 
@@ -160,8 +167,20 @@ impl Backend {
         match self {
             Backend::Tmux | Backend::Window => "tmux",
             Backend::InProcess => "in-process",
+            Backend::Iterm2 => "iterm2",
         }
     }
+}
+
+/// How the daemon reaches iTerm2 for one member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Iterm2Access {
+    /// The absolute path of the program `it2`.
+    pub it2: PathBuf,
+    /// The caller's session: the UUID in `ITERM_SESSION_ID`. `None` if the caller is not in iTerm2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 /// What happens to unread messages that are already in the inbox of a new teammate. They were sent

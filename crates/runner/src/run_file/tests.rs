@@ -308,7 +308,7 @@ fn unknown_choices_and_invalid_durations_are_reported() {
     assert_error("[policy]\ncommands = 'all'\n", "6:12: commands is one of lead, any, not \"all\"");
     assert_member_error(
         "profile = 'worker'\nbackend = 'screen'\n",
-        "8:11: backend is one of tmux, window, in-process, not \"screen\"",
+        "8:11: backend is one of tmux, window, in-process, iterm2, not \"screen\"",
     );
     assert_member_error(
         "profile = 'worker'\nrestart = 'always'\n",

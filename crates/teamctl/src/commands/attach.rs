@@ -7,6 +7,7 @@ mod grouped_tmux_session;
 use super::logs::{self, ShownSpawns};
 use super::send::team_of_address;
 use crate::command_context::CommandContext;
+use crate::output;
 use client::catch_terminating_signals::catch_terminal_signals;
 use client::tmux_missing_error::tmux_failed;
 use grouped_tmux_session::{AttachedClient, PaneLocation, client_of_pane, end_unwatched_views, end_view};
@@ -22,8 +23,8 @@ use store::env_var;
 /// Example: teamctl attach ann
 ///
 /// Inside tmux, your terminal switches to the pane; prefix L returns. Outside tmux, the command
-/// attaches to tmux; prefix d detaches. A hidden pane is shown first. The output of a member
-/// without a pane is printed until you press Ctrl-C.
+/// attaches to tmux; prefix d detaches. A hidden pane is shown first. A session of iTerm2 comes to
+/// the front. The output of a member without a pane is printed until you press Ctrl-C.
 ///
 /// Each terminal gets its own tmux session, which ends when you detach. A pane that would be
 /// smaller than 60x10 is zoomed if no other terminal shows its window. Prefix z shows all panes
@@ -45,8 +46,24 @@ pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCod
             }
             go_to_pane(&tmux, &pane, &method)
         }
+        LocatePaneReply::Iterm2Session { session, it2 } => focus_iterm2_session(&args.name, &session, &it2),
         LocatePaneReply::Log { path } => logs::follow(context, &path, ShownSpawns::Last),
     }
+}
+
+/// Brings a session of iTerm2 to the front, from any terminal.
+fn focus_iterm2_session(name: &str, session: &str, it2: &Path) -> Result<ExitCode, ErrorReport> {
+    let output = Command::new(it2).args(["session", "focus", "--", session]).output();
+    let output = output.map_err(|error| ErrorReport::from_io("start", it2, &error))?;
+    if output.status.success() {
+        output::print_line(&format!("{name} is in front, in iTerm2."));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reason = String::from_utf8_lossy(&output.stderr);
+    let reason = output::sanitize(reason.lines().next().unwrap_or("it2 printed no error"));
+    let message = format!("cannot go to {name}: {}: {reason}", it2.display());
+    Err(ErrorReport::new(ErrorKind::Io, message)
+        .with_help(format!("is iTerm2's Python API on? its screen: teamctl capture {name}")))
 }
 
 /// How the caller's terminal gets to a pane.

@@ -7,7 +7,7 @@ use crate::output;
 use client::suggested_commands::SuggestedCommands;
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::build_worktree_and_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
-use protocol::control_socket::{EarlierMessages, Request, SpawnReply, SpawnRequest};
+use protocol::control_socket::{Backend, EarlierMessages, Request, SpawnReply, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::Payload;
@@ -101,6 +101,10 @@ fn result_text(reply: &SpawnReply, commands: &SuggestedCommands) -> String {
         "in-process" => {
             let logs = commands.command(&["logs", reply.name.as_str(), "-f"]);
             format!("{name} runs without a pane, its output: {logs}")
+        }
+        _ if reply.backend == Backend::Iterm2.as_str() => {
+            let attach = commands.command_for_name("attach", reply.name.as_str(), &[]);
+            format!("{name} runs in iTerm2, pid {}. Go there: {attach}", reply.pid)
         }
         pane => {
             let attach = commands.command_for_name("attach", reply.name.as_str(), &[]);

@@ -13,6 +13,7 @@ use crate::core::state::daemon::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::{member_requests, rescan_files};
+use protocol::control_socket::Backend;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
@@ -62,7 +63,9 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let expired = context.state.agents.get(id).and_then(|agent| agent.record.lifecycle.expired_stage(mono));
     let Some(expired) = expired else { return };
     match expired {
-        ExpiredStage::Start => start_steps_after_pane_opened::abort_start(context, id, start_timeout_error()),
+        ExpiredStage::Start => {
+            start_steps_after_pane_opened::abort_start(context, id, start_timeout_error(context.state, id));
+        }
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
             forced_termination::terminate(context, id);
         }
@@ -90,7 +93,13 @@ fn extend_kill_deadline(state: &mut State, id: &SpawnId, now: Now) {
     }
 }
 
-fn start_timeout_error() -> ErrorReport {
+fn start_timeout_error(state: &State, id: &SpawnId) -> ErrorReport {
+    if state.agents.get(id).is_some_and(|agent| agent.record.request.backend == Backend::Iterm2) {
+        let message = "cannot spawn: the shell in the new session of iTerm2 did not start the agent in time";
+        return ErrorReport::new(ErrorKind::Timeout, message).with_help(
+            "open a session by hand: does its shell ask something, or take long, before its first prompt?",
+        );
+    }
     ErrorReport::new(ErrorKind::Timeout, "cannot spawn: the new pane did not answer in time")
         .with_help("is tmux answering? see: teamctl doctor")
 }

@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
+use crate::core::jobs::iterm2_jobs::{Iterm2Job, Iterm2Session};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::pane_labels::color_name;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_flag};
@@ -178,6 +179,9 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
         .pane
         .as_ref()
         .ok_or_else(|| no_pane_error(&record.request.team, record.request.name.as_str(), "show"))?;
+    if let Some(Iterm2Session { it2, id }) = pane.iterm2_session() {
+        return Ok(LocatePaneReply::Iterm2Session { session: id, it2 });
+    }
     let tmux = state.settings.tmux_socket.clone().ok_or_else(tmux_gone_error)?;
     Ok(LocatePaneReply::Pane { pane: pane.id.clone(), tmux, is_hidden: record.is_hidden })
 }
@@ -185,16 +189,17 @@ fn find_location(state: &State, agent: &Agent) -> Result<LocatePaneReply, ErrorR
 pub(crate) fn capture(context: &mut Context, client: ConnId, request: &CapturePaneRequest) {
     match pane_and_tag(context.state, &request.team, &request.name, "capture") {
         Err(error) => send_reply(context, client, Err(error)),
-        Ok((pane, owner)) => match pane.id() {
-            Some(pane) => {
-                context.effects.push(Effect::Pane(PaneJob::CapturePane {
-                    client,
-                    pane,
-                    owner,
-                    lines: request.lines,
-                }));
+        Ok((pane, owner)) => match (pane.iterm2_session(), pane.id(), request.lines) {
+            (Some(session), _, lines) => {
+                let job = Iterm2Job::Capture { client, session, lines };
+                context.effects.push(Effect::Pane(PaneJob::Iterm2(job)));
             }
-            None => send_reply(context, client, Err(no_pane_error(&request.team, &request.name, "capture"))),
+            (None, Some(pane), lines) => {
+                context.effects.push(Effect::Pane(PaneJob::CapturePane { client, pane, owner, lines }));
+            }
+            (None, None, _) => {
+                send_reply(context, client, Err(no_pane_error(&request.team, &request.name, "capture")));
+            }
         },
     }
 }

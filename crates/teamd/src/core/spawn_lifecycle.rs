@@ -100,7 +100,13 @@ impl Lifecycle {
 
     /// Whether the pane is still being opened, or a shim without a pane is still being started.
     pub(crate) fn awaits_shim(&self) -> bool {
-        matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid: None }, .. }))
+        matches!(
+            self,
+            Lifecycle::Starting(Starting {
+                stage: StartStage::Opening { shim: ExpectedShim::NotStarted },
+                ..
+            })
+        )
     }
 
     pub(crate) fn is_starting(&self) -> bool {
@@ -240,16 +246,23 @@ pub(crate) struct Starting {
     pub(crate) deadline: u64,
 }
 
+/// Which process must connect as the shim of a spawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExpectedShim {
+    /// No process was started yet, or its pid is not known yet.
+    NotStarted,
+    /// The process with this pid.
+    Pid(u32),
+    /// Any process that knows the id of the spawn: iTerm2 does not tell which process a session runs.
+    AnyPid,
+}
+
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
     /// tmux opens the pane, or the daemon starts the shim without a pane. The shim may connect to
     /// the daemon before or after the pid of the opened pane or started process is known.
-    Opening {
-        /// The pid of the process that was started as the shim. The process that connects as the
-        /// shim must have the same pid. `None` until the pid is known.
-        shim_pid: Option<u32>,
-    },
+    Opening { shim: ExpectedShim },
     /// The files thread registers the member.
     Registering,
     /// The shim was told to start the agent.

@@ -27,7 +27,8 @@ use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::roster::Roster;
-use crate::core::spawn_lifecycle::{Lifecycle, ShutdownApproval};
+use crate::core::roster::agent_record::AgentPane;
+use crate::core::spawn_lifecycle::{ExpectedShim, Lifecycle, ShutdownApproval};
 use crate::core::state::daemon::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
@@ -92,6 +93,7 @@ fn spawn_request(name: &str) -> Request {
         turns: None,
         backend: Default::default(),
         restart: Default::default(),
+        iterm2: None,
         earlier_messages: protocol::control_socket::EarlierMessages::Keep,
         worktree: None,
     }))
@@ -111,11 +113,14 @@ fn opened_spawn_id(effects: &[Effect]) -> SpawnId {
 
 fn pane_opened(spawn: &SpawnId, pid: u32) -> CoreEvent {
     let opened = OpenedPane {
-        pane: "%7".parse().unwrap(),
-        window: "@3".parse().unwrap(),
-        location: "teamd:1".to_owned(),
-        epoch: "11:22:/tmp/tmux".parse().unwrap(),
-        pid,
+        pane: AgentPane {
+            id: "%7".to_owned(),
+            window: "@3".to_owned(),
+            location: "teamd:1".to_owned(),
+            server_epoch: "11:22:/tmp/tmux".to_owned(),
+            it2: None,
+        },
+        shim: ExpectedShim::Pid(pid),
     };
     CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn: spawn.clone(), result: Ok(opened) })
 }

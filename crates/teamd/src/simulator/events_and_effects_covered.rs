@@ -8,6 +8,7 @@
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::{WorktreeJob, WorktreeResult};
 use protocol::control_socket::{FromShim, HookEvent, Request, Response, ToShim};
@@ -201,6 +202,10 @@ fn pane_job_name(job: &PaneJob) -> &'static str {
         PaneJob::CapturePane { .. } => "PaneJob::CapturePane",
         PaneJob::FindDialogs { .. } => "PaneJob::FindDialogs",
         PaneJob::MoveOutForeigners => "PaneJob::MoveOutForeigners",
+        PaneJob::Iterm2(Iterm2Job::Open(_)) => "Iterm2Job::Open",
+        PaneJob::Iterm2(Iterm2Job::Inspect { .. }) => "Iterm2Job::Inspect",
+        PaneJob::Iterm2(Iterm2Job::Close { .. }) => "Iterm2Job::Close",
+        PaneJob::Iterm2(Iterm2Job::Capture { .. }) => "Iterm2Job::Capture",
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::simulation::Simulation;
 use protocol::control_socket::{
-    Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, LaunchArgv, Layout, MemberAddress,
-    MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest, SetLayoutRequest,
-    SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest,
-    WorktreeReply, WorktreeRequest,
+    Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, Iterm2Access, LaunchArgv, Layout,
+    MemberAddress, MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest,
+    SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello,
+    ShutdownMembersRequest, SpawnRequest, WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
 use protocol::permission_mode::PermissionMode;
@@ -154,11 +154,13 @@ impl Simulation {
         let name = worktree.map(|worktree| worktree.name.clone());
         let name = name.unwrap_or_else(|| MemberName::parse(random_name(self)).expect("the name is valid"));
         let request_id = self.next_pid().to_string();
-        let backend = [Backend::Tmux, Backend::Window, Backend::InProcess][self.rng.usize(0..3)];
+        let backend = Backend::ALL[self.rng.usize(0..Backend::ALL.len())];
         let restart = if self.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
         let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
         let mut request = default_request(team, name);
         request.unique = worktree.is_none() && self.rng.bool();
+        request.iterm2 =
+            (backend == Backend::Iterm2).then(|| Iterm2Access { it2: "/bin/it2".into(), session: None });
         (request.backend, request.restart, request.dialog_patterns) = (backend, restart, dialog);
         self.choose_delivery(&mut request, &request_id);
         request.env.insert(REQUEST_ID_VARIABLE.to_owned(), request_id);
@@ -228,6 +230,7 @@ fn default_request(team: TeamName, name: MemberName) -> Box<SpawnRequest> {
         dialog_patterns: Vec::new(),
         turns: None,
         backend: Default::default(),
+        iterm2: None,
         restart: Default::default(),
         earlier_messages: protocol::control_socket::EarlierMessages::Keep,
         worktree: None,

@@ -3,9 +3,12 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::core_event::CoreEvent;
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{
     DialogPane, OpenedPane, PaneJob, PaneMove, PanePresence, PaneResult, PaneVisibility,
 };
+use crate::core::roster::agent_record::AgentPane;
+use crate::core::spawn_lifecycle::ExpectedShim;
 use protocol::control_socket::CapturePaneReply;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,9 +161,48 @@ impl SimulatedTmux {
             PaneJob::NotifyAttached { text, .. } => {
                 PaneResult::AttachedNotified { text_outside_tmux: Some(text) }
             }
+            PaneJob::Iterm2(job) => self.run_iterm2_job(job, pid, &mut outcome),
             PaneJob::SetLabel { .. } | PaneJob::MoveOutForeigners => return (None, outcome),
         };
         (Some(CoreEvent::PaneJobDone(result)), outcome)
+    }
+
+    /// Runs a job for iTerm2, whose sessions are simulated as panes of the same server.
+    fn run_iterm2_job(&mut self, job: Iterm2Job, pid: u32, outcome: &mut PaneJobOutcome) -> PaneResult {
+        if self.is_hung && !matches!(job, Iterm2Job::Close { .. }) {
+            return job.to_failed_result(timeout_error());
+        }
+        match job {
+            Iterm2Job::Open(spec) => {
+                let (pane, spawn) = (self.next, spec.spawn);
+                self.next += 1;
+                self.panes.insert(pane, PaneOwner::Teamd(spawn.clone(), pid));
+                *outcome = PaneJobOutcome::Started { spawn: spawn.clone(), pid, pane };
+                let mut opened = OpenedPane { shim: ExpectedShim::AnyPid, ..self.opened_pane(pane, pid) };
+                (opened.pane.id, opened.pane.it2) = (format!("session-{pane}"), Some(spec.access.it2));
+                PaneResult::PaneOpened { spawn, result: Ok(opened) }
+            }
+            Iterm2Job::Inspect { spawn, session } => {
+                let presence = match self.panes.contains_key(&pane_number(&session.id)) {
+                    true => PanePresence::Present,
+                    false => PanePresence::Absent,
+                };
+                PaneResult::PaneInspected { spawn, presence }
+            }
+            Iterm2Job::Close { spawn, session } => {
+                let pane = pane_number(&session.id);
+                if self.is_owned(pane, &spawn.pane_tag())
+                    && let Some(PaneOwner::Teamd(_, shim)) = self.panes.remove(&pane)
+                {
+                    *outcome = PaneJobOutcome::Closed(shim);
+                }
+                PaneResult::PaneClosed { spawn, error: None }
+            }
+            Iterm2Job::Capture { client, .. } => {
+                let screen = "$".to_owned();
+                PaneResult::PaneCaptured { client, result: Ok(CapturePaneReply { screen }) }
+            }
+        }
     }
 
     fn set_visibility(
@@ -181,11 +223,14 @@ impl SimulatedTmux {
 
     fn opened_pane(&self, pane: u32, pid: u32) -> OpenedPane {
         OpenedPane {
-            location: "teamd:1".to_owned(),
-            pane: format!("%{pane}").parse().expect("the id is valid"),
-            window: "@0".parse().expect("the id is valid"),
-            epoch: self.epoch().parse().expect("the epoch is valid"),
-            pid,
+            pane: AgentPane {
+                location: "teamd:1".to_owned(),
+                id: format!("%{pane}"),
+                window: "@0".to_owned(),
+                server_epoch: self.epoch(),
+                it2: None,
+            },
+            shim: ExpectedShim::Pid(pid),
         }
     }
 
@@ -200,5 +245,5 @@ impl SimulatedTmux {
 }
 
 fn pane_number(pane: &str) -> u32 {
-    pane.trim_start_matches('%').parse().expect("a pane id has a number")
+    pane.trim_start_matches('%').trim_start_matches("session-").parse().expect("a pane id has a number")
 }

@@ -8,7 +8,7 @@ use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
 use protocol::control_socket::{
-    Activity, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus,
+    Activity, Backend, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus,
 };
 use protocol::single_line::single_line;
 use protocol::task::WaitCycle;
@@ -166,6 +166,10 @@ fn member_row(member: &MemberView) -> Vec<String> {
 }
 
 fn pane_cell(member: &MemberView) -> String {
+    if member.backend.as_deref() == Some(Backend::Iterm2.as_str()) {
+        // The id of a session is too long for a table.
+        return "iterm2".to_owned();
+    }
     let in_process = member.backend.as_deref().filter(|backend| *backend == "in-process");
     match (&member.pane, member.is_hidden) {
         (Some(pane), true) => format!("{pane} hidden"),

@@ -1,13 +1,15 @@
 //! The jobs of the panes thread and their results.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::roster::agent_record::AgentPane;
+use crate::core::spawn_lifecycle::ExpectedShim;
 use protocol::control_socket::{CapturePaneReply, Layout, PersonPane};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tmux::{BorderLabel, PaneId, PaneTag, ServerEpoch, WindowId};
+use tmux::{BorderLabel, PaneId, PaneTag, WindowId};
 
 /// A job of the panes thread.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(crate) enum PaneJob {
     FindDialogs { panes: Vec<DialogPane> },
     /// Move windows, panes and clients of others out of the daemon's own sessions.
     MoveOutForeigners,
+    /// A job for iTerm2, which another thread runs.
+    Iterm2(Iterm2Job),
 }
 
 /// A pane that is hidden or shown again. A shown pane is moved beside `person_pane`, the pane in
@@ -152,10 +156,23 @@ pub(crate) enum PaneVisibility {
 /// A pane that was opened.
 #[derive(Debug)]
 pub(crate) struct OpenedPane {
-    pub(crate) pane: PaneId,
-    pub(crate) window: WindowId,
-    /// Where people find the window: `SESSION:INDEX`.
-    pub(crate) location: String,
-    pub(crate) epoch: ServerEpoch,
-    pub(crate) pid: u32,
+    pub(crate) pane: AgentPane,
+    /// The process that must connect as the shim.
+    pub(crate) shim: ExpectedShim,
+}
+
+impl Iterm2Job {
+    /// The result of this job if it was not run.
+    pub(crate) fn to_failed_result(&self, error: ErrorReport) -> PaneResult {
+        match self {
+            Iterm2Job::Open(spec) => PaneResult::PaneOpened { spawn: spec.spawn.clone(), result: Err(error) },
+            Iterm2Job::Inspect { spawn, .. } => {
+                PaneResult::PaneInspected { spawn: spawn.clone(), presence: PanePresence::Unknown }
+            }
+            Iterm2Job::Close { spawn, .. } => PaneResult::PaneClosed { spawn: spawn.clone(), error: None },
+            Iterm2Job::Capture { client, .. } => {
+                PaneResult::PaneCaptured { client: *client, result: Err(error) }
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::hook_long_poll::release_long_poll;
 use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::members::pending_respawns;
 use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
@@ -17,23 +18,20 @@ use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};
 use protocol::control_socket::LongPollEnd;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
-use tmux::{PaneId, WindowId};
 
 /// Starts the cleanup of an agent that does not run. `exit` is `None` for an agent that never ran.
 pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<ExitRecord>) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
-    let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
+    let close_pane = agent.record.pane.as_ref().and_then(|pane| close_pane(id, pane));
     release_long_poll(&mut agent.long_poll, LongPollEnd::AgentExited, &mut context.effects);
     let lifecycle = &mut agent.record.lifecycle;
     let (process, shutdown) = (lifecycle.take_process(), lifecycle.take_shutdown());
-    let pane_cleanup = if pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
+    let pane_cleanup = if close_pane.is_none() { Cleanup::Done } else { Cleanup::Pending };
     *lifecycle = Lifecycle::Exited(Exited { pane_cleanup, ..Exited::new(process, shutdown, exit) });
     context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
     let team_with_hidden_pane =
         std::mem::take(&mut agent.record.is_hidden).then(|| agent.record.request.team.clone());
-    if let Some(pane) = pane {
-        context.effects.push(close_pane(id, pane));
-    }
+    context.effects.extend(close_pane);
     context.state.has_roster_changed = true;
     if let Some(team) = team_with_hidden_pane {
         context.effects.push(write_hidden_panes(context.state, &team, None));
@@ -140,20 +138,20 @@ pub(crate) fn retry_failed_cleanups(context: &mut Context) {
         if !agent.record.lifecycle.has_failed_cleanup() {
             continue;
         }
-        let pane = agent.record.pane.as_ref().and_then(AgentPane::pane_and_window);
+        let close_pane = agent.record.pane.as_ref().and_then(|pane| close_pane(id, pane));
         let Lifecycle::Exited(exited) = &mut agent.record.lifecycle else { continue };
         let has_failed_files = exited.file_cleanup == Cleanup::Failed;
         if has_failed_files {
             exited.file_cleanup = Cleanup::Pending;
         }
-        let failed_pane = pane.filter(|_| exited.pane_cleanup == Cleanup::Failed);
-        if failed_pane.is_some() {
+        let retry = close_pane.filter(|_| exited.pane_cleanup == Cleanup::Failed);
+        if retry.is_some() {
             exited.pane_cleanup = Cleanup::Pending;
         }
         if has_failed_files {
             context.effects.push(Effect::File(FileJob::DeregisterMember { record: agent.record.clone() }));
         }
-        context.effects.extend(failed_pane.map(|pane| close_pane(id, pane)));
+        context.effects.extend(retry);
     }
 }
 
@@ -186,6 +184,15 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     reply_to_finished_waiters(context);
 }
 
-pub(crate) fn close_pane(spawn: &SpawnId, (pane, window): (PaneId, Option<WindowId>)) -> Effect {
-    Effect::Pane(PaneJob::ClosePane { spawn: spawn.clone(), pane, owner: spawn.pane_tag(), window })
+/// The effect that closes a pane. `None` if the id of the pane can't be parsed.
+pub(crate) fn close_pane(spawn: &SpawnId, pane: &AgentPane) -> Option<Effect> {
+    let (spawn, owner) = (spawn.clone(), spawn.pane_tag());
+    let job = match pane.iterm2_session() {
+        Some(session) => PaneJob::Iterm2(Iterm2Job::Close { spawn, session }),
+        None => {
+            let (pane, window) = pane.pane_and_window()?;
+            PaneJob::ClosePane { spawn, pane, owner, window }
+        }
+    };
+    Some(Effect::Pane(job))
 }

@@ -5,6 +5,7 @@ use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
 use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
 use crate::core::members::cleanup_after_exit::{exit_event, start_cleanup};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
@@ -29,9 +30,11 @@ pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, report: Ex
     context.state.has_roster_changed = true;
     match (&report, &agent.record.pane) {
         (ExitReport::TerminalGone | ExitReport::ShimKilled, Some(pane)) => {
-            context
-                .effects
-                .push(Effect::Pane(PaneJob::InspectPane { spawn: id.clone(), pane: pane.clone() }));
+            let (spawn, pane) = (id.clone(), pane.clone());
+            context.effects.push(Effect::Pane(match pane.iterm2_session() {
+                Some(session) => PaneJob::Iterm2(Iterm2Job::Inspect { spawn, session }),
+                None => PaneJob::InspectPane { spawn, pane },
+            }));
         }
         _ => record_exit(context, id, report),
     }

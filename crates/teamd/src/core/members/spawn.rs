@@ -4,13 +4,16 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, new_uuid};
 use crate::core::effect::Effect;
+use crate::core::jobs::iterm2_jobs::{Iterm2Job, Iterm2Spec};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneSpec};
 use crate::core::members::{cleanup_after_exit, plan_approval_respawn};
 use crate::core::pane_labels::label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::{AgentRecord, HookState, PromptDelivery};
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord};
-use crate::core::spawn_lifecycle::{AgentProcess, Lifecycle, NameCall, NameWaiter, StartStage, Starting};
+use crate::core::spawn_lifecycle::{
+    AgentProcess, ExpectedShim, Lifecycle, NameCall, NameWaiter, StartStage, Starting,
+};
 use crate::core::state::agent::Agent;
 use crate::core::state::budget_status::exhausted_error;
 use crate::core::state::call_errors::going_down_error;
@@ -21,9 +24,9 @@ use crate::core::state::names_reserved_for_worktrees::{expire_reservations, rele
 use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
 use crate::core::state::taken_and_free_member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::Backend;
 use protocol::control_socket::SpawnRequest;
 use protocol::control_socket::shim_subcommands;
+use protocol::control_socket::{Backend, Iterm2Access};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::MemberName;
 use std::path::{Path, PathBuf};
@@ -35,6 +38,10 @@ pub(crate) const START_DEADLINE: u64 = 15_000;
 /// How long the last step of a start may take, in milliseconds, if the agent must open a session
 /// before it counts as running. The timeout of the agent's driver (`teamd-acp`) is shorter.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
+
+/// How long a session of iTerm2 may take to open, in milliseconds. The sessions are opened one by
+/// one, each with three runs of `it2`, a Python program.
+const ITERM2_OPENING_DEADLINE: u64 = 25_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<SpawnRequest>) {
     expire_reservations(context.state, &request.team, context.now);
@@ -77,6 +84,9 @@ fn open_spawn(
         Backend::InProcess => {
             Effect::StartShim { spawn: id.clone(), argv: headless_shim_argv(context.state, &id, &log), log }
         }
+        Backend::Iterm2 => {
+            Effect::Pane(PaneJob::Iterm2(Iterm2Job::Open(iterm2_spec(context.state, &agent, log))))
+        }
         backend => Effect::Pane(PaneJob::OpenPane(Box::new(PaneSpec {
             spawn: id.clone(),
             team: agent.record.request.team.clone(),
@@ -105,7 +115,7 @@ fn check_request(state: &State, request: &SpawnRequest) -> Result<MemberName, Er
     if let Some(error) = exhausted_error(state, &request.team) {
         return Err(error);
     }
-    if request.backend != Backend::InProcess && state.settings.tmux_socket.is_none() {
+    if matches!(request.backend, Backend::Tmux | Backend::Window) && state.settings.tmux_socket.is_none() {
         return Err(no_tmux_error(&request.name));
     }
     check_worktree(state, request)?;
@@ -156,8 +166,8 @@ fn new_agent(
         lifecycle: Lifecycle::Starting(Starting {
             process: AgentProcess::default(),
             reply_to: client,
-            stage: StartStage::Opening { shim_pid: None },
-            deadline: context.now.mono + START_DEADLINE,
+            stage: StartStage::Opening { shim: ExpectedShim::NotStarted },
+            deadline: context.now.mono + opening_deadline(request.backend),
         }),
         tracking_task: None,
         pane: None,
@@ -166,6 +176,29 @@ fn new_agent(
         respawn,
     };
     Agent::new(record.into(), context.now.wall)
+}
+
+fn opening_deadline(backend: Backend) -> u64 {
+    if backend == Backend::Iterm2 { ITERM2_OPENING_DEADLINE } else { START_DEADLINE }
+}
+
+/// The session of iTerm2 for an agent. If the request does not say where `it2` is, the daemon's PATH
+/// decides.
+fn iterm2_spec(state: &State, agent: &Agent, log: PathBuf) -> Box<Iterm2Spec> {
+    let request = &agent.record.request;
+    let default_access = || Iterm2Access { it2: "it2".into(), session: None };
+    let siblings = state.members(&request.team).into_iter().rev();
+    let siblings = siblings.filter_map(|sibling| sibling.record.pane.as_ref()?.iterm2_session());
+    Box::new(Iterm2Spec {
+        spawn: agent.record.spawn_id.clone(),
+        team: request.team.clone(),
+        access: request.iterm2.clone().unwrap_or_else(default_access),
+        siblings: siblings.map(|session| session.id).collect(),
+        title: format!("{}@{}", request.name, request.team),
+        argv: shim_argv(state, &agent.record.spawn_id),
+        state_dir: state.settings.state_dir.clone(),
+        log,
+    })
 }
 
 fn shim_argv(state: &State, id: &SpawnId) -> Vec<String> {

@@ -15,14 +15,16 @@ use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::pane_labels::{color_name, update_label};
 use crate::core::panes::hide_and_show;
 use crate::core::reply_to_client::send_reply;
-use crate::core::roster::agent_record::{AgentPane, AgentRecord, SharedRecord};
+use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan, schedule_task_scan};
-use crate::core::spawn_lifecycle::{AgentProcess, Cleanup, Lifecycle, OnExit, StartStage, Starting};
+use crate::core::spawn_lifecycle::{
+    AgentProcess, Cleanup, ExpectedShim, Lifecycle, OnExit, StartStage, Starting,
+};
 use crate::core::state::call_errors::no_such_team_error;
 use crate::core::state::daemon::State;
 use crate::core::state::queued_registration::QueuedRegistration;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::PlanStage;
+use protocol::control_socket::{Backend, PlanStage};
 use protocol::control_socket::{Reply, SpawnReply, StartAgent, ToShim, TurnSetup};
 use protocol::deferred_template_variables;
 use protocol::delivery_kind::Delivery;
@@ -44,22 +46,16 @@ pub(crate) fn handle_pane_opened(
     result: Result<OpenedPane, ErrorReport>,
 ) {
     let Some(agent) = context.state.agents.get_mut(spawn) else {
-        return result
-            .into_iter()
-            .for_each(|opened| context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window)))));
+        return context.effects.extend(result.ok().and_then(|opened| close_pane(spawn, &opened.pane)));
     };
     match result {
         Err(error) => fail_start(context, spawn, error),
         Ok(opened) => {
-            agent.record.pane = Some(AgentPane {
-                id: opened.pane.to_string(),
-                window: opened.window.to_string(),
-                location: opened.location,
-                server_epoch: opened.epoch.to_string(),
-            });
+            let close = close_pane(spawn, &opened.pane);
+            agent.record.pane = Some(opened.pane);
             match &mut agent.record.lifecycle {
                 Lifecycle::Starting(starting) => {
-                    set_shim_pid(starting, opened.pid);
+                    set_expected_shim(starting, opened.shim);
                     // tmux opens panes one by one, so this spawn may have waited long for its pane.
                     // The next step, connecting the shim, therefore gets a new deadline.
                     starting.deadline = context.now.mono + START_DEADLINE;
@@ -67,7 +63,7 @@ pub(crate) fn handle_pane_opened(
                 // The start has failed meanwhile, and its cleanup is under way.
                 Lifecycle::Exited(exited) => {
                     exited.pane_cleanup = Cleanup::Pending;
-                    return context.effects.push(close_pane(spawn, (opened.pane, Some(opened.window))));
+                    return context.effects.extend(close);
                 }
                 Lifecycle::Running(_) | Lifecycle::Stopping(_) => {}
             }
@@ -83,7 +79,7 @@ pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result
         Err(error) => fail_start(context, spawn, error),
         Ok(pid) => {
             if let Lifecycle::Starting(starting) = &mut agent.record.lifecycle {
-                set_shim_pid(starting, pid);
+                set_expected_shim(starting, ExpectedShim::Pid(pid));
                 starting.deadline = context.now.mono + START_DEADLINE;
             }
             queue_registration(context, spawn);
@@ -91,9 +87,9 @@ pub(crate) fn handle_shim_started(context: &mut Context, spawn: &SpawnId, result
     }
 }
 
-fn set_shim_pid(starting: &mut Starting, pid: u32) {
-    if let StartStage::Opening { shim_pid } = &mut starting.stage {
-        *shim_pid = Some(pid);
+fn set_expected_shim(starting: &mut Starting, expected: ExpectedShim) {
+    if let StartStage::Opening { shim } = &mut starting.stage {
+        *shim = expected;
     }
 }
 
@@ -102,13 +98,18 @@ fn set_shim_pid(starting: &mut Starting, pid: u32) {
 /// the spawn fails.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
-    let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim_pid }, process, .. }) =
+    let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim }, process, .. }) =
         &agent.record.lifecycle
     else {
         return;
     };
-    let (Some(started_pid), Some(connected_shim)) = (*shim_pid, process.shim) else { return };
-    if started_pid != connected_shim.pid {
+    let Some(connected_shim) = process.shim else { return };
+    let is_expected = match *shim {
+        ExpectedShim::NotStarted => return,
+        ExpectedShim::Pid(pid) => pid == connected_shim.pid,
+        ExpectedShim::AnyPid => true,
+    };
+    if !is_expected {
         let error = ErrorReport::new(
             ErrorKind::NotPermitted,
             "cannot spawn: unexpected process connected for the new pane",
@@ -231,6 +232,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         env,
         state_dir: state.settings.state_dir.clone(),
         turn_setup: turn_setup.map(Box::new),
+        iterm2_color: record.color.filter(|_| request.backend == Backend::Iterm2),
     })
 }
 
@@ -397,8 +399,7 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
     let is_failed_respawn = client.is_none() && record.is_respawn();
     let exit = if is_failed_respawn { fail_respawn(context, &record, &error) } else { None };
     if matches!(stage, StartStage::Opening { .. }) && exit.is_none() {
-        let pane = record.pane.as_ref().and_then(AgentPane::pane_and_window);
-        context.effects.extend(pane.map(|pane| close_pane(spawn, pane)));
+        context.effects.extend(record.pane.as_ref().and_then(|pane| close_pane(spawn, pane)));
         context.state.agents.remove(spawn);
         context.effects.push(Effect::CloseHandles { spawn: spawn.clone() });
     } else {

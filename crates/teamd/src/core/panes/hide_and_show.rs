@@ -6,7 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PaneVisibility};
 use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::reply_to_client::send_reply;
-use crate::core::state::call_errors::no_pane_error;
+use crate::core::state::call_errors::{iterm2_error, no_pane_error};
 use crate::core::state::daemon::State;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
 use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
@@ -54,6 +54,9 @@ fn pane_move(
 ) -> Result<PaneMove, ErrorReport> {
     let verb = if visibility == PaneVisibility::Hidden { "hide" } else { "show" };
     let (pane, owner) = pane_and_tag(state, &address.team, &address.name, verb)?;
+    if pane.it2.is_some() {
+        return Err(iterm2_error(&address.team, &address.name, verb));
+    }
     let record = &find_member(state, &address.team, &address.name)?.record;
     Ok(PaneMove {
         spawn: record.spawn_id.clone(),

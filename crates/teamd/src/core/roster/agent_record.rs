@@ -1,6 +1,7 @@
 //! The record of an agent: its spawn request, its lifecycle, and what else the next daemon needs.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::core::jobs::iterm2_jobs::Iterm2Session;
 use crate::core::roster::data_for_next_spawn::{RespawnRecord, serialize_without_environment};
 use crate::core::roster::saved_lifecycle;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
@@ -13,11 +14,13 @@ use protocol::turn_program::TurnProgram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tmux::{PaneId, WindowId};
 use worktree::WorktreeRecord;
 
-/// The pane of an agent. `server_epoch` identifies its tmux server.
+/// The tmux pane or the iTerm2 session of an agent. `server_epoch` identifies the tmux server. It is
+/// empty for a session of iTerm2, and so are `window` and `location`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentPane {
     pub(crate) id: String,
@@ -26,9 +29,18 @@ pub(crate) struct AgentPane {
     #[serde(default)]
     pub(crate) location: String,
     pub(crate) server_epoch: String,
+    /// The program `it2`, which controls the session. `None` for a tmux pane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) it2: Option<PathBuf>,
 }
 
 impl AgentPane {
+    /// The session of iTerm2. `None` for a tmux pane.
+    pub(crate) fn iterm2_session(&self) -> Option<Iterm2Session> {
+        Some(Iterm2Session { it2: self.it2.clone()?, id: self.id.clone() })
+    }
+
+    /// The tmux pane. `None` for a session of iTerm2.
     pub(crate) fn id(&self) -> Option<PaneId> {
         self.id.parse().ok()
     }

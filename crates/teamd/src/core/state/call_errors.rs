@@ -30,6 +30,13 @@ pub(crate) fn no_pane_error(team: &TeamName, name: &str, verb: &str) -> ErrorRep
         .with_help(format!("its output: teamctl logs {name} -t {team}"))
 }
 
+/// The error for moving or arranging a session of iTerm2. `verb` completes "cannot …".
+pub(crate) fn iterm2_error(team: &TeamName, subject: &str, verb: &str) -> ErrorReport {
+    let message = format!("cannot {verb} {subject}: only tmux panes can be moved, and it runs in iTerm2");
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("move the panes in iTerm2 itself; its members: teamctl status -t {team}"))
+}
+
 pub(crate) fn tmux_gone_error() -> ErrorReport {
     ErrorReport::new(ErrorKind::MissingPath, "cannot reach tmux: its server is gone")
         .with_help("see: teamctl doctor")

@@ -8,6 +8,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::recovery;
 use crate::core::state::daemon::State;
@@ -186,6 +187,35 @@ fn start_is_given_up_after_its_timeout_and_its_pane_is_closed() {
     assert_eq!(error_kind(&effects, 1), Some(ErrorKind::Timeout));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Pane(PaneJob::ClosePane { .. }))));
     assert!(state.agents.is_empty());
+}
+
+#[test]
+fn shim_in_iterm2_has_any_pid_and_its_session_is_closed() {
+    let mut state = new_state();
+    state.settings.tmux_socket = None;
+    let request = worker_request("ann", |request| request.backend = Backend::Iterm2);
+    let effects = send_call(&mut state, 1, request);
+    let [Effect::Pane(PaneJob::Iterm2(Iterm2Job::Open(spec)))] = &effects[..] else { panic!("{effects:?}") };
+    let spawn = spec.spawn.clone();
+    handle_event(&mut state, shim_connected(&spawn, 50, 77, None), NOW);
+    let CoreEvent::PaneJobDone(PaneResult::PaneOpened { result: Ok(mut opened), .. }) =
+        pane_opened(&spawn, 40)
+    else {
+        panic!()
+    };
+    (opened.pane.id, opened.pane.it2) = ("A-B".to_owned(), Some("/bin/it2".into()));
+    opened.shim = ExpectedShim::AnyPid;
+    let opened = CoreEvent::PaneJobDone(PaneResult::PaneOpened { spawn, result: Ok(opened) });
+    let effects = handle_event(&mut state, opened, NOW);
+    assert!(
+        has_file_job(&effects, |job| matches!(job, FileJob::RegisterMember { .. })),
+        "the pid is not compared"
+    );
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(1_000_000));
+    let closes = |effect: &Effect| matches!(effect, Effect::Pane(PaneJob::Iterm2(Iterm2Job::Close { session, .. })) if session.id == "A-B");
+    assert!(effects.iter().any(closes), "{effects:?}");
+    let Some(Response::Failed(error)) = reply(&effects, 1) else { panic!("{effects:?}") };
+    assert!(error.message.contains("the shell in the new session of iTerm2"), "{error:?}");
 }
 
 /// A pane that opens late, after many others, leaves the shim the full time to connect.

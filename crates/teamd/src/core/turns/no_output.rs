@@ -10,7 +10,7 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::Activity;
+use protocol::control_socket::{Activity, Backend};
 use protocol::event_log_line::EventKind;
 
 /// Asks the files thread when the output logs of agents in long turns last grew.
@@ -67,12 +67,14 @@ pub(crate) fn is_quiet(agent: &Agent) -> bool {
 
 /// Whether missing output of the agent is worth a report. The agent must be in a turn, and must not
 /// wait for an answer to a request or at a dialog. After a restart of the daemon, false until the
-/// shim, a hook or the agent has reported the turn again.
+/// shim, a hook or the agent has reported the turn again. Always false in iTerm2, where the output
+/// is not logged.
 fn can_lack_output(agent: &Agent) -> bool {
     let is_turn_known = agent.turn.is_some() || agent.has_reported_activity;
     let waits = !agent.open_requests.is_empty() || agent.dialog_text().is_some();
     let runs = agent.record.lifecycle.is_running() && agent.activity == Activity::Active;
-    runs && is_turn_known && !waits
+    let has_log = agent.record.request.backend != Backend::Iterm2;
+    runs && is_turn_known && !waits && has_log
 }
 
 fn elapsed_ms(since: u64, now: Now) -> u64 {

@@ -7,6 +7,8 @@ pub(crate) mod choose_close_batch;
 pub(crate) mod find_dialogs_on_screens;
 pub(crate) mod find_visible_panes;
 pub(crate) mod hide_and_show;
+pub(crate) mod iterm2_thread;
 pub(crate) mod open;
+mod run_it2;
 pub(crate) mod thread;
 pub(crate) mod window_space;

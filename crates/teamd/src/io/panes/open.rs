@@ -1,6 +1,8 @@
 //! Opens a pane for a new agent: chooses a window of the team, splits it, and tags the pane.
 
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneSpec};
+use crate::core::roster::agent_record::AgentPane;
+use crate::core::spawn_lifecycle::ExpectedShim;
 use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
 use crate::io::panes::cached_window_and_prepared_pane::PaneOpeningCache;
 use crate::io::panes::thread::{PaneManager, is_server_gone};
@@ -49,8 +51,14 @@ impl PaneManager {
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
         outcome.piped.unwrap_or_else(|error| tracing::warn!("cannot record {}: {error}", created.pane));
-        let CreatedPane { pane, window, location, pid, .. } = created;
-        Ok(OpenedPane { pane, window, location, epoch, pid })
+        let pane = AgentPane {
+            id: created.pane.to_string(),
+            window: created.window.to_string(),
+            location: created.location,
+            server_epoch: epoch.to_string(),
+            it2: None,
+        };
+        Ok(OpenedPane { pane, shim: ExpectedShim::Pid(created.pid) })
     }
 
     /// Returns the pane that was created in advance while the previous pane was tagged. Creates a

@@ -12,6 +12,7 @@ use crate::io::check_shim_program_and_descriptors::check_shim_start;
 use crate::io::panes::cached_window_and_prepared_pane::PaneOpeningCache;
 use crate::io::panes::choose_close_batch;
 use crate::io::panes::find_visible_panes::find_visible_panes;
+use crate::io::panes::iterm2_thread::Iterm2Queue;
 use crate::io::process_start_error::{start_error, thread_error};
 use protocol::control_socket::{CapturePaneReply, Layout};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -64,6 +65,7 @@ pub(super) struct PaneManager {
     pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
     /// Windows of `person_windows` to tidy, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
+    pub(super) iterm2: Iterm2Queue,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
@@ -87,6 +89,7 @@ pub(crate) fn start(
         pending_layouts: BTreeMap::new(),
         person_windows: BTreeMap::new(),
         untidy_windows: BTreeSet::new(),
+        iterm2: Iterm2Queue::new(events.clone()),
         events,
     };
     let epoch = match panes.connect() {
@@ -224,6 +227,10 @@ impl PaneManager {
             }
             PaneJob::MoveOutForeigners => {
                 self.move_out_foreigners();
+                None
+            }
+            PaneJob::Iterm2(job) => {
+                self.iterm2.push(job);
                 None
             }
             PaneJob::CheckHiddenPanes { panes } => {
