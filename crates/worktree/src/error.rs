@@ -94,7 +94,7 @@ pub enum Error {
     Git {
         /// What git was run for, such as `list the stashes`.
         action: String,
-        /// The last lines of git's standard error, at most three.
+        /// The first and last lines of git's standard error.
         stderr: String,
     },
     /// Git failed because it did not find a program that the configuration names, such as git-lfs.

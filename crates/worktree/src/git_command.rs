@@ -31,6 +31,10 @@ pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 const IDENTITY_VARIABLES: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
+/// How many lines of git's standard error an error has, from its beginning and from its end.
+const FIRST_LINES: usize = 5;
+const LAST_LINES: usize = 3;
+
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
@@ -343,17 +347,29 @@ impl GitOutput {
     }
 
     /// Returns the error for a failure of git. If git did not find a program, the error names this
-    /// program. Otherwise the error contains the last three lines of standard error that are not
-    /// blank, or git's exit status if there are no such lines.
+    /// program. Otherwise the error contains the lines of standard error ([`error_lines`]), or
+    /// git's exit status if there are none.
     pub(crate) fn to_error(&self, action: &str) -> Error {
         if let Some(program) = self.stderr.lines().find_map(missing_program) {
             return Error::ProgramMissing { action: action.to_owned(), program: program.to_owned() };
         }
-        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let message = lines[lines.len().saturating_sub(3)..].join("; ");
+        let message = error_lines(&self.stderr);
         let stderr = if message.is_empty() { format!("git failed: {}", self.status) } else { message };
         Error::Git { action: action.to_owned(), stderr }
     }
+}
+
+/// Joins the lines of git's standard error, without hints. Git prints the cause first, the
+/// consequence last, and any number of file names in between. So of a long text the first and the
+/// last lines are used.
+fn error_lines(stderr: &str) -> String {
+    let is_shown = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint:");
+    let lines: Vec<&str> = stderr.lines().map(str::trim_end).filter(is_shown).collect();
+    let Some(left_out) = lines.len().checked_sub(FIRST_LINES + LAST_LINES).filter(|n| *n > 0) else {
+        return lines.join("; ");
+    };
+    let (first, last) = (&lines[..FIRST_LINES], &lines[lines.len() - LAST_LINES..]);
+    format!("{}; … {left_out} lines …; {}", first.join("; "), last.join("; "))
 }
 
 /// Returns the program that a shell did not find, if `line` is the message of the shell about this:
@@ -430,6 +446,13 @@ pub(crate) fn os_string(bytes: &[u8]) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_have_the_first_and_last_lines_without_hints() {
+        assert_eq!(error_lines("error: a\n\n  b\nhint: c\nfatal: d\n"), "error: a;   b; fatal: d");
+        let long: String = (1..=20).map(|n| format!("{n}\n")).collect();
+        assert_eq!(error_lines(&long), "1; 2; 3; 4; 5; … 12 lines …; 18; 19; 20");
+    }
 
     #[test]
     fn missing_program_is_read_from_the_message_of_the_shell() {

@@ -32,6 +32,7 @@ mod head_and_reflog_of_worktree;
 mod ignored_cache_directories;
 mod keep_reason;
 mod look_up_branches;
+mod merge_method_and_reflog_entries;
 mod merge_or_rebase_commits;
 mod mount_points;
 mod processes_using_directory;
@@ -58,15 +59,17 @@ pub use branch_progress::{BranchCommit, BranchProgress};
 pub use error::Error;
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
-pub use look_up_branches::{commit_of_branch, last_commit};
-pub use merge_or_rebase_commits::{MergeMethod, MergeOutcome};
+pub use look_up_branches::{commit_of_branch, count_commits_in_none_of, last_commit};
+pub use merge_method_and_reflog_entries::MergeMethod;
+pub use merge_or_rebase_commits::MergeOutcome;
 pub use propose_worktree::{WorktreeOptions, WorktreeProposal, propose_worktree};
 pub use remove_worktree::RemoveOutcome;
 pub use repository_and_its_worktrees::{ListedWorktree, common_git_dir, list_worktrees, worktrees_directory};
 pub use save_unsaved_work::SavedWorktree;
 pub use target_branch_of_merges::{MergeBranch, MergeStart};
 pub use temporary_worktree_for_merges::{
-    MERGE_WORKTREE_VARIABLE, MergeWorktree, end_processes_in_merge_worktree, propose_merge_worktree,
+    MERGE_WORKTREE_VARIABLE, MergeWorktree, MergeWorktreeRecord, end_processes_in_merge_worktree,
+    propose_merge_worktree,
 };
 pub use uncommitted_files::has_uncommitted_files;
 pub use worktree_record::{WorktreeRecord, WorktreeState};

@@ -58,6 +58,23 @@ pub fn last_commit(
     git.text_if_success("look at the last commit", &arguments)
 }
 
+/// Returns how many commits `commit` has that none of `others` has. `repository` is the git directory
+/// that all worktrees of the repository share.
+///
+/// # Errors
+///
+/// [`Error::Git`], [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`].
+pub fn count_commits_in_none_of(
+    repository: &Path,
+    commit: &str,
+    others: &[&str],
+    environment: &GitEnvironment,
+) -> Result<u64, Error> {
+    let git = Git::with_git_dir(repository, environment);
+    let arguments = [&["rev-list", "--count", commit, "--not"], others, &["--"]].concat();
+    git.output_number("count the commits", &arguments, b"")
+}
+
 /// Returns the worktree in which a branch is checked out. `None` if there is none.
 ///
 /// # Errors

@@ -5,6 +5,8 @@
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitOutput, WRITE_TIMEOUT, path_from_bytes, split_nul};
+use crate::merge_method_and_reflog_entries::MergeMethod;
+use crate::target_branch_of_merges::MergeBranch;
 use crate::temporary_worktree_for_merges::MergeWorktree;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,17 +29,6 @@ const SETTINGS: [(&str, &str); 13] = [
     ("submodule.recurse", "false"),
 ];
 
-/// How a member's commits get onto the branch that collects the merges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MergeMethod {
-    /// A merge commit, also where git could fast-forward. So each member has one commit.
-    Merge,
-    /// The member's commits without a merge commit. If the member's branch contains the target
-    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch, except
-    /// those whose change the target branch already has.
-    Rebase,
-}
-
 /// What a merge or rebase has done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
@@ -48,30 +39,37 @@ pub enum MergeOutcome {
         /// The new result.
         commit: String,
         /// How many commits it got, without the merge commit.
-        commits: u64,
+        commits: usize,
     },
     /// Git cannot merge these files. Their paths are relative to the top of the working tree.
     Conflict(Vec<PathBuf>),
+    /// Git cannot merge the branch at all, for example because the histories have no common commit.
+    /// The value is what git says.
+    Impossible(String),
 }
 
 impl MergeWorktree {
-    /// Adds the commits of `branch_commit` to `result`. First resets the working tree to `result`
-    /// and removes untracked files, except ignored ones. `message` is the message of the merge
-    /// commit.
+    /// Adds the commits of `branch_commit` to the result so far, which is `target.next_base`. First
+    /// resets the working tree to that result and removes untracked files, except ignored ones.
+    /// `message` is the message of the merge commit.
     ///
     /// # Errors
     ///
     /// The errors of git commands. The worktree can be used again after an error.
     pub fn merge(
         &self,
-        result: &str,
+        target: &MergeBranch,
         branch_commit: &str,
         method: MergeMethod,
         message: &str,
     ) -> Result<MergeOutcome, Error> {
-        let git = self.git()?;
-        let commits = count_commits(&git, result, branch_commit)?;
-        if commits == 0 {
+        let (git, result) = (self.git()?, target.next_base.as_str());
+        let commits = commits_without(&git, result, branch_commit)?;
+        let upstream = match method {
+            MergeMethod::Merge => result.to_owned(),
+            MergeMethod::Rebase => rebase_upstream(&git, target, &commits)?,
+        };
+        if commits.is_empty() || commits_without(&git, &upstream, branch_commit)?.is_empty() {
             return Ok(MergeOutcome::NothingToMerge);
         }
         self.reset(&git, result)?;
@@ -83,20 +81,23 @@ impl MergeWorktree {
             // The member's branch contains the target branch, so its commits stay as they are. The member may
             // have resolved a conflict in a merge commit, which a rebase would leave out.
             MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
-            MergeMethod::Rebase => rebase(&git, result, branch_commit)?,
+            MergeMethod::Rebase => rebase(&git, result, &upstream, branch_commit)?,
         };
         if output.is_success() {
-            return merged(&git, result, commits, method);
+            return merged(&git, result, commits.len(), method);
         }
         match conflicting_files(&git)? {
-            files if files.is_empty() => Err(output.to_error("merge")),
+            files if files.is_empty() => match output.to_error("merge") {
+                Error::Git { stderr, .. } => Ok(MergeOutcome::Impossible(stderr)),
+                error => Err(error),
+            },
             files => Ok(MergeOutcome::Conflict(files)),
         }
     }
 
     /// Returns a git in the worktree that runs no programs of the repository.
     fn git(&self) -> Result<Git<'_>, Error> {
-        let git = self.record.git(&self.environment);
+        let git = Git::in_directory(self.path(), &self.environment);
         let settings = SETTINGS.map(|(key, value)| (OsString::from(key), OsString::from(value)));
         let overrides = git.named_program_overrides()?.into_iter().chain(settings).collect();
         Ok(git.with_overrides(overrides))
@@ -125,31 +126,53 @@ fn merge(git: &Git<'_>, commit: &str, message: &str) -> Result<GitOutput, Error>
     git.run("merge", &arguments.concat(), b"", WRITE_TIMEOUT)
 }
 
-fn rebase(git: &Git<'_>, result: &str, commit: &str) -> Result<GitOutput, Error> {
+/// Copies the commits that `commit` has and `upstream` lacks onto `result`.
+fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<GitOutput, Error> {
     let arguments = [
         &["rebase", "--quiet", "--merge", "--no-verify", "--no-stat", "--no-gpg-sign"][..],
-        &["--no-autostash", "--empty=drop", result, commit],
+        &["--no-autostash", "--empty=drop", "--onto", result, upstream, commit],
     ];
     git.run("rebase", &arguments.concat(), b"", WRITE_TIMEOUT)
 }
 
+/// Returns a commit with which `git rebase` leaves out all that the result has already. `commits` are
+/// those that a branch has and the result lacks.
+///
+/// Usually this is the result itself. But if an earlier rebase has copied some of `commits`, the
+/// result has other commits in their place. Git recognizes a copy only if its change has the same
+/// text, and would else apply the change a second time, with conflicts. So the returned commit is a
+/// merge of the result and of the commits that were copied. No branch ever contains this merge.
+fn rebase_upstream(git: &Git<'_>, target: &MergeBranch, commits: &[String]) -> Result<String, Error> {
+    let copied: Vec<&String> = target.copied.iter().filter(|commit| commits.contains(commit)).collect();
+    if copied.is_empty() {
+        return Ok(target.next_base.clone());
+    }
+    let tree = format!("{}^{{tree}}", target.next_base);
+    let mut arguments = vec!["commit-tree", "--no-gpg-sign", "-m", "commits that were copied", &tree];
+    for parent in std::iter::once(&target.next_base).chain(copied) {
+        arguments.extend(["-p", parent]);
+    }
+    git.output_text("leave out the commits that were copied", &arguments)
+}
+
 /// The outcome of a merge or rebase that succeeded. `commits` is the number of commits that the
 /// branch has and `result` lacks.
-fn merged(git: &Git<'_>, result: &str, commits: u64, method: MergeMethod) -> Result<MergeOutcome, Error> {
+fn merged(git: &Git<'_>, result: &str, commits: usize, method: MergeMethod) -> Result<MergeOutcome, Error> {
     let commit = git.output_text("find the merged commit", &["rev-parse", "--verify", "HEAD"])?;
     if commit == result {
         return Ok(MergeOutcome::NothingToMerge);
     }
     let commits = match method {
         MergeMethod::Merge => commits,
-        MergeMethod::Rebase => count_commits(git, result, &commit)?,
+        MergeMethod::Rebase => commits_without(git, result, &commit)?.len(),
     };
     Ok(MergeOutcome::Merged { commit, commits })
 }
 
-/// The number of commits that `commit` has and `result` lacks.
-fn count_commits(git: &Git<'_>, result: &str, commit: &str) -> Result<u64, Error> {
-    git.output_number("count the commits", &["rev-list", "--count", &format!("{result}..{commit}")], b"")
+/// The commits that `commit` has and `result` lacks.
+fn commits_without(git: &Git<'_>, result: &str, commit: &str) -> Result<Vec<String>, Error> {
+    let text = git.output_text("list the commits", &["rev-list", &format!("{result}..{commit}"), "--"])?;
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// The files that git could not merge, sorted by path.

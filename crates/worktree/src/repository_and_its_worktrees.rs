@@ -28,6 +28,8 @@ pub struct ListedWorktree {
     pub path: PathBuf,
     /// The branch that is checked out. `None` for a detached HEAD or a bare repository.
     pub branch: Option<String>,
+    /// The commit that is checked out. `None` for a bare repository.
+    pub commit: Option<String>,
 }
 
 impl Repository {
@@ -81,11 +83,11 @@ pub fn list_worktrees(repository: &Path, environment: &GitEnvironment) -> Result
     let mut worktrees: Vec<ListedWorktree> = Vec::new();
     for line in output.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"worktree ") {
-            worktrees.push(ListedWorktree { path: path_from_bytes(path), branch: None });
-        } else if let (Some(name), Some(worktree)) =
-            (line.strip_prefix(b"branch refs/heads/"), worktrees.last_mut())
-        {
-            worktree.branch = Some(String::from_utf8_lossy(name).into_owned());
+            worktrees.push(ListedWorktree { path: path_from_bytes(path), branch: None, commit: None });
+        } else if let Some(worktree) = worktrees.last_mut() {
+            let value = |key: &[u8]| Some(String::from_utf8_lossy(line.strip_prefix(key)?).into_owned());
+            worktree.branch = value(b"branch refs/heads/").or_else(|| worktree.branch.take());
+            worktree.commit = value(b"HEAD ").or_else(|| worktree.commit.take());
         }
     }
     Ok(worktrees)

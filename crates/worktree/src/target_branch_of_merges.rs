@@ -6,11 +6,9 @@
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
 use crate::look_up_branches::{branch_ref, branch_tip, check_branch_name, check_not_blocked};
+use crate::merge_method_and_reflog_entries::{MergeMethod, copied_commits};
 use crate::repository_and_its_worktrees::list_worktrees;
 use std::path::{Path, PathBuf};
-
-/// The first words of the branch's reflog entries.
-const REFLOG_MESSAGE: &str = "teamd: merged";
 
 /// Where a new branch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +30,8 @@ pub struct MergeBranch {
     pub tip: Option<String>,
     /// The commit on which the next merge is made.
     pub next_base: String,
+    /// The last commits of the branches that were rebased: `next_base` has copies of their commits.
+    pub(crate) copied: Vec<String>,
 }
 
 impl MergeBranch {
@@ -76,16 +76,64 @@ impl MergeBranch {
             }
             (Some(tip), _) => tip.clone(),
         };
-        Ok(MergeBranch { repository: repository.to_owned(), name: name.to_owned(), tip, next_base })
+        let copied = if tip.is_some() { copied_commits(&git, name, &next_base)? } else { Vec::new() };
+        Ok(MergeBranch { repository: repository.to_owned(), name: name.to_owned(), tip, next_base, copied })
     }
 
-    /// Moves the branch to `commit`. Creates the branch if it does not exist.
+    /// Moves the branch to `commit`, the result of a merge of `merged`, which is the last commit of
+    /// another branch.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`MergeBranch::move_to_base`].
+    pub fn advance(
+        &mut self,
+        commit: &str,
+        method: MergeMethod,
+        merged: &str,
+        environment: &GitEnvironment,
+    ) -> Result<(), Error> {
+        self.move_to(commit, &method.reflog_message(merged), environment)?;
+        if method == MergeMethod::Rebase {
+            self.copied.push(merged.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Moves the branch to the commit on which the next merge is made, which contains all commits
+    /// of the branch. Creates the branch if it does not exist.
     ///
     /// # Errors
     ///
     /// [`Error::SymbolicBranch`], [`Error::BranchTaken`] and [`Error::BranchInUse`]; [`Error::Git`] if another
     /// program has moved the branch meanwhile; the other errors of git commands.
-    pub fn advance(&mut self, commit: &str, environment: &GitEnvironment) -> Result<(), Error> {
+    pub fn move_to_base(&mut self, environment: &GitEnvironment) -> Result<(), Error> {
+        if self.tip.as_ref() == Some(&self.next_base) {
+            return Ok(());
+        }
+        let start = self.next_base.clone();
+        self.move_to(&start, "teamd: start", environment)
+    }
+
+    /// The name of the branch for commands that a person types. Unlike the plain name, git never
+    /// takes it for a tag of the same name. The plain name if the branch does not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoGit`], [`Error::Timeout`], [`Error::Io`].
+    pub fn unambiguous_name(&self, environment: &GitEnvironment) -> Result<String, Error> {
+        let git = Git::with_git_dir(&self.repository, environment);
+        let reference = branch_ref(&self.name);
+        let arguments = ["rev-parse", "--verify", "--quiet", "--abbrev-ref=strict", &reference];
+        Ok(git.text_if_success("check a branch", &arguments)?.unwrap_or_else(|| self.name.clone()))
+    }
+
+    fn move_to(
+        &mut self,
+        commit: &str,
+        reflog_message: &str,
+        environment: &GitEnvironment,
+    ) -> Result<(), Error> {
         let git = Git::with_git_dir(&self.repository, environment).without_named_programs()?;
         check_not_in_use(&git, &self.repository, &self.name, environment)?;
         let (branch, old_commit) = (branch_ref(&self.name), self.tip.as_deref().unwrap_or_default());
@@ -96,7 +144,7 @@ impl MergeBranch {
             "--no-deref",
             "--create-reflog",
             "-m",
-            REFLOG_MESSAGE,
+            reflog_message,
             &branch,
             commit,
             old_commit,

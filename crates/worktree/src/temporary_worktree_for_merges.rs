@@ -11,14 +11,15 @@ use crate::mount_points::check_no_mount_point;
 use crate::propose_worktree::create_directory;
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::target_branch_of_merges::MergeBranch;
-use crate::worktree_record::WorktreeRecord;
+use crate::worktree_record::read_git_link;
 use platform::ProcessEntry;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{remove_dir, symlink_metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The environment variable of all processes that run in a merge worktree. Its value is the path of
@@ -28,10 +29,21 @@ pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 /// Time between SIGTERM and SIGKILL, and how long a process may take to end after SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What the caller stores about a merge worktree, before git fills its directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeWorktreeRecord {
+    /// Absolute path of the worktree, without links.
+    pub path: PathBuf,
+    /// The git directory that all worktrees of the repository share.
+    pub common_git_dir: PathBuf,
+    /// Inode number of the worktree's directory.
+    pub inode: u64,
+}
+
 /// A filled merge worktree.
 #[derive(Debug)]
 pub struct MergeWorktree {
-    pub(crate) record: WorktreeRecord,
+    pub(crate) record: MergeWorktreeRecord,
     /// The environment of git in the worktree, with [`MERGE_WORKTREE_VARIABLE`].
     pub(crate) environment: GitEnvironment,
 }
@@ -47,37 +59,34 @@ pub fn propose_merge_worktree(
     directory: &Path,
     name: &str,
     branch: &MergeBranch,
-) -> Result<WorktreeRecord, Error> {
+) -> Result<MergeWorktreeRecord, Error> {
     let path = create_directory(directory, name)?;
     path.to_str().ok_or_else(|| Error::PathNotUtf8(path.clone()))?;
     let inode = symlink_metadata(&path).map_err(io_error("check", &path))?.ino();
-    Ok(WorktreeRecord {
-        path,
-        branch: branch.name.clone(),
-        branch_created: false,
-        common_git_dir: branch.repository.clone(),
-        base_commit: branch.next_base.clone(),
-        inode,
-    })
+    Ok(MergeWorktreeRecord { path, common_git_dir: branch.repository.clone(), inode })
 }
 
 impl MergeWorktree {
-    /// Lets git fill the worktree of the record. The worktree's HEAD is detached. No hook and no
-    /// filter of the repository runs.
+    /// Lets git fill the worktree of the record with the files of `commit`. The worktree's HEAD is
+    /// detached. No hook and no filter of the repository runs.
     ///
     /// # Errors
     ///
-    /// [`Error::RepositoryBusy`], [`Error::NotRecorded`]; the errors of git commands.
-    pub fn add(record: WorktreeRecord, environment: &GitEnvironment) -> Result<MergeWorktree, Error> {
+    /// [`Error::RepositoryBusy`], [`Error::Io`]; the errors of git commands.
+    pub fn add(
+        record: MergeWorktreeRecord,
+        commit: &str,
+        environment: &GitEnvironment,
+    ) -> Result<MergeWorktree, Error> {
         let environment = environment.with_variable(MERGE_WORKTREE_VARIABLE, record.path.as_os_str());
         let lock = lock_repository(&record.common_git_dir, WRITE_TIMEOUT)?;
         let git = Git::with_git_dir(&record.common_git_dir, &environment).without_named_programs()?;
         let options = ["worktree", "add", "--quiet", "--detach", "--"].map(OsStr::new);
-        let arguments = [&options[..], &[record.path.as_os_str(), OsStr::new(&record.base_commit)]].concat();
+        let arguments = [&options[..], &[record.path.as_os_str(), OsStr::new(commit)]].concat();
         let action = "create the worktree for merges";
         git.run(action, &arguments, b"", WRITE_TIMEOUT)?.stdout_or_error(action)?;
         drop(lock);
-        record.private_git_dir()?;
+        read_git_link(&record.path.join(".git"), "gitdir: ")?;
         Ok(MergeWorktree { record, environment })
     }
 
@@ -87,14 +96,14 @@ impl MergeWorktree {
     }
 }
 
-impl WorktreeRecord {
+impl MergeWorktreeRecord {
     /// Removes a merge worktree with all files in it, whether or not git has filled it completely.
     /// First ends all processes that run in it. Does nothing to another directory at its path.
     ///
     /// # Errors
     ///
     /// [`Error::MountPoint`]; [`Error::Io`]; the errors of git commands.
-    pub fn remove_merge_worktree(&self, environment: &GitEnvironment) -> Result<(), Error> {
+    pub fn remove(&self, environment: &GitEnvironment) -> Result<(), Error> {
         end_processes_in_merge_worktree(&self.path)?;
         if symlink_metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
             check_no_mount_point(&self.path)?;

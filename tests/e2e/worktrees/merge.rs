@@ -209,6 +209,12 @@ fn unsaved_changes_are_named_and_left_out() {
     let member = merge_json(&env, &["ann"], 0)["members"][0].clone();
     assert_eq!(member["unsaved_changes"], true);
     assert_eq!(member["other_checkout"], json!({"branch": "topic"}));
+    // A detached HEAD matters only with commits of its own.
+    git(&env, &ann, &["checkout", "--quiet", "--detach", "teamd/survey/ann"]);
+    let other_checkout = || merge_json(&env, &["ann"], 0)["members"][0]["other_checkout"].clone();
+    assert_eq!(other_checkout(), Value::Null);
+    commit(&env, &ann, "half", "more\n");
+    assert_eq!(other_checkout(), json!("detached_head"));
     env.shut_down();
 }
 
@@ -273,10 +279,113 @@ fn killed_merge_is_continued() {
     assert_eq!(output.code, 128 + 9, "{output:#?}");
     assert!(env.path("repo.worktrees/survey-merge").exists());
     assert_eq!(merged_file(&env, "sub/b"), "bob");
+    let report = env.teamctl_with(&["doctor"], &[]).stdout;
+    assert!(report.contains("repo.worktrees/survey-merge is of a merge of survey"), "{report}");
+    let report = env.teamctl_with(&["doctor", "--fix"], &[]).stdout;
+    assert!(report.contains("was of a killed merge of survey: it is removed"), "{report}");
+    assert_no_merge_worktree(&env);
     let result = merge_json(&env, &["bob", "ann"], 0);
     assert_eq!(result["members"][0]["result"], "nothing_to_merge");
     assert_eq!(result["members"][1]["result"], "merged");
     assert_no_merge_worktree(&env);
+    env.shut_down();
+}
+
+#[test]
+fn killed_merge_leaves_nothing_after_the_deletion() {
+    let env = env_with_two_branches();
+    let output = env.teamctl(["merge", "bob", "--test", "kill -9 $PPID; exec sleep 1000"]);
+    assert_eq!(output.code, 128 + 9, "{output:#?}");
+    env.teamctl(["merge", "bob", "ann"]).expect_success();
+    run_git(&env, &env.path("repo"), &["merge", "--quiet", MERGED]);
+    let output =
+        env.teamctl(["merge", "bob", "ann", "--onto", "main~1", "--into", "x", "--test", "kill -9 $PPID"]);
+    assert_eq!(output.code, 128 + 9, "{output:#?}");
+    for name in ["ann", "bob"] {
+        wait_until_exited(&env, name);
+    }
+    env.teamctl(["delete", "survey", "--force"]).expect_success();
+    assert!(!env.path("repo.worktrees").exists());
+    env.shut_down();
+}
+
+#[test]
+fn signal_removes_the_worktree() {
+    let env = env_with_two_branches();
+    let started = env.path("out/started");
+    let test = format!("grep -q ann a || exit 0; touch {}; exec sleep 1000", path_text(&started));
+    let mut merge = env.start_teamctl(["merge", "bob", "ann", "--test", &test]);
+    env.wait_until("the test has started", || started.exists().then_some(()));
+    assert!(env.command("kill").args(["-INT", &merge.id().to_string()]).status().unwrap().success());
+    env.with_timeout(Duration::from_secs(30), || assert_eq!(merge.wait().unwrap().code(), Some(130)));
+    assert_no_merge_worktree(&env);
+    assert_eq!(merged_file(&env, "sub/b"), "bob");
+    env.teamctl(["merge", "--all"]).expect_success();
+    env.shut_down();
+}
+
+#[test]
+fn branch_that_git_cannot_merge_does_not_stop_the_others() {
+    let env = env_with_two_branches();
+    let repository = env.path("repo");
+    let orphan = git(&env, &repository, &["commit-tree", "-m", "orphan", "main^{tree}"]);
+    git(&env, &env.path("repo.worktrees/survey-ann"), &["reset", "--quiet", "--hard", &orphan]);
+    let result = merge_json(&env, &["ann", "bob"], 1);
+    let members = &result["members"];
+    assert_eq!((&members[0]["result"], &members[1]["result"]), (&json!("impossible"), &json!("merged")));
+    assert!(members[0]["reason"].as_str().unwrap().contains("unrelated histories"), "{members}");
+    let output = env.teamctl(["merge", "ann"]);
+    let line = "ann: not merged: git cannot merge teamd/survey/ann: ";
+    assert!(output.code == 1 && output.stdout.starts_with(line), "{output:#?}");
+    env.shut_down();
+}
+
+/// The start has all commits of the member, and the branch has none of them.
+#[test]
+fn branch_behind_the_start_is_moved() {
+    let env = env_with_two_branches();
+    let repository = env.path("repo");
+    git(&env, &repository, &["branch", "next", "main"]);
+    run_git(&env, &repository, &["merge", "--quiet", "teamd/survey/ann"]);
+    let result = merge_json(&env, &["ann", "--into", "next"], 0);
+    assert_eq!(result["members"][0]["result"], "nothing_to_merge");
+    let commit_of = |name: &str| git(&env, &repository, &["rev-parse", name]);
+    assert_eq!(commit_of("next"), commit_of("main"));
+    assert_eq!(result["commit"], commit_of("main").as_str());
+    env.shut_down();
+}
+
+#[test]
+fn repeated_rebase_finds_what_it_has_copied() {
+    let env = env_with_repository();
+    let (ann, bob) = (spawn_agent(&env, "ann"), spawn_agent(&env, "bob"));
+    commit(&env, &ann, "lines", "ann\nx\nx\n");
+    run_git(&env, &bob, &["merge", "--quiet", "teamd/survey/ann"]);
+    git(&env, &bob, &["switch", "--quiet", "--detach"]);
+    commit(&env, &ann, "lines", "ann 2\nx\nx\n");
+    git(&env, &bob, &["switch", "--quiet", "teamd/survey/bob"]);
+    commit(&env, &bob, "lines", "ann\nx\nbob 1\n");
+    commit(&env, &bob, "lines", "ann\nx\nbob 2\n");
+    env.teamctl(["merge", "--all", "--rebase"]).expect_success();
+    let again = merge_json(&env, &["--all", "--rebase"], 0);
+    assert_eq!(again["members"][1]["result"], "nothing_to_merge");
+    commit(&env, &bob, "lines", "ann\nx\nbob 3\n");
+    let third = merge_json(&env, &["--all", "--rebase"], 0);
+    assert_eq!(
+        (&third["members"][1]["result"], &third["members"][1]["commits"]),
+        (&json!("merged"), &json!(1))
+    );
+    assert_eq!(merged_file(&env, "lines"), "ann 2\nx\nbob 3");
+    env.shut_down();
+}
+
+/// git takes the plain name for the tag.
+#[test]
+fn commands_name_the_branch_and_not_a_tag() {
+    let env = env_with_two_branches();
+    git(&env, &env.path("repo"), &["tag", MERGED]);
+    let result = merge_json(&env, &["--all"], 0);
+    assert_eq!(result["commands"]["take"], format!("git merge heads/{MERGED}"));
     env.shut_down();
 }
 

@@ -1,5 +1,6 @@
 //! `teamctl delete`: deletes a team and its files.
 
+use super::merge::lock_and_note::remove_worktree_of_killed_merge;
 use crate::command_context::CommandContext;
 use crate::output;
 use profile::build_worktree_and_spawn_requests::git_variables;
@@ -49,10 +50,11 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
         git_env: git_variables(),
         discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
     };
-    let logs = agent_log_dir(&context.state_dir_path()?, &request.team);
+    let (logs, team) = (agent_log_dir(&context.state_dir_path()?, &request.team), request.team.clone());
     let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;
     let logs = Some(logs).filter(|logs| logs.is_dir());
     output::print_result(&context, &reply, &output::sanitize(&result_text(&reply, logs.as_deref())));
+    remove_worktree_of_killed_merge(&context.state_dir()?, &team)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,8 +3,9 @@
 
 mod choose_branches_to_merge;
 mod conflict_task;
-mod lock_and_note;
+pub(crate) mod lock_and_note;
 mod member_result;
+mod remove_worktree_on_signal;
 mod run_test_command;
 mod worktree_error_report;
 
@@ -13,10 +14,11 @@ use crate::output;
 use choose_branches_to_merge::{check_no_member_branch, choose_branches};
 use conflict_task::{Conflict, ConflictTasks};
 use lock_and_note::MergeLock;
-use member_result::{MemberMerge, MergeResult, OtherCheckout, result_commands, summary};
+use member_result::{MemberMerge, MergeResult, OtherCheckout, ResultCommands, summary};
 use protocol::control_socket::WorktreeStatus;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
+use remove_worktree_on_signal::SharedMergeLock;
 use run_test_command::{MergeTest, TestOutcome};
 use serde_json::json;
 use std::path::Path;
@@ -24,8 +26,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
 use worktree::{
-    GitEnvironment, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree, commit_of_branch,
-    has_uncommitted_files, list_worktrees, propose_merge_worktree,
+    GitEnvironment, ListedWorktree, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree,
+    commit_of_branch, count_commits_in_none_of, has_uncommitted_files, list_worktrees,
+    propose_merge_worktree,
 };
 use worktree_error_report::to_report;
 
@@ -93,14 +96,13 @@ pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode
     // An earlier merge that was killed has left its worktree.
     lock.remove_worktree(&environment)?;
     let branch = open_branch(&team, &branches[0].repository, &into, args.start(), &environment)?;
+    let lock = SharedMergeLock::remove_worktree_on_signal(lock, environment.clone())?;
     let mut run = MergeRun { context, args, team: &team, environment, branch };
-    let result = run.merge_all(&branches, &mut lock);
-    let removal = lock.remove_worktree(&run.environment).and_then(|()| lock.release());
+    let result = run.merge_all(&branches, &lock);
+    let removal = lock.with(|lock| lock.remove_worktree(&run.environment));
     let members = result?;
-    print_summary(context, &team, &run.branch, &members);
-    removal?;
-    let is_complete = members.iter().all(MemberMerge::is_in);
-    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::Partial.exit_code()) })
+    let exit_code = run.print_summary(&members)?;
+    removal.map(|()| exit_code)
 }
 
 fn default_branch(team: &Team) -> String {
@@ -143,16 +145,21 @@ impl MergeRun<'_> {
     fn merge_all(
         &mut self,
         branches: &[WorktreeStatus],
-        lock: &mut MergeLock,
+        lock: &SharedMergeLock,
     ) -> Result<Vec<MemberMerge>, ErrorReport> {
+        let worktrees = list_worktrees(&self.branch.repository, &self.environment);
+        let worktrees = worktrees.map_err(|error| to_report(&error))?;
         let directory = branches[0].path.parent().unwrap_or(Path::new("/"));
         let name = format!("{}-merge", self.team.name());
         let record = propose_merge_worktree(directory, &name, &self.branch).map_err(|e| to_report(&e))?;
-        lock.record_worktree(&record)?;
-        let worktree = MergeWorktree::add(record, &self.environment).map_err(|e| to_report(&e))?;
+        lock.with(|lock| lock.record_worktree(&record))?;
+        let worktree = MergeWorktree::add(record, &self.branch.next_base, &self.environment)
+            .map_err(|error| to_report(&error))?;
         let mut members = Vec::new();
         for branch in branches {
-            let member = self.merge_member(branch, &worktree)?;
+            let listed = worktrees.iter().find(|listed| listed.path == branch.path);
+            let member = self.merge_member(branch, listed, &worktree)?;
+            lock.wait_if_ending();
             if !self.context.args.json && !self.context.args.quiet {
                 member.lines().iter().for_each(|line| output::print_line(&output::sanitize(line)));
             }
@@ -164,25 +171,39 @@ impl MergeRun<'_> {
     fn merge_member(
         &mut self,
         member: &WorktreeStatus,
+        listed: Option<&ListedWorktree>,
         worktree: &MergeWorktree,
     ) -> Result<MemberMerge, ErrorReport> {
         let has_unsaved_changes =
             has_uncommitted_files(&member.path, &self.environment).map_err(|e| to_report(&e))?;
+        let result = self.merge_branch(member, worktree)?;
         Ok(MemberMerge {
             name: member.member.clone(),
             branch: member.branch.clone(),
             worktree: member.path.clone(),
             has_unsaved_changes,
-            other_checkout: self.other_checkout(member)?,
-            result: self.merge_branch(member, worktree)?,
+            other_checkout: self.other_checkout(member, listed)?,
+            result,
         })
     }
 
-    /// What is checked out in the member's worktree, if that is not the member's branch.
-    fn other_checkout(&self, member: &WorktreeStatus) -> Result<Option<OtherCheckout>, ErrorReport> {
-        let worktrees = list_worktrees(&member.repository, &self.environment).map_err(|e| to_report(&e))?;
-        let listed = worktrees.into_iter().find(|worktree| worktree.path == member.path);
-        Ok(listed.and_then(|worktree| OtherCheckout::new(worktree.branch, &member.branch)))
+    /// What is checked out in the member's worktree, if that is not the member's branch. A detached
+    /// HEAD counts only if it has commits that neither the member's branch nor the result has.
+    fn other_checkout(
+        &self,
+        member: &WorktreeStatus,
+        listed: Option<&ListedWorktree>,
+    ) -> Result<Option<OtherCheckout>, ErrorReport> {
+        let Some(listed) = listed else { return Ok(None) };
+        let (Some(commit), None) = (&listed.commit, &listed.branch) else {
+            return Ok(OtherCheckout::new(listed.branch.as_deref(), &member.branch));
+        };
+        let branch = commit_of_branch(&member.repository, &member.branch, &self.environment)
+            .map_err(|error| to_report(&error))?;
+        let others: Vec<&str> = branch.iter().chain([&self.branch.next_base]).map(String::as_str).collect();
+        let count = count_commits_in_none_of(&member.repository, commit, &others, &self.environment)
+            .map_err(|error| to_report(&error))?;
+        Ok((count > 0).then_some(OtherCheckout::DetachedHead))
     }
 
     fn merge_branch(
@@ -193,20 +214,30 @@ impl MergeRun<'_> {
         let commit = commit_of_branch(&member.repository, &member.branch, &self.environment);
         let Some(commit) = commit.map_err(|e| to_report(&e))? else { return Ok(MergeResult::NoBranch) };
         let message = format!("Merge branch '{}' into {}", member.branch, self.branch.name);
-        let outcome = worktree.merge(&self.branch.next_base, &commit, self.args.method(), &message);
+        let method = self.args.method();
+        let outcome = worktree.merge(&self.branch, &commit, method, &message);
         match outcome.map_err(|e| to_report(&e))? {
-            MergeOutcome::NothingToMerge => Ok(MergeResult::NothingToMerge),
-            MergeOutcome::Merged { commit, commits } => match self.test(member, worktree)? {
+            MergeOutcome::NothingToMerge => {
+                // The start commit may have the member's commits, and an existing branch lack them.
+                if self.branch.tip.is_some() {
+                    self.move_to_base()?;
+                }
+                Ok(MergeResult::NothingToMerge)
+            }
+            MergeOutcome::Impossible(reason) => Ok(MergeResult::Impossible { reason }),
+            MergeOutcome::Merged { commit: merged, commits } => match self.test(member, worktree)? {
                 TestOutcome::Passed => {
-                    self.branch.advance(&commit, &self.environment).map_err(|e| to_report(&e))?;
+                    let moved = self.branch.advance(&merged, method, &commit, &self.environment);
+                    moved.map_err(|error| to_report(&error))?;
                     Ok(MergeResult::Merged { commits })
                 }
                 TestOutcome::Failed(failure) => Ok(MergeResult::TestFailed(failure)),
             },
             MergeOutcome::Conflict(files) => {
-                self.create_branch()?;
-                let conflict =
-                    Conflict { member, into: &self.branch.name, method: self.args.method(), files };
+                // The member merges or rebases onto this branch, so it must exist.
+                self.move_to_base()?;
+                let into_ref = &self.name_for_commands()?;
+                let conflict = Conflict { member, into: &self.branch.name, into_ref, method, files };
                 let task = ConflictTasks { context: self.context, team: self.team }.ensure_task(&conflict)?;
                 let files = conflict.files.iter().map(|file| file.display().to_string()).collect();
                 Ok(MergeResult::Conflict { files, task })
@@ -221,31 +252,34 @@ impl MergeRun<'_> {
     }
 
     /// Creates the branch at its start commit if it does not exist. If the start commit contains
-    /// all commits of the branch, moves the branch there. The member that resolves a conflict
-    /// merges or rebases onto this branch, so it must exist.
-    fn create_branch(&mut self) -> Result<(), ErrorReport> {
-        if self.branch.tip.as_ref() == Some(&self.branch.next_base) {
-            return Ok(());
-        }
-        let start = self.branch.next_base.clone();
-        self.branch.advance(&start, &self.environment).map_err(|e| to_report(&e))
+    /// all commits of the branch, moves the branch there.
+    fn move_to_base(&mut self) -> Result<(), ErrorReport> {
+        self.branch.move_to_base(&self.environment).map_err(|error| to_report(&error))
     }
-}
 
-/// Prints the last lines, or the JSON object.
-fn print_summary(context: &CommandContext, team: &Team, branch: &MergeBranch, members: &[MemberMerge]) {
-    let is_complete = members.iter().all(MemberMerge::is_in);
-    if context.args.json {
-        let object = json!({
-            "ok": is_complete,
-            "team": team.name(),
-            "branch": branch.name,
-            "commit": branch.tip,
-            "commands": result_commands(branch),
-            "members": members,
-        });
-        output::print_json(&object.to_string());
-    } else if !context.args.quiet {
-        output::print_line(&output::sanitize(&summary(branch)));
+    fn name_for_commands(&self) -> Result<String, ErrorReport> {
+        self.branch.unambiguous_name(&self.environment).map_err(|error| to_report(&error))
+    }
+
+    /// Prints the last lines, or the JSON object. Returns the exit code.
+    fn print_summary(&self, members: &[MemberMerge]) -> Result<ExitCode, ErrorReport> {
+        let is_complete = members.iter().all(MemberMerge::is_in);
+        let branch = &self.branch;
+        let name = self.name_for_commands()?;
+        let commands = branch.tip.as_ref().map(|_| ResultCommands::new(&name));
+        if self.context.args.json {
+            let object = json!({
+                "ok": is_complete,
+                "team": self.team.name(),
+                "branch": branch.name,
+                "commit": branch.tip,
+                "commands": commands,
+                "members": members,
+            });
+            output::print_json(&object.to_string());
+        } else if !self.context.args.quiet {
+            output::print_line(&output::sanitize(&summary(&branch.name, commands.as_ref())));
+        }
+        Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::Partial.exit_code()) })
     }
 }

@@ -32,17 +32,17 @@ impl TestRepository {
     fn add_merge_worktree(&self, branch: &MergeBranch) -> MergeWorktree {
         let directory = self.home().canonicalize().unwrap().join("repo.worktrees");
         let record = propose_merge_worktree(&directory, "survey-merge", branch).unwrap();
-        MergeWorktree::add(record, &self.git_environment()).unwrap()
+        MergeWorktree::add(record, &branch.next_base, &self.git_environment()).unwrap()
     }
 
     fn remove_merge_worktree(&self, worktree: MergeWorktree) {
-        worktree.record.remove_merge_worktree(&self.git_environment()).unwrap();
+        worktree.record.remove(&self.git_environment()).unwrap();
         assert!(!self.home().join("repo.worktrees").exists());
         assert_eq!(self.git(&self.repository, &["worktree", "list"]).lines().count(), 1);
     }
 }
 
-fn merged(outcome: MergeOutcome, expected_commits: u64) -> String {
+fn merged(outcome: MergeOutcome, expected_commits: usize) -> String {
     match outcome {
         MergeOutcome::Merged { commit, commits } if commits == expected_commits => commit,
         other => panic!("{other:?}"),
@@ -59,20 +59,20 @@ fn branches_are_merged_and_conflicts_are_taken_back() {
     let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
     assert_eq!((&branch.tip, &branch.next_base), (&None, &repo.commit_of("main")));
     let worktree = repo.add_merge_worktree(&branch);
-    let merge = |result: &str, commit: &str| {
-        worktree.merge(result, commit, MergeMethod::Merge, &format!("Merge {commit}")).unwrap()
+    let merge = |branch: &MergeBranch, commit: &str| {
+        worktree.merge(branch, commit, MergeMethod::Merge, &format!("Merge {commit}")).unwrap()
     };
-    let first = merged(merge(&branch.next_base, &ann), 1);
-    branch.advance(&first, &environment).unwrap();
+    let first = merged(merge(&branch, &ann), 1);
+    branch.advance(&first, MergeMethod::Merge, &ann, &environment).unwrap();
     write_file(&worktree.path().join("sub/b"), "changed by a test\n");
     write_file(&worktree.path().join("untracked/x"), "made by a test\n");
-    assert_eq!(merge(&first, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
-    let second = merged(merge(&first, &bob), 1);
-    branch.advance(&second, &environment).unwrap();
+    assert_eq!(merge(&branch, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
+    let second = merged(merge(&branch, &bob), 1);
+    branch.advance(&second, MergeMethod::Merge, &bob, &environment).unwrap();
     assert_eq!(read_file(&worktree.path().join("a")), "ann\n");
     assert_eq!(read_file(&worktree.path().join("sub/b")), "bob\n");
     assert!(!worktree.path().join("untracked").exists());
-    assert_eq!(merge(&second, &bob), MergeOutcome::NothingToMerge);
+    assert_eq!(merge(&branch, &bob), MergeOutcome::NothingToMerge);
     assert_eq!(repo.git(&repo.repository, &["log", "-1", "--format=%s", RESULT]), format!("Merge {bob}"));
     assert_eq!(commit_of_branch(&branch.repository, RESULT, &environment).unwrap(), Some(second));
     repo.remove_merge_worktree(worktree);
@@ -88,18 +88,88 @@ fn rebase_copies_commits_and_leaves_the_branch_alone() {
     repo.git(&repo.repository, &["branch", "ann-too", "ann"]);
     let bob = repo.branch_with_commit("bob", "sub/b", "bob\n");
     let cy = repo.branch_with_commit("cy", "a", "cy\n");
-    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
     let worktree = repo.add_merge_worktree(&branch);
     let rebase =
-        |result: &str, commit: &str| worktree.merge(result, commit, MergeMethod::Rebase, "").unwrap();
-    let first = merged(rebase(&branch.next_base, &bob), 1);
+        |branch: &MergeBranch, commit: &str| worktree.merge(branch, commit, MergeMethod::Rebase, "").unwrap();
+    let first = merged(rebase(&branch, &bob), 1);
     assert_eq!(first, bob, "the commit is a descendant of the start already");
-    let second = merged(rebase(&first, &ann), 1);
+    branch.next_base = first;
+    let second = merged(rebase(&branch, &ann), 1);
     assert_eq!(repo.git(worktree.path(), &["log", "--format=%s", "main..HEAD"]), "ann\nbob");
-    assert_eq!(rebase(&second, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
-    assert_eq!(rebase(&second, &ann), MergeOutcome::NothingToMerge, "the result has the same change");
+    branch.next_base = second;
+    assert_eq!(rebase(&branch, &cy), MergeOutcome::Conflict(vec![PathBuf::from("a")]));
+    assert_eq!(rebase(&branch, &ann), MergeOutcome::NothingToMerge, "the result has the same change");
     assert_eq!((repo.commit_of("ann"), repo.commit_of("ann-too")), (ann.clone(), ann));
     repo.remove_merge_worktree(worktree);
+}
+
+/// The copies have other changes than the originals, because the lines around them differ. So git
+/// does not recognize them.
+#[test]
+fn copied_commits_are_not_copied_again() {
+    let repo = TestRepository::new();
+    let environment = repo.git_environment();
+    let lines = |changes: &[(usize, &str)]| -> String {
+        let change = |n| changes.iter().find(|(line, _)| *line == n).map_or("x", |(_, text)| *text);
+        (1..=5).map(|n| format!("{}\n", change(n))).collect()
+    };
+    write_file(&repo.repository.join("a"), &lines(&[]));
+    repo.commit(&repo.repository, "lines");
+    let ann = repo.branch_with_commit("ann", "a", &lines(&[(1, "ann")]));
+    repo.branch_with_commit("bob", "a", &lines(&[(3, "bob 1")]));
+    let commit_of_bob = |text: &str| {
+        repo.git(&repo.repository, &["switch", "--quiet", "bob"]);
+        write_file(&repo.repository.join("a"), &lines(&[(3, text)]));
+        repo.commit(&repo.repository, text);
+        repo.git(&repo.repository, &["switch", "--quiet", "main"]);
+        repo.commit_of("bob")
+    };
+    let second = commit_of_bob("bob 2");
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    let worktree = repo.add_merge_worktree(&branch);
+    let rebase =
+        |branch: &MergeBranch, commit: &str| worktree.merge(branch, commit, MergeMethod::Rebase, "").unwrap();
+    for (commit, count) in [(&ann, 1), (&second, 2)] {
+        let result = merged(rebase(&branch, commit), count);
+        branch.advance(&result, MergeMethod::Rebase, commit, &environment).unwrap();
+    }
+    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    assert_eq!(rebase(&branch, &second), MergeOutcome::NothingToMerge);
+    let third = commit_of_bob("bob 3");
+    merged(rebase(&branch, &third), 1);
+    assert_eq!(read_file(&worktree.path().join("a")), lines(&[(1, "ann"), (3, "bob 3")]));
+    // Without the copies in the result, all commits are copied again.
+    repo.git(&repo.repository, &["branch", "--force", RESULT, "main"]);
+    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    merged(rebase(&branch, &third), 3);
+    repo.remove_merge_worktree(worktree);
+}
+
+#[test]
+fn branch_without_a_common_commit_cannot_be_merged() {
+    let repo = TestRepository::new();
+    let ann = repo.branch_with_commit("ann", "a", "ann\n");
+    let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    let worktree = repo.add_merge_worktree(&branch);
+    let orphan = repo.git(&repo.repository, &["commit-tree", "-m", "orphan", "main^{tree}"]);
+    let merge = |commit: &str| worktree.merge(&branch, commit, MergeMethod::Merge, "m").unwrap();
+    let MergeOutcome::Impossible(reason) = merge(&orphan) else { panic!("merged") };
+    assert!(reason.contains("unrelated histories"), "{reason}");
+    merged(merge(&ann), 1);
+    repo.remove_merge_worktree(worktree);
+}
+
+#[test]
+fn name_for_commands_is_not_that_of_a_tag() {
+    let repo = TestRepository::new();
+    let environment = repo.git_environment();
+    let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
+    assert_eq!(branch.unambiguous_name(&environment).unwrap(), RESULT);
+    branch.move_to_base(&environment).unwrap();
+    assert_eq!(branch.unambiguous_name(&environment).unwrap(), RESULT);
+    repo.git(&repo.repository, &["tag", RESULT]);
+    assert_eq!(branch.unambiguous_name(&environment).unwrap(), format!("heads/{RESULT}"));
 }
 
 #[test]
@@ -132,10 +202,16 @@ fn unusable_branches_and_starts_are_refused() {
     let ann = repo.branch_with_commit("ann", "a", "ann\n");
     let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
     repo.git(&repo.repository, &["branch", RESULT]);
-    assert!(matches!(branch.advance(&ann, &repo.git_environment()), Err(Error::Git { .. })));
+    assert!(matches!(
+        branch.advance(&ann, MergeMethod::Merge, &ann, &repo.git_environment()),
+        Err(Error::Git { .. })
+    ));
     let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
     repo.git(&repo.repository, &["switch", "--quiet", RESULT]);
-    assert!(matches!(branch.advance(&ann, &repo.git_environment()), Err(Error::BranchTaken { .. })));
+    assert!(matches!(
+        branch.advance(&ann, MergeMethod::Merge, &ann, &repo.git_environment()),
+        Err(Error::BranchTaken { .. })
+    ));
 }
 
 #[test]
@@ -161,7 +237,7 @@ fn merge_worktree_is_removed_in_every_state() {
     let moved = repo.home().join("moved");
     std::fs::rename(worktree.path(), moved).unwrap();
     write_file(&worktree.path().join("x"), "of a person\n");
-    worktree.record.remove_merge_worktree(&environment).unwrap();
+    worktree.record.remove(&environment).unwrap();
     assert_eq!(read_file(&worktree.path().join("x")), "of a person\n");
 }
 

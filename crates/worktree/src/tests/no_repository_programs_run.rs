@@ -183,19 +183,18 @@ fn merge_runs_no_program_of_the_repository() {
     let (git_dir, directory) = (repo.repository.join(".git"), repo.home().canonicalize().unwrap());
     let mut branch = MergeBranch::open(&git_dir, "merged", MergeStart::MainWorktree, &environment).unwrap();
     let record = propose_merge_worktree(&directory.join("merges"), "m", &branch).unwrap();
-    let worktree = MergeWorktree::add(record.clone(), &environment).unwrap();
+    let worktree = MergeWorktree::add(record.clone(), &branch.next_base, &environment).unwrap();
     for (method, name) in [(MergeMethod::Merge, "ann"), (MergeMethod::Rebase, "bob")] {
-        let result = branch.tip.clone().unwrap_or_else(|| branch.next_base.clone());
-        let outcome_of = |name: &str, result: &str| {
-            let commit = commit_of_branch(&git_dir, name, &environment).unwrap().unwrap();
-            worktree.merge(result, &commit, method, "merged").unwrap()
+        let commit_of = |name: &str| commit_of_branch(&git_dir, name, &environment).unwrap().unwrap();
+        let merge = |branch: &MergeBranch, name: &str| {
+            worktree.merge(branch, &commit_of(name), method, "merged").unwrap()
         };
-        let outcome = outcome_of(name, &result);
+        let outcome = merge(&branch, name);
         let MergeOutcome::Merged { commit, .. } = outcome else { panic!("{method:?}: {outcome:?}") };
-        branch.advance(&commit, &environment).unwrap();
-        assert!(matches!(outcome_of("cy", &commit), MergeOutcome::Conflict(_)));
+        branch.advance(&commit, method, &commit_of(name), &environment).unwrap();
+        assert!(matches!(merge(&branch, "cy"), MergeOutcome::Conflict(_)));
     }
-    record.remove_merge_worktree(&environment).unwrap();
+    record.remove(&environment).unwrap();
     assert_eq!(program.take_calls(), "");
     assert_eq!(repo.git(&repo.repository, &["cat-file", "-p", "merged:a"]), "ann\none\nbob");
 }

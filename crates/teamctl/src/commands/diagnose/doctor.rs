@@ -16,6 +16,7 @@ mod tmux_version_and_system_limits;
 mod unreadable_config_and_inboxes;
 mod unreadable_tasks_and_half_links;
 mod unsupervised_members;
+mod worktrees_of_killed_merges;
 
 use crate::add_options_to_suggested_commands::rewrite_commands;
 use crate::command_context::CommandContext;
@@ -40,7 +41,8 @@ use store::Root;
 /// --fix makes teamd's own files and directories private. It removes the write permission of groups
 /// and other users from the root, its teams and its tasks. It completes half-written links between
 /// tasks. It ends agent processes that teamd has no record of. It removes stale files of killed
-/// programs: locks after ten seconds, temporary files and empty worktree directories after an hour.
+/// programs: locks after ten seconds, temporary files and empty worktree directories after an hour,
+/// and the worktree of a merge.
 ///
 /// --fix does not close a pane of an agent that teamd has no record of; the output has the command
 /// that closes it. It also does not remove a file or a full directory that is in the place of a
@@ -104,6 +106,7 @@ fn check_root(
     unsupervised_members::check(root, status, report);
     stale_locks_and_temporary_files::check(root, mode, report);
     missing_and_unknown_worktrees::check(root, status, mode, report);
+    worktrees_of_killed_merges::check(&context.directories()?.state_dir, mode, report);
     if status.is_some() {
         orphan_processes::check(root.path(), &context.directories()?.state_dir, mode, report);
     }

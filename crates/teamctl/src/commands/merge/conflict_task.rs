@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use store::{NewTask, Team};
-use worktree::MergeMethod;
+use worktree::{MergeMethod, escape_controls};
 
 /// How many files the description names.
 const LISTED_FILES: usize = 100;
@@ -20,6 +20,8 @@ pub(super) struct Conflict<'a> {
     pub(super) member: &'a WorktreeStatus,
     /// The branch into which the member's branch was to be merged.
     pub(super) into: &'a str,
+    /// The same branch in commands, which git takes for no tag.
+    pub(super) into_ref: &'a str,
     pub(super) method: MergeMethod,
     /// Relative to the top of the working tree.
     pub(super) files: Vec<PathBuf>,
@@ -106,8 +108,8 @@ impl Conflict<'_> {
 
     /// The commands for the member, which works in its worktree.
     fn description(&self) -> String {
-        let mut files: Vec<String> =
-            self.files.iter().take(LISTED_FILES).map(|file| format!("  {}", file.display())).collect();
+        let line = |file: &PathBuf| format!("  {}", escape_controls(&file.display().to_string()));
+        let mut files: Vec<String> = self.files.iter().take(LISTED_FILES).map(line).collect();
         if self.files.len() > LISTED_FILES {
             files.push(format!("  and {} more", self.files.len() - LISTED_FILES));
         }
@@ -130,7 +132,7 @@ impl Conflict<'_> {
             MergeMethod::Merge => "merge",
             MergeMethod::Rebase => "rebase",
         };
-        format!("git {verb} {}", shell_quote(self.into))
+        format!("git {verb} {}", shell_quote(self.into_ref))
     }
 
     fn finish_command(&self) -> &'static str {
@@ -159,18 +161,21 @@ mod tests {
             repository: "/r/.git".into(),
         };
         let description = |method| {
-            let files = vec!["a".into(), "sub/b".into()];
-            Conflict { member: &member, into: "teamd/t/merged", method, files }.description()
+            let files = vec!["a".into(), "sub/b\nc".into()];
+            let (into, into_ref) = ("teamd/t/merged", "heads/teamd/t/merged");
+            Conflict { member: &member, into, into_ref, method, files }.description()
         };
         let merge = description(MergeMethod::Merge);
-        for text in
-            ["  a\n  sub/b\n", "type in /w:\n  git merge teamd/t/merged\n", "  git commit --no-edit\n"]
-        {
+        for text in [
+            "  a\n  sub/b\\nc\n",
+            "type in /w:\n  git merge heads/teamd/t/merged\n",
+            "  git commit --no-edit\n",
+        ] {
             assert!(merge.contains(text), "{merge}");
         }
         let rebase = description(MergeMethod::Rebase);
         assert!(
-            rebase.contains("  git rebase teamd/t/merged\n") && rebase.contains("rebase --continue"),
+            rebase.contains("  git rebase heads/teamd/t/merged\n") && rebase.contains("rebase --continue"),
             "{rebase}"
         );
     }

@@ -1,20 +1,21 @@
 //! The lock that allows one merge of a team at a time, and the note in the lock file: which process
 //! merges, into which branch, and in which worktree.
 //!
-//! The kernel releases the lock when the process ends. The note stays until the merge has removed
-//! its worktree. If a merge is killed before that, the next merge removes the worktree that the
-//! note names.
+//! The kernel releases the lock when the process ends. The note names the worktree until the merge
+//! has removed it. If a merge is killed before that, the next merge removes the worktree, and so do
+//! `teamctl delete` and `teamctl doctor --fix`.
 
 use super::worktree_error_report::to_report;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::{Flock, StateDir, try_lock_exclusive_despite_readers};
-use worktree::{GitEnvironment, WorktreeRecord};
+use worktree::{GitEnvironment, MergeWorktreeRecord};
 
 /// The content of the lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +23,7 @@ struct MergeNote {
     pid: u32,
     branch: String,
     /// The worktree that is to be removed. `None` if there is none.
-    worktree: Option<WorktreeRecord>,
+    worktree: Option<MergeWorktreeRecord>,
 }
 
 /// The lock of a team's merge. Dropping it releases the lock.
@@ -39,7 +40,7 @@ impl MergeLock {
     ///
     /// `Timeout` if another process holds the lock. The error names the process and its branch.
     pub(super) fn acquire(state: &StateDir, team: &TeamName, branch: &str) -> Result<MergeLock, ErrorReport> {
-        let path = state.path().join(format!("merge-{team}.lock"));
+        let path = lock_path(state.path(), team);
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
@@ -55,22 +56,17 @@ impl MergeLock {
     }
 
     /// Notes a worktree before git fills it.
-    pub(super) fn record_worktree(&mut self, record: &WorktreeRecord) -> Result<(), ErrorReport> {
+    pub(super) fn record_worktree(&mut self, record: &MergeWorktreeRecord) -> Result<(), ErrorReport> {
         self.note.worktree = Some(record.clone());
         self.write_note()
     }
 
-    /// Removes the noted worktree, if there is one.
+    /// Removes the noted worktree, if there is one, and then the note about it.
     pub(super) fn remove_worktree(&mut self, environment: &GitEnvironment) -> Result<(), ErrorReport> {
         let Some(record) = &self.note.worktree else { return Ok(()) };
-        record.remove_merge_worktree(environment).map_err(|error| to_report(&error))?;
+        record.remove(environment).map_err(|error| to_report(&error))?;
         self.note.worktree = None;
         self.write_note()
-    }
-
-    /// Removes the note.
-    pub(super) fn release(&mut self) -> Result<(), ErrorReport> {
-        self.write(b"")
     }
 
     fn write_note(&mut self) -> Result<(), ErrorReport> {
@@ -88,6 +84,43 @@ impl MergeLock {
             .and_then(|()| file.set_len(text.len() as u64))
             .map_err(|error| ErrorReport::from_io("write", &self.path, &error))
     }
+}
+
+fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
+    state.join(format!("merge-{team}.lock"))
+}
+
+/// The worktrees that killed merges have left, with the teams. `state` is the state directory.
+pub(crate) fn worktrees_of_killed_merges(state: &Path) -> Vec<(TeamName, PathBuf)> {
+    let names = state.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let team = |name: OsString| {
+        let name = name.into_string().ok()?;
+        TeamName::parse(name.strip_prefix("merge-")?.strip_suffix(".lock")?).ok()
+    };
+    let with_worktree = |team: TeamName| Some((team.clone(), worktree_of_killed_merge(state, &team)?));
+    names.filter_map(team).filter_map(with_worktree).collect()
+}
+
+/// The worktree that a killed merge of the team has left. `None` if there is none, or if a merge of
+/// the team runs. `state` is the state directory.
+fn worktree_of_killed_merge(state: &Path, team: &TeamName) -> Option<PathBuf> {
+    let file = File::open(lock_path(state, team)).ok()?;
+    // A merge that runs holds the exclusive lock.
+    file.try_lock_shared().ok()?;
+    Some(read_note(&file)?.worktree?.path)
+}
+
+/// Removes the worktree that a killed merge of the team has left.
+///
+/// # Errors
+///
+/// `Timeout` if a merge of the team runs; the errors of git commands.
+pub(crate) fn remove_worktree_of_killed_merge(state: &StateDir, team: &TeamName) -> Result<(), ErrorReport> {
+    if worktree_of_killed_merge(state.path(), team).is_none() {
+        return Ok(());
+    }
+    let mut lock = MergeLock::acquire(state, team, "")?;
+    lock.remove_worktree(&GitEnvironment::from_process())
 }
 
 /// The first JSON value in the file. `None` if the file is empty or cannot be read.
@@ -116,24 +149,23 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = StateDir::open(&directory.path().join("state")).unwrap();
         let team = TeamName::parse("t").unwrap();
-        let record = WorktreeRecord {
-            path: directory.path().join("missing"),
-            branch: "merged".to_owned(),
-            branch_created: false,
-            common_git_dir: "/r/.git".into(),
-            base_commit: "c".to_owned(),
-            inode: 1,
-        };
+        let path = directory.path().join("missing");
+        let record = MergeWorktreeRecord { path, common_git_dir: "/r/.git".into(), inode: 1 };
         let mut first = MergeLock::acquire(&state, &team, "a-branch-with-a-long-name").unwrap();
         first.record_worktree(&record).unwrap();
         let error = MergeLock::acquire(&state, &team, "b").err().unwrap();
         let expected = format!("process {} does so already, into a-branch-with", std::process::id());
         assert!(error.kind == ErrorKind::Timeout && error.message.contains(&expected), "{error}");
         drop(first);
-        let mut second = MergeLock::acquire(&state, &team, "b").unwrap();
+        let second = MergeLock::acquire(&state, &team, "b").unwrap();
         assert_eq!(second.note.worktree.as_ref(), Some(&record));
-        second.release().unwrap();
+        assert_eq!(worktree_of_killed_merge(state.path(), &team), None, "the merge runs");
         drop(second);
+        assert_eq!(worktree_of_killed_merge(state.path(), &team), Some(record.path.clone()));
+        let expected = [(team.clone(), record.path.clone())];
+        assert_eq!(worktrees_of_killed_merges(state.path()), expected);
+        remove_worktree_of_killed_merge(&state, &team).unwrap();
+        assert_eq!(worktree_of_killed_merge(state.path(), &team), None);
         assert_eq!(MergeLock::acquire(&state, &team, "c").unwrap().note.worktree, None);
     }
 }

@@ -6,7 +6,7 @@ use protocol::shell_quote::shell_quote;
 use protocol::team_and_member_names::MemberName;
 use serde::Serialize;
 use std::path::PathBuf;
-use worktree::MergeBranch;
+use worktree::escape_controls;
 
 /// How many files with conflicts a line names.
 const SHOWN_FILES: usize = 5;
@@ -37,10 +37,10 @@ pub(super) enum OtherCheckout {
 
 impl OtherCheckout {
     /// `None` if `checked_out` is `own_branch`. `checked_out` is `None` for a detached HEAD.
-    pub(super) fn new(checked_out: Option<String>, own_branch: &str) -> Option<OtherCheckout> {
+    pub(super) fn new(checked_out: Option<&str>, own_branch: &str) -> Option<OtherCheckout> {
         match checked_out {
             None => Some(OtherCheckout::DetachedHead),
-            Some(branch) => (branch != own_branch).then_some(OtherCheckout::Branch(branch)),
+            Some(branch) => (branch != own_branch).then(|| OtherCheckout::Branch(branch.to_owned())),
         }
     }
 
@@ -57,7 +57,7 @@ impl OtherCheckout {
 #[serde(tag = "result", rename_all = "snake_case")]
 pub(super) enum MergeResult {
     Merged {
-        commits: u64,
+        commits: usize,
     },
     NothingToMerge,
     Conflict {
@@ -66,6 +66,11 @@ pub(super) enum MergeResult {
         task: ConflictTask,
     },
     TestFailed(TestFailure),
+    /// Git cannot merge the branch at all, for example because the histories have no common commit.
+    Impossible {
+        /// What git says.
+        reason: String,
+    },
     /// The member's branch was deleted or renamed.
     NoBranch,
 }
@@ -104,6 +109,9 @@ impl MemberMerge {
             MergeResult::TestFailed(failure) => {
                 format!("not merged: {}; its output: {}", failure.reason, failure.log.display())
             }
+            MergeResult::Impossible { reason } => {
+                format!("not merged: git cannot merge {}: {reason}", self.branch)
+            }
             MergeResult::NoBranch => format!("not merged: the branch {} does not exist", self.branch),
         }
     }
@@ -111,7 +119,7 @@ impl MemberMerge {
 
 /// The first files, and how many others there are.
 fn list(files: &[String]) -> String {
-    let shown = files.iter().take(SHOWN_FILES).cloned();
+    let shown = files.iter().take(SHOWN_FILES).map(|file| escape_controls(file));
     let shown = shown.collect::<Vec<_>>().join(", ");
     match files.len().saturating_sub(SHOWN_FILES) {
         0 => shown,
@@ -128,22 +136,20 @@ pub(super) struct ResultCommands {
     take: String,
 }
 
-/// The commands for the branch. `None` if it does not exist.
-pub(super) fn result_commands(branch: &MergeBranch) -> Option<ResultCommands> {
-    branch.tip.as_ref()?;
-    let name = shell_quote(&branch.name);
-    Some(ResultCommands {
-        look: format!("git log --oneline HEAD..{name}"),
-        take: format!("git merge {name}"),
-    })
+impl ResultCommands {
+    /// `name` is the branch, as git finds it and no tag.
+    pub(super) fn new(name: &str) -> ResultCommands {
+        let name = shell_quote(name);
+        ResultCommands { look: format!("git log --oneline HEAD..{name}"), take: format!("git merge {name}") }
+    }
 }
 
-/// The last line: the branch, and the commands that show and take it.
-pub(super) fn summary(branch: &MergeBranch) -> String {
-    let name = &branch.name;
-    match result_commands(branch) {
-        Some(ResultCommands { look, take }) => format!("{name}: look at it: {look}; take it: {take}"),
-        None => format!("Nothing is merged, so there is no branch {name}."),
+/// The last line: the branch, and the commands that show and take it. They are `None` if the branch
+/// does not exist.
+pub(super) fn summary(branch: &str, commands: Option<&ResultCommands>) -> String {
+    match commands {
+        Some(ResultCommands { look, take }) => format!("{branch}: look at it: {look}; take it: {take}"),
+        None => format!("Nothing is merged, so there is no branch {branch}."),
     }
 }
 
@@ -166,7 +172,7 @@ mod tests {
 
     #[test]
     fn other_checkout_is_left_out() {
-        let new = |checked_out: Option<&str>| OtherCheckout::new(checked_out.map(str::to_owned), "own");
+        let new = |checked_out| OtherCheckout::new(checked_out, "own");
         assert_eq!(new(Some("own")), None);
         let line = |checked_out| {
             MemberMerge { other_checkout: new(checked_out), ..member(MergeResult::NothingToMerge) }.lines()

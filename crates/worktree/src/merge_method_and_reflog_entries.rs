@@ -1,0 +1,49 @@
+//! How commits get onto the target branch of merges, and the entries in this branch's reflog. The
+//! entries of rebases name the commits that were copied, so that no later rebase copies them again.
+
+use crate::error::Error;
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::look_up_branches::branch_ref;
+
+/// The first words of the entries. The last commit of the merged branch follows.
+const MERGED_MESSAGE: &str = "teamd: merged ";
+const REBASED_MESSAGE: &str = "teamd: rebased ";
+
+/// How commits get onto the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeMethod {
+    /// A merge commit, also where git could fast-forward. So each member has one commit.
+    Merge,
+    /// The commits of a branch, without a merge commit. If the branch already contains the result,
+    /// its commits are used unchanged. Otherwise they are copied onto the result, without those
+    /// that an earlier rebase has copied, and without those whose change the result already has.
+    Rebase,
+}
+
+impl MergeMethod {
+    /// The message of the reflog entry for `merged`, the last commit of the merged branch.
+    pub(crate) fn reflog_message(self, merged: &str) -> String {
+        match self {
+            MergeMethod::Merge => format!("{MERGED_MESSAGE}{merged}"),
+            MergeMethod::Rebase => format!("{REBASED_MESSAGE}{merged}"),
+        }
+    }
+}
+
+/// Returns the last commits of the branches that were rebased onto the branch `name`, according to
+/// its reflog, if `base` still has the result of the rebase.
+pub(crate) fn copied_commits(git: &Git<'_>, name: &str, base: &str) -> Result<Vec<String>, Error> {
+    let arguments = ["log", "--walk-reflogs", "--format=%H %gs", &branch_ref(name), "--"];
+    let log = git.text_if_success("read the branch's log", &arguments)?.unwrap_or_default();
+    let entries: Vec<(&str, &str)> = log
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(result, message)| Some((result, message.strip_prefix(REBASED_MESSAGE)?)))
+        .collect();
+    let input: String = entries.iter().map(|(result, _)| format!("{result}\n")).collect();
+    let (action, arguments) = ("compare commits", ["rev-list", "--stdin", "--not", base]);
+    let missing = git.run(action, &arguments, input.as_bytes(), READ_TIMEOUT)?.stdout_or_error(action)?;
+    let missing = String::from_utf8_lossy(&missing).into_owned();
+    let is_missing = |result: &str| missing.lines().any(|line| line == result);
+    Ok(entries.iter().filter(|(result, _)| !is_missing(result)).map(|(_, tip)| (*tip).to_owned()).collect())
+}
