@@ -9,14 +9,14 @@ use crate::look_up_branches::branch_ref;
 const MERGED_MESSAGE: &str = "teamd: merged ";
 const REBASED_MESSAGE: &str = "teamd: rebased ";
 
-/// How commits get onto the result.
+/// How a member's commits get onto the branch that collects the merges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
-    /// The commits of a branch, without a merge commit. If the branch already contains the result,
-    /// its commits are used unchanged. Otherwise they are copied onto the result, without those
-    /// that an earlier rebase has copied, and without those whose change the result already has.
+    /// The member's commits without a merge commit. If the member's branch contains the target
+    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch, except
+    /// those that an earlier rebase has copied, and those whose change the target branch already has.
     Rebase,
 }
 
