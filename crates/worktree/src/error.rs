@@ -70,6 +70,17 @@ pub enum Error {
         /// The commit, as the user has named it.
         start: String,
     },
+    /// `.worktreeinclude` names too many files to copy, or too large ones. Nothing was copied.
+    #[error(
+        "cannot copy the files that .worktreeinclude names: they are {files} files with {} MiB",
+        bytes >> 20
+    )]
+    TooManyIncludedFiles {
+        /// How many files there are.
+        files: usize,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// What exists at the path is not the recorded worktree. Nothing was changed.
     #[error("cannot use {} as a worktree: {reason}", path.display())]
     NotRecorded {

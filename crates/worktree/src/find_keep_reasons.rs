@@ -4,6 +4,7 @@
 use crate::count_commits_lost_with_worktree;
 use crate::disable_filters_and_hooks_of_repository::filters_not_run;
 use crate::error::Error;
+use crate::files_created_before_agent_starts::remove_unchanged;
 use crate::find_remote_with_untracked_branches::find_narrow_remote;
 use crate::git_command::GitEnvironment;
 use crate::head_and_reflog_of_worktree::HeadState;
@@ -115,8 +116,10 @@ impl Worktree<'_> {
         Ok(reasons)
     }
 
-    /// Returns a reason for each kind of unsaved files in `status`.
-    fn file_reasons(&self, status: FileStatus) -> Result<Vec<KeepReason>, Error> {
+    /// Returns a reason for each kind of unsaved files in `status`. Ignored files that are as they
+    /// were before the agent started are not unsaved.
+    fn file_reasons(&self, mut status: FileStatus) -> Result<Vec<KeepReason>, Error> {
+        remove_unchanged(&mut status.ignored, self.path(), &self.git_dir)?;
         let filters = filters_not_run(&self.git(), &status.unstaged)?;
         let unstaged = [status.unstaged, status.unmerged].concat();
         let kinds = [

@@ -337,6 +337,16 @@ impl GitOutput {
         self.status.success()
     }
 
+    /// Returns the standard output if git exited with status 0, or with 1, by which some commands
+    /// say that they have found nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Git`] if git exited with another status.
+    pub(crate) fn stdout_if_code_0_or_1(self, action: &str) -> Result<Vec<u8>, Error> {
+        if self.status.code() == Some(1) { Ok(self.stdout) } else { self.stdout_or_error(action) }
+    }
+
     /// Returns the standard output if git succeeded.
     ///
     /// # Errors

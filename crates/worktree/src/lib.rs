@@ -12,17 +12,21 @@
 //! 1. [`propose_worktree()`] chooses a branch and creates an empty directory. The caller stores the
 //!    record that the proposal contains.
 //! 2. [`WorktreeProposal::add`] lets git fill the directory.
-//! 3. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
-//! 4. [`WorktreeRecord::remove`] removes a worktree without unsaved work. If there is unsaved work,
+//! 3. [`WorktreeRecord::copy_included_files`] and [`WorktreeRecord::note_created_files`] prepare a new
+//!    worktree for its agent.
+//! 4. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
+//! 5. [`WorktreeRecord::remove`] removes a worktree without unsaved work. If there is unsaved work,
 //!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes the worktree.
 #![warn(missing_docs)]
 
 mod add_worktree;
 mod branch_created_for_worktree;
 mod branch_progress;
+mod copy_included_files;
 mod count_commits_lost_with_worktree;
 mod disable_filters_and_hooks_of_repository;
 mod error;
+mod files_created_before_agent_starts;
 mod find_keep_reasons;
 mod find_remote_with_untracked_branches;
 mod find_submodules;

@@ -91,6 +91,17 @@ impl WorktreeRecord {
         Ok(outcome)
     }
 
+    /// Removes a new worktree in which no agent has worked yet, with all files in it. Its branch is
+    /// deleted if it was created for the worktree and has no commit of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecorded`], [`Error::MountPoint`], [`Error::Io`]; the errors of git commands.
+    pub fn remove_before_agent_starts(&self, environment: &GitEnvironment) -> Result<(), Error> {
+        self.open(environment)?.git_remove(&["--force", "--force"])?;
+        self.remove_parent_and_branch(environment).map(drop)
+    }
+
     /// Removes the directory for worktrees if it is empty, and deletes the merged branch.
     fn remove_parent_and_branch(&self, environment: &GitEnvironment) -> Result<RemoveOutcome, Error> {
         self.path.parent().map(remove_dir);

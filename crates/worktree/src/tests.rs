@@ -1,5 +1,6 @@
 //! Tests that run git. Each test has its own repository.
 
+mod included_files;
 mod merges;
 mod no_repository_programs_run;
 mod save_and_restore;

@@ -12,9 +12,11 @@ use crate::tar_archive::walk;
 use crate::uncommitted_files::FileStatus;
 use crate::worktree_handle::Worktree;
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The fingerprints of a worktree and of each submodule that is checked out in it. The key is the
 /// submodule's path relative to the worktree. The key of the worktree itself is the empty path.
@@ -37,7 +39,7 @@ pub(crate) struct RepositoryFingerprint {
 /// What is recorded of one file to see later whether it was changed. A write always sets `ctime` to
 /// the current time, and no program can set `ctime` back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct FileStamp {
+pub(crate) struct FileStamp {
     inode: u64,
     mode: u32,
     size: u64,
@@ -81,7 +83,7 @@ impl RepositoryFingerprint {
 }
 
 impl FileStamp {
-    fn from_metadata(metadata: &Metadata) -> FileStamp {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> FileStamp {
         let ctime = (metadata.ctime(), metadata.ctime_nsec());
         FileStamp { inode: metadata.ino(), mode: metadata.mode(), size: metadata.size(), ctime }
     }
@@ -95,5 +97,24 @@ impl FileStamp {
                 Ok(Some(FileStamp::from_metadata(&metadata)))
             }
         }
+    }
+}
+
+/// Writes the numbers with colons between them, without spaces.
+impl Display for FileStamp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let FileStamp { inode, mode, size, ctime: (seconds, nanoseconds) } = self;
+        write!(f, "{inode}:{mode}:{size}:{seconds}:{nanoseconds}")
+    }
+}
+
+impl FromStr for FileStamp {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<FileStamp, Self::Err> {
+        let mut numbers = text.split(':');
+        let mut next = || numbers.next().unwrap_or_default();
+        let (inode, mode, size) = (next().parse()?, next().parse()?, next().parse()?);
+        Ok(FileStamp { inode, mode, size, ctime: (next().parse()?, next().parse()?) })
     }
 }

@@ -81,7 +81,7 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(creation) => {
-            let result = creation.proposal.add(&creation.environment).map_err(to_error);
+            let result = fill(creation);
             let path = match creation.proposal.record.state() {
                 Ok(WorktreeState::Missing) => WorktreePath::Missing,
                 _ => WorktreePath::Present,
@@ -106,6 +106,30 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
             }
         }
     }
+}
+
+/// Lets git fill the worktree, and prepares it for its agent. If the preparation of a new worktree
+/// fails, the worktree is removed. Returns the directory in which the agent works.
+fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
+    let (proposal, environment) = (&creation.proposal, &creation.environment);
+    let cwd = proposal.add(environment).map_err(to_error)?;
+    let record = &proposal.record;
+    // The note lacks if an earlier daemon was killed before it had prepared the worktree.
+    if record.is_ready_for_agent().map_err(to_error)? {
+        return Ok(cwd);
+    }
+    let prepared = prepare(creation);
+    if prepared.is_err() && !proposal.exists {
+        record.remove_before_agent_starts(environment).ok();
+    }
+    prepared.map(|()| cwd)
+}
+
+/// Copies the files that `.worktreeinclude` names.
+fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
+    let (record, environment) = (&creation.proposal.record, &creation.environment);
+    record.copy_included_files(environment).map_err(to_error)?;
+    record.note_created_files(environment).map_err(to_error)
 }
 
 /// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
@@ -350,6 +374,9 @@ fn to_error(error: Error) -> ErrorReport {
         | Error::SymbolicBranch(_)
         | Error::BranchInUse { .. }
         | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
+        Error::TooManyIncludedFiles { .. } => {
+            report(ErrorKind::Refused).with_help("name fewer files in .worktreeinclude")
+        }
         Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
         Error::ChangedWhileSaving(_) => {
             report(ErrorKind::Refused).with_help("see who works in it, and try again")

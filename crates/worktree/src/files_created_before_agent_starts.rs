@@ -1,0 +1,88 @@
+//! Ignored files that exist in a worktree before its agent starts: copies of files that
+//! `.worktreeinclude` names, and files that a setup command has made. While nobody changes them,
+//! they are not unsaved work.
+//!
+//! A note in the worktree's private git directory has a stamp of each of these files. git removes
+//! the note together with the worktree. The note is written when the worktree is ready for its
+//! agent. So a worktree without a note is not ready, for example because the daemon was killed.
+
+use crate::error::{Error, io_error};
+use crate::git_command::{GitEnvironment, os_string, split_nul};
+use crate::tar_archive::walk;
+use crate::uncommitted_files::FileStatus;
+use crate::worktree_fingerprint::FileStamp;
+use crate::worktree_record::WorktreeRecord;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The name of the note.
+const NOTE: &str = "teamd-created-files";
+
+/// The stamps of the files, by paths relative to the worktree.
+type Stamps = BTreeMap<PathBuf, FileStamp>;
+
+impl WorktreeRecord {
+    /// Whether the worktree is ready for its agent: [`WorktreeRecord::note_created_files`] was
+    /// called.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`WorktreeRecord::state`].
+    pub fn is_ready_for_agent(&self) -> Result<bool, Error> {
+        Ok(self.private_git_dir()?.join(NOTE).exists())
+    }
+
+    /// Notes the ignored files that the worktree has now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecorded`], [`Error::Io`]; the errors of git commands.
+    pub fn note_created_files(&self, environment: &GitEnvironment) -> Result<(), Error> {
+        let status = FileStatus::read(&self.path, &self.git(environment))?;
+        let stamps = read_stamps(&self.path, &status.ignored)?;
+        let mut text = Vec::new();
+        for (path, stamp) in stamps {
+            text.extend_from_slice(format!("{stamp} ").as_bytes());
+            text.extend_from_slice(path.as_os_str().as_bytes());
+            text.push(0);
+        }
+        let path = self.private_git_dir()?.join(NOTE);
+        // A note that is cut off has fewer files, so more of them count as unsaved work.
+        File::create(&path).and_then(|mut file| file.write_all(&text)).map_err(io_error("write", &path))
+    }
+}
+
+/// Removes those of the ignored `files` from the list that are as they were before the agent
+/// started. `git_dir` is the private git directory of the worktree.
+pub(crate) fn remove_unchanged(
+    files: &mut Vec<PathBuf>,
+    worktree: &Path,
+    git_dir: &Path,
+) -> Result<(), Error> {
+    let Ok(note) = std::fs::read(git_dir.join(NOTE)) else { return Ok(()) };
+    let noted: Stamps = split_nul(&note).filter_map(parse_entry).collect();
+    let mut result = Ok(());
+    files.retain(|file| match read_stamps(worktree, std::slice::from_ref(file)) {
+        Ok(stamps) => !stamps.iter().all(|(path, stamp)| noted.get(path) == Some(stamp)),
+        Err(error) => {
+            result = Err(error);
+            true
+        }
+    });
+    result
+}
+
+fn read_stamps(worktree: &Path, files: &[PathBuf]) -> Result<Stamps, Error> {
+    let walked = walk(worktree, files, &|_| false)?.into_iter();
+    Ok(walked.map(|file| (file.name, FileStamp::from_metadata(&file.metadata))).collect())
+}
+
+/// Parses `STAMP PATH`.
+fn parse_entry(entry: &[u8]) -> Option<(PathBuf, FileStamp)> {
+    let mut parts = entry.splitn(2, |byte| *byte == b' ');
+    let stamp = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    Some((PathBuf::from(os_string(parts.next()?)), stamp))
+}
