@@ -105,7 +105,7 @@ impl FileCopier<'_> {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(io_error("check", &path)(error)),
                 Ok(metadata) if metadata.is_file() || metadata.is_symlink() => {
-                    existing.push((file, metadata))
+                    existing.push((file, metadata));
                 }
                 Ok(_) => {}
             }

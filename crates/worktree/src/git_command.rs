@@ -59,6 +59,11 @@ impl GitEnvironment {
         GitEnvironment(variables.filter(|(name, _)| is_passed_to_git(&name.to_string_lossy())).collect())
     }
 
+    /// The names and values of the variables.
+    pub fn variables(&self) -> &[(OsString, OsString)] {
+        &self.0
+    }
+
     /// The number of git settings that the environment already passes: the value of
     /// `GIT_CONFIG_COUNT`, or 0.
     fn setting_count(&self) -> usize {

@@ -5,6 +5,7 @@
 //! so the worktree is removed without a check for unsaved work.
 
 use crate::add_worktree::lock_repository;
+use crate::end_processes_by_variable::end_processes_with_variable;
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::mount_points::check_no_mount_point;
@@ -12,22 +13,16 @@ use crate::propose_worktree::create_directory;
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::target_branch_of_merges::MergeBranch;
 use crate::worktree_record::read_git_link;
-use platform::ProcessEntry;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{remove_dir, symlink_metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// The environment variable of all processes that run in a merge worktree. Its value is the path of
 /// the worktree.
 pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
-
-/// Time between SIGTERM and SIGKILL, and how long a process may take to end after SIGKILL.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What the caller stores about a merge worktree, before git fills its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,46 +134,11 @@ fn remove_tree(path: &Path) -> Result<(), Error> {
 }
 
 /// Ends all other processes in the merge worktree `path`: those whose [`MERGE_WORKTREE_VARIABLE`]
-/// has this value. Sends SIGTERM first, so that git can remove its lock files, and then SIGKILL.
+/// has this value.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] if the processes cannot be listed, or if one does not end.
 pub fn end_processes_in_merge_worktree(path: &Path) -> Result<(), Error> {
-    for signal in [Signal::TERM, Signal::KILL] {
-        let deadline = Instant::now() + GRACE;
-        while Instant::now() < deadline {
-            let processes = processes_in_merge_worktree(path, deadline)?;
-            if processes.is_empty() {
-                return Ok(());
-            }
-            signal_and_wait(&processes, signal, deadline).map_err(io_error("end the processes in", path))?;
-        }
-    }
-    let error = std::io::Error::new(ErrorKind::TimedOut, "a process does not end");
-    Err(io_error("end the processes in", path)(error))
-}
-
-fn processes_in_merge_worktree(path: &Path, deadline: Instant) -> Result<Vec<ProcessEntry>, Error> {
-    let entry = format!("{MERGE_WORKTREE_VARIABLE}={}", path.display());
-    let found = platform::find_by_environment(platform::system(), &entry, deadline);
-    let mut found = found.map_err(io_error("list the processes in", path))?;
-    found.retain(|process| process.pid != std::process::id());
-    Ok(found)
-}
-
-/// Sends the signal to each process. Returns when all have exited, or at the deadline.
-fn signal_and_wait(processes: &[ProcessEntry], signal: Signal, deadline: Instant) -> std::io::Result<()> {
-    let system = platform::system();
-    let handles: Vec<_> = processes.iter().map(|process| system.open_process(process.pid)).collect();
-    for process in processes {
-        // A process that has exited meanwhile gets no signal.
-        system.send_signal(process, signal).ok();
-    }
-    for handle in handles {
-        if let Some(handle) = handle? {
-            handle.exits_within(deadline.saturating_duration_since(Instant::now()))?;
-        }
-    }
-    Ok(())
+    end_processes_with_variable(MERGE_WORKTREE_VARIABLE, path)
 }
