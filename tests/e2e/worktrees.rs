@@ -5,6 +5,7 @@ mod branches;
 mod create;
 mod delete;
 mod merge;
+mod setup_teardown;
 mod submodules;
 mod unsaved;
 mod unsaved_kinds;

@@ -1,7 +1,11 @@
 //! How long a client waits for the reply to a call.
 
 use protocol::control_socket::Request;
+use protocol::policy::WorktreeCommandKind;
 use std::time::Duration;
+
+/// How long the daemon's git commands for one request may take.
+const GIT_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// How long a client waits for the daemon's reply to `request`. The daemon has shorter deadlines
 /// for carrying out the request. So if this timeout passes, the daemon's process is stopped or
@@ -28,7 +32,9 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::ConnectShim(_) => Duration::from_secs(60),
         // The daemon runs several git commands in sequence, each with its own deadline. Git can run
         // the user's hooks and filters, which may take long.
-        Request::CreateWorktree(_) | Request::DeleteTeam(_) => Duration::from_secs(900),
+        // Commands of the policy may take longer.
+        Request::CreateWorktree(_) => GIT_TIMEOUT + WorktreeCommandKind::Setup.max_timeout(),
+        Request::DeleteTeam(_) => GIT_TIMEOUT + WorktreeCommandKind::Teardown.max_timeout(),
         Request::CreateTeam(_)
         | Request::CapturePane(_)
         | Request::HidePane(_)

@@ -10,9 +10,11 @@ mod classify_tool_input_keys;
 mod exchange_limits;
 mod find_actions_in_tool_input;
 mod rule;
+mod worktree_command;
 
 pub use classify_tool_input_keys::{CAPTION_KEY, is_text_key};
 pub use rule::{PolicyRule, RuleAction};
+pub use worktree_command::{WorktreeCommand, WorktreeCommandKind};
 
 pub use exchange_limits::ExchangeLimits;
 
@@ -59,6 +61,12 @@ pub struct Policy {
     pub max_time_ms: Option<u64>,
     /// How often two members may answer each other.
     pub exchange: ExchangeLimits,
+    /// The command that runs in each new worktree before its agent starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<WorktreeCommand>,
+    /// The command that runs in each worktree before it is removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<WorktreeCommand>,
 }
 
 /// Who may add a command, which a worker runs, to a task.
@@ -159,6 +167,13 @@ impl Policy {
         bytes.map_or_else(Policy::default, |bytes| {
             serde_json::from_slice(bytes).unwrap_or_else(|_| only_person())
         })
+    }
+
+    /// The commands for worktrees.
+    pub fn worktree_commands(&self) -> impl Iterator<Item = (WorktreeCommandKind, &WorktreeCommand)> {
+        let commands =
+            [(WorktreeCommandKind::Setup, &self.setup), (WorktreeCommandKind::Teardown, &self.teardown)];
+        commands.into_iter().filter_map(|(kind, command)| Some((kind, command.as_ref()?)))
     }
 
     /// Who answers requests of this kind.

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use store::Team;
 
 /// The maximum time for which the run waits while another client's request deletes the team. The
-/// daemon needs less time than this, even if it removes many worktrees.
-const DELETE_TIMEOUT: Duration = Duration::from_secs(120);
+/// daemon needs less time than this, even if it removes many worktrees and their teardown commands
+/// take as long as they may.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(720);
 
 /// Shuts down the members, deletes the team unless it is kept, and reports the results. If the run
 /// ends as [`RunEnd::Suspended`], no member is shut down and the team is kept, so that another run

@@ -80,6 +80,9 @@ pub struct RemovedWorktrees {
     /// text has the path and the reason.
     #[serde(default)]
     pub kept: Vec<String>,
+    /// Why teardown commands have failed. Their worktrees were removed nevertheless.
+    #[serde(default)]
+    pub failed_teardowns: Vec<String>,
 }
 
 /// A removed worktree whose unsaved work was saved.

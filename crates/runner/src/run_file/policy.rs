@@ -1,10 +1,11 @@
 //! Parses the table `[policy]` of a run file or policy file.
 
-use crate::run_file::toml_table_reader::TableReader;
+use crate::run_file::toml_table_reader::{StringOrList, TableReader};
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::parse_duration;
 use protocol::policy::{
     Approver, ExchangeLimits, Policy as TeamPolicy, PolicyRule, RuleAction, TaskCommandPolicy, TimeoutAction,
+    WorktreeCommand, WorktreeCommandKind,
 };
 use protocol::token_and_cost_usage::to_microdollars;
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Default for RunPolicy {
     }
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 19] = [
     "plans",
     "permissions",
     "commands",
@@ -48,6 +49,10 @@ const KEYS: [&str; 15] = [
     "member_share",
     "exchange_turns_per_minute",
     "exchange_turns_per_hour",
+    "setup",
+    "setup_timeout",
+    "teardown",
+    "teardown_timeout",
 ];
 const WHO: [(&str, Approver); 3] =
     [("person", Approver::Person), ("lead", Approver::Lead), ("auto", Approver::Auto)];
@@ -105,8 +110,40 @@ fn parse_team_policy(
         max_time_ms: parse_duration(table, "max_time", "a string such as \"8h\"", errors)
             .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
         exchange: parse_exchange_limits(table, errors),
+        setup: parse_worktree_command(table, WorktreeCommandKind::Setup, errors),
+        teardown: parse_worktree_command(table, WorktreeCommandKind::Teardown, errors),
         rules: rules.into_iter().filter_map(|table| parse_rule(table, directory, errors)).collect(),
     }
+}
+
+/// Parses a command for worktrees, which is a command line of `sh` or a list, and its timeout.
+fn parse_worktree_command(
+    table: TableReader,
+    kind: WorktreeCommandKind,
+    errors: &mut ValidationErrors,
+) -> Option<WorktreeCommand> {
+    let (key, timeout_key) = (kind.as_str(), format!("{}_timeout", kind.as_str()));
+    let timeout = parse_duration(table, &timeout_key, "a string such as \"5m\"", errors);
+    let timeout = timeout.unwrap_or(kind.default_timeout());
+    if let Some(offset) = table.key_offset(&timeout_key) {
+        if table.key_offset(key).is_none() {
+            errors.push(offset, format!("{timeout_key} needs the key {key}: the command"));
+        } else if timeout > kind.max_timeout() {
+            let minutes = kind.max_timeout().as_secs() / 60;
+            errors.push(offset, format!("{timeout_key} is too long: {minutes}m at most"));
+        }
+    }
+    let command = table.string_or_strings(key, errors)?;
+    let argv = match command.value {
+        StringOrList::String(line) if line.trim().is_empty() => Vec::new(),
+        StringOrList::String(line) => WorktreeCommand::shell_argv(line),
+        StringOrList::List(words) => words,
+    };
+    if argv.first().is_none_or(String::is_empty) {
+        errors.push(command.offset, format!("{key} needs a program: {key} = [\"program\", \"argument\"]"));
+        return None;
+    }
+    Some(WorktreeCommand { argv, timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX) })
 }
 
 /// The percentage of the budget that one member may use.

@@ -3,8 +3,8 @@
 use super::*;
 use protocol::control_socket::{Backend, RestartPolicy};
 use protocol::permission_mode::PermissionMode;
-use protocol::policy::TaskCommandPolicy;
 use protocol::policy::{Approver, ExchangeLimits, PolicyRule, RuleAction, TimeoutAction};
+use protocol::policy::{TaskCommandPolicy, WorktreeCommand};
 use std::time::Duration;
 
 fn parse_in(text: &str, directory: &Path) -> Result<RunFile, Vec<ValidationError>> {
@@ -128,6 +128,7 @@ blocked_by = ["count", "count"]
         member_share: Some(40),
         max_time_ms: Some(8 * 3_600_000),
         exchange: ExchangeLimits { turns_per_minute: 0, turns_per_hour: 60 },
+        ..TeamPolicy::default()
     };
     assert_eq!(run.policy, RunPolicy { team: team.clone(), grace, retries: 2 });
     assert_eq!(parse_policy(text, directory.path()), Ok(team));
@@ -483,4 +484,29 @@ fn examples_are_valid_run_files_except_for_missing_programs() {
     }
     names.sort();
     assert_eq!(names, ["cargo-pipeline.toml", "mixed.toml", "review.toml", "survey.toml"]);
+}
+
+#[test]
+fn worktree_commands_are_lines_or_lists() {
+    let policy = |text: &str| parse_policy(&format!("[policy]\n{text}"), Path::new("/")).unwrap();
+    let all = policy("setup = 'npm ci && make'\nteardown = ['docker', 'rm', 'x']\nteardown_timeout = '5s'\n");
+    let command = |argv: &[&str], timeout_ms| {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        Some(WorktreeCommand { argv, timeout_ms })
+    };
+    assert_eq!(all.setup, command(&["sh", "-c", "npm ci && make"], 600_000));
+    assert_eq!(all.teardown, command(&["docker", "rm", "x"], 5_000));
+    assert_eq!(policy("setup = 'x'\nsetup_timeout = '1h'\n").setup, command(&["sh", "-c", "x"], 3_600_000));
+    let assert_policy_error =
+        |text: &str, expected: &str| assert_error(&format!("[policy]\n{text}"), expected);
+    let needs_program = "6:9: setup needs a program: setup = [\"program\", \"argument\"]";
+    assert_policy_error("setup = ' '\n", needs_program);
+    assert_policy_error("setup = []\n", needs_program);
+    assert_policy_error("setup = ['', 'x']\n", needs_program);
+    assert_policy_error("setup = 1\n", "6:9: setup takes a string or a list of strings, not a number");
+    assert_policy_error("setup_timeout = '1m'\n", "6:1: setup_timeout needs the key setup: the command");
+    assert_policy_error(
+        "teardown = 'x'\nteardown_timeout = '11m'\n",
+        "7:1: teardown_timeout is too long: 10m at most",
+    );
 }

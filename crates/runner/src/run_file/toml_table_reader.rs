@@ -18,6 +18,13 @@ pub(crate) struct TableReader<'a> {
     kind: &'static str,
 }
 
+/// The value of a key that takes both.
+#[derive(Debug)]
+pub(crate) enum StringOrList {
+    String(String),
+    List(Vec<String>),
+}
+
 impl<'a> TableReader<'a> {
     pub(crate) fn new(table: &'a DeTable<'a>, offset: usize, kind: &'static str) -> TableReader<'a> {
         TableReader { table, offset, kind }
@@ -100,6 +107,21 @@ impl<'a> TableReader<'a> {
             }
         }
         Some(Located { offset: span.start, value: strings })
+    }
+
+    /// Reads a string or a list of strings.
+    pub(crate) fn string_or_strings(
+        &self,
+        key: &str,
+        errors: &mut ValidationErrors,
+    ) -> Option<Located<StringOrList>> {
+        if let Some((_, DeValue::Array(_))) = self.get(key) {
+            let Located { offset, value } = self.strings(key, errors)?;
+            let words = value.into_iter().map(|word| word.value).collect();
+            return Some(Located { offset, value: StringOrList::List(words) });
+        }
+        let Located { offset, value } = self.text(key, "a string or a list of strings", errors)?;
+        Some(Located { offset, value: StringOrList::String(value) })
     }
 
     /// Reads an integer from 0 to `i64::MAX`.

@@ -1,5 +1,6 @@
 //! `teamctl create`: creates a team without teammates.
 
+use super::policy::check_no_worktree_commands;
 use super::print_run_or_policy_file_errors::{FileUse, print_validation_errors};
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
@@ -46,6 +47,9 @@ pub(crate) struct CreateArgs {
     /// [default: the lead or a person answers]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Accept the commands `setup` and `teardown` of the policy
+    #[arg(long, requires = "policy")]
+    yes: bool,
     /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
     /// its width (30 without PERCENT)
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
@@ -59,6 +63,9 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
             return Ok(print_validation_errors(context, FileUse::Policy, path, &errors));
         }
     };
+    if let (Some(file), false) = (&args.policy, args.yes) {
+        check_no_worktree_commands(&policy, file)?;
+    }
     let caller_pane = args.here.map(CallerPane::find).transpose()?;
     caller_pane.iter().try_for_each(|pane| pane.check_server(context))?;
     let team = args.name.as_deref().map_or_else(|| Ok(directory_team_name()), new_team_name)?;

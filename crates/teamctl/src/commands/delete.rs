@@ -73,11 +73,13 @@ fn result_text(reply: &DeleteTeamReply, logs: Option<&Path>) -> String {
     let missing = reply.worktrees.missing.iter();
     let missing = missing.map(|path| format!("Not there any more, nothing was removed: {}", path.display()));
     let kept = reply.worktrees.kept.iter().map(|worktree| format!("Left alone: {worktree}"));
+    let failed_teardowns = reply.worktrees.failed_teardowns.iter().map(|text| format!("Warning: {text}"));
     let logs = logs.map(|logs| {
         let directory = shell_quote(&logs.to_string_lossy());
         format!("The output logs of its members stay; to remove them: rm -r {directory}")
     });
     let summary = std::iter::once(format!("{}.", reply.message));
-    let lines: Vec<String> = summary.chain(trashed).chain(missing).chain(kept).chain(logs).collect();
+    let lines: Vec<String> =
+        summary.chain(trashed).chain(missing).chain(kept).chain(failed_teardowns).chain(logs).collect();
     lines.join("\n")
 }

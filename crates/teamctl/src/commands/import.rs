@@ -3,7 +3,7 @@
 
 use super::create::{default_create_request, new_team_name};
 use super::export::POLICY_ENTRY;
-use super::policy::policy_text;
+use super::policy::{policy_text, worktree_command_lines};
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, Request};
@@ -39,8 +39,8 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// messages in the archive count as read.
 ///
 /// An archive with other or invalid files is rejected (65), and nothing is created. If tasks of the
-/// archive have commands, or its policy lets every member add commands, the command shows them and
-/// is refused (76) without --yes.
+/// archive or its policy have commands, or its policy lets every member add commands, the command
+/// shows them and is refused (76) without --yes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
@@ -48,7 +48,7 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 pub(crate) struct ImportArgs {
     /// The archive; - reads standard input
     file: PathBuf,
-    /// Import although tasks have commands, or the policy lets members add them
+    /// Import although tasks or the policy have commands, or members may add them
     #[arg(long)]
     yes: bool,
 }
@@ -90,10 +90,8 @@ fn check_no_commands(file: &Path, archive: &TeamArchive, policy: &Policy) -> Res
         return Ok(());
     }
     let path_text = file.display();
-    let message = format!(
-        "cannot import {path_text} without --yes: workers run its commands:\n  {}",
-        lines.join("\n  ")
-    );
+    let message =
+        format!("cannot import {path_text} without --yes: it has commands:\n  {}", lines.join("\n  "));
     let file = shell_quote(&file.to_string_lossy());
     Err(ErrorReport::new(ErrorKind::Refused, output::sanitize(&message))
         .with_help(format!("if you trust all of them: teamctl import {file} --yes")))
@@ -102,9 +100,10 @@ fn check_no_commands(file: &Path, archive: &TeamArchive, policy: &Policy) -> Res
 /// The commands of the archive's tasks, and the policy that lets members add commands.
 fn command_lines(archive: &TeamArchive, policy: &Policy) -> Vec<String> {
     let is_open = policy.task_commands == TaskCommandPolicy::Any;
-    let policy = is_open.then(|| "policy: every member may add commands to tasks (commands: any)".to_owned());
+    let open = is_open.then(|| "policy: every member may add commands to tasks (commands: any)".to_owned());
+    let worktrees = worktree_command_lines(policy).into_iter().map(|line| format!("policy: {line}"));
     let tasks = archive.commands().iter().map(|(id, command)| format!("task {id}: {command}"));
-    policy.into_iter().chain(tasks).collect()
+    open.into_iter().chain(worktrees).chain(tasks).collect()
 }
 
 const EXPORT_HELP: &str = "pack a team with: teamctl export TEAM";
@@ -218,7 +217,7 @@ fn print_result(context: &CommandContext, reply: &CreateTeamReply, archive: &Tea
     }
     let commands = command_lines(archive, policy);
     if !commands.is_empty() {
-        sentence += &format!("\nWorkers run its commands:\n  {}", commands.join("\n  "));
+        sentence += &format!("\nIts commands:\n  {}", commands.join("\n  "));
     }
     // The policy may come from another person, and it is in force from now on.
     sentence += &format!("\nIts policy: {}", policy_text(policy).replace('\n', "\n  "));

@@ -6,11 +6,14 @@ use crate::output;
 use client::short_duration::short_duration;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control_socket::{Request, SetPolicyRequest};
-use protocol::error_kind_and_report::ErrorReport;
-use protocol::policy::{Approver, ExchangeLimits, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::policy::{
+    Approver, ExchangeLimits, Policy as TeamPolicy, TaskCommandPolicy, TimeoutAction, WorktreeCommand,
+    WorktreeCommandKind,
+};
 use protocol::token_and_cost_usage::{format_count, format_dollars};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Show or replace a team's policy
@@ -19,7 +22,8 @@ use std::process::ExitCode;
 ///
 /// A policy says who answers the requests of members, and how many turns, tokens, dollars and hours
 /// the team may use. A new policy applies to open requests too. If it raises an exhausted budget,
-/// resume the members with `teamctl up --resume`.
+/// resume the members with `teamctl up --resume`. A policy with commands for worktrees is shown and
+/// refused (76) without --yes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""
@@ -27,6 +31,9 @@ use std::process::ExitCode;
 pub(crate) struct PolicyArgs {
     /// TOML file with the table `policy` (docs/requests.md) [default: show the policy]
     file: Option<PathBuf>,
+    /// Accept the commands `setup` and `teardown` of the policy
+    #[arg(long, requires = "file")]
+    yes: bool,
 }
 
 impl PolicyArgs {
@@ -48,6 +55,9 @@ pub(crate) fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCod
         Ok(policy) => policy,
         Err(errors) => return Ok(print_validation_errors(context, FileUse::Policy, path, &errors)),
     };
+    if !args.yes {
+        check_no_worktree_commands(&policy, path)?;
+    }
     let request = SetPolicyRequest { team: team.clone(), policy: policy.clone() };
     context.request::<()>(Request::SetPolicy(request))?;
     let sentence = format!("replaced the policy of {team}\n{}", policy_text(&policy));
@@ -84,7 +94,37 @@ pub(super) fn policy_text(policy: &TeamPolicy) -> String {
     lines.extend(policy.member_share.map(|share| format!("each member at most {share} % of that")));
     lines.extend(policy.max_time_ms.map(|ms| format!("at most {} after its creation", short_duration(ms))));
     lines.extend(exchange_text(policy.exchange));
+    lines.extend(worktree_command_lines(policy));
     lines.join("\n")
+}
+
+/// A line for each command that runs in worktrees.
+pub(super) fn worktree_command_lines(policy: &TeamPolicy) -> Vec<String> {
+    let line = |(kind, command): (WorktreeCommandKind, &WorktreeCommand)| {
+        let (name, time) = (kind.as_str(), short_duration(command.timeout_ms));
+        match kind {
+            WorktreeCommandKind::Setup => {
+                format!("{name} runs in each new worktree, at most {time}: {command}")
+            }
+            WorktreeCommandKind::Teardown => {
+                format!("{name} runs in each worktree before its removal, at most {time}: {command}")
+            }
+        }
+    };
+    policy.worktree_commands().map(line).collect()
+}
+
+/// Refuses a policy file with commands. The file may come from another person, so each command is
+/// shown in full.
+pub(super) fn check_no_worktree_commands(policy: &TeamPolicy, file: &Path) -> Result<(), ErrorReport> {
+    let lines = worktree_command_lines(policy);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let (file, lines) = (file.display(), lines.join("\n  "));
+    let message = format!("cannot use the policy {file} without --yes: it has commands:\n  {lines}");
+    Err(ErrorReport::new(ErrorKind::Refused, output::sanitize(&message))
+        .with_help("if you trust them, type the same command again with --yes"))
 }
 
 /// The limits of exchanges between two members, unless they are the defaults.

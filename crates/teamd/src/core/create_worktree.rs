@@ -19,9 +19,11 @@ use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::name_reservation_for_worktree::NameReservation;
 use crate::core::state::names_reserved_for_worktrees::expire_reservations;
 use crate::core::state::taken_and_free_member_names::{NameChoice, choose_free_name, exiting_holder};
+use crate::core::state::worktree_command_of_policy::worktree_command_of_policy;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, WorktreeReply, WorktreeRequest};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::policy::WorktreeCommandKind;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions};
@@ -39,6 +41,8 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, request: Wo
         Ok(name) => name,
         Err(error) => return send_reply(context, client, Err(error)),
     };
+    let setup =
+        worktree_command_of_policy(context.state, &request.team, WorktreeCommandKind::Setup, &request.env);
     let Some(team) = context.state.teams.get_mut(&request.team) else { return };
     team.reserved_names.insert(name.clone(), NameReservation::Creating);
     let options = WorktreeOptions {
@@ -60,6 +64,7 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, request: Wo
         name,
         options,
         environment,
+        setup,
     }));
 }
 

@@ -7,10 +7,13 @@
 //! (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
 
 use crate::core::core_event::CoreEvent;
-use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
+use crate::core::jobs::worktree_jobs::{
+    PolicyCommand, WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult,
+};
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::io::process_start_error::start_error;
+use crate::io::run_policy_command::{end_unfinished_setup, run_policy_command, run_teardowns};
 use platform::process_tree::with_ancestors;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -71,11 +74,11 @@ impl WorktreeJob {
 
 fn run_job(job: &WorktreeJob) -> WorktreeResult {
     match job {
-        WorktreeJob::Propose { client, team, name, options, environment } => {
+        WorktreeJob::Propose { client, team, name, options, environment, setup } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
             let to_creation = |proposal| {
                 let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
-                Box::new(WorktreeCreation { client, team, name, proposal, environment })
+                Box::new(WorktreeCreation { client, team, name, proposal, environment, setup: setup.clone() })
             };
             let result = propose_worktree(options, environment).map(to_creation).map_err(to_error);
             WorktreeResult::Proposed { client, team, name, result }
@@ -95,9 +98,9 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
                 result: check_unsaved(request, worktrees, shim_pids),
             }
         }
-        WorktreeJob::RemoveAll { client, request, worktrees, trash } => {
+        WorktreeJob::RemoveAll { client, request, worktrees, trash, teardown } => {
             let mut removed_worktrees = RemovedWorktrees::default();
-            let result = remove_all(request, worktrees, trash, &mut removed_worktrees);
+            let result = remove_all(request, worktrees, trash, teardown.as_ref(), &mut removed_worktrees);
             WorktreeResult::RemovedAll {
                 client: *client,
                 request: request.clone(),
@@ -125,10 +128,17 @@ fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
     prepared.map(|()| cwd)
 }
 
-/// Copies the files that `.worktreeinclude` names.
+/// Copies the files that `.worktreeinclude` names, and runs the setup command.
 fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
     let (record, environment) = (&creation.proposal.record, &creation.environment);
+    if creation.proposal.exists {
+        end_unfinished_setup(record).map_err(to_error)?;
+    }
     record.copy_included_files(environment).map_err(to_error)?;
+    if let Some(setup) = &creation.setup {
+        let variables = setup.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        run_policy_command(setup, &creation.name, record, variables.collect())?;
+    }
     record.note_created_files(environment).map_err(to_error)
 }
 
@@ -198,7 +208,7 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
     reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
-/// Removes the worktrees of a team. If the request discards a worktree with unsaved work, that
+/// Removes the worktrees of a team, after `teardown` has run in them. If the request discards a worktree with unsaved work, that
 /// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
 ///
 /// `removed_worktrees` receives the result for each worktree. After an error it has the results
@@ -211,6 +221,7 @@ fn remove_all(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
     trash: &Path,
+    teardown: Option<&PolicyCommand>,
     removed_worktrees: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
     let environment = GitEnvironment::from_process().with_caller(&request.git_env);
@@ -231,6 +242,15 @@ fn remove_all(
     let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
         .into_iter()
         .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
+    if let Some(teardown) = teardown {
+        let present: Vec<&MemberWorktree> = clean
+            .iter()
+            .chain(&discarded)
+            .map(|work| work.worktree)
+            .filter(|worktree| is_present(worktree))
+            .collect();
+        removed_worktrees.failed_teardowns = run_teardowns(teardown, &present, &environment);
+    }
     for (record, saved_worktree) in save_to_trash(request, &discarded, trash, &environment)? {
         record.discard(&saved_worktree, &environment).map_err(to_error)?;
         removed_worktrees
@@ -255,6 +275,10 @@ fn remove_all(
     // A discarded worktree that is missing needs no saving and no removal. It is only reported.
     removed_worktrees.missing.extend(missing.into_iter().map(|work| work.worktree.record.path.clone()));
     Ok(())
+}
+
+fn is_present(worktree: &MemberWorktree) -> bool {
+    matches!(worktree.record.state(), Ok(WorktreeState::Present(_)))
 }
 
 /// Saves all `discarded` worktrees to the trash, but removes none. The caller removes them after

@@ -130,10 +130,10 @@ impl SimulatedDisk {
     fn apply_worktree_job(&mut self, rng: &mut fastrand::Rng, job: WorktreeJob) -> WorktreeResult {
         let fails = rng.u8(..) < 30;
         match job {
-            WorktreeJob::Propose { client, team, name, options, environment } => {
+            WorktreeJob::Propose { client, team, name, options, environment, setup } => {
                 let creation = |proposal| {
                     let (team, name) = (team.clone(), name.clone());
-                    Box::new(WorktreeCreation { client, team, name, proposal, environment })
+                    Box::new(WorktreeCreation { client, team, name, proposal, environment, setup })
                 };
                 let result = if fails {
                     Err(refused_error("no repository"))

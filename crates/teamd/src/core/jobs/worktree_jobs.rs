@@ -4,10 +4,30 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::roster::MemberWorktree;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::policy::{WorktreeCommand, WorktreeCommandKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use worktree::{GitEnvironment, WorktreeOptions, WorktreeProposal};
+
+/// A command of a policy, and what it needs in any worktree of the team.
+#[derive(Clone)]
+pub(crate) struct PolicyCommand {
+    pub(crate) kind: WorktreeCommandKind,
+    pub(crate) command: WorktreeCommand,
+    pub(crate) team: TeamName,
+    pub(crate) root: PathBuf,
+    pub(crate) state_dir: PathBuf,
+    /// The variables of the client, and for `setup` those of the member.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// Shows no variables, because they may contain secrets.
+impl std::fmt::Debug for PolicyCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}: {}", self.kind.as_str(), self.team, self.command)
+    }
+}
 
 /// A worktree that is being created.
 #[derive(Debug, Clone)]
@@ -17,6 +37,8 @@ pub(crate) struct WorktreeCreation {
     pub(crate) name: MemberName,
     pub(crate) proposal: WorktreeProposal,
     pub(crate) environment: GitEnvironment,
+    /// Runs in a new worktree.
+    pub(crate) setup: Option<PolicyCommand>,
 }
 
 /// A git job.
@@ -29,6 +51,7 @@ pub(crate) enum WorktreeJob {
         name: MemberName,
         options: WorktreeOptions,
         environment: GitEnvironment,
+        setup: Option<PolicyCommand>,
     },
     /// Let git fill a worktree. The saved roster names it.
     Fill(Box<WorktreeCreation>),
@@ -43,12 +66,14 @@ pub(crate) enum WorktreeJob {
     },
     /// Remove all worktrees of a team. If a worktree has unsaved work, and the deletion request
     /// does not list it as one to discard, no worktree is removed. Unsaved work in a listed
-    /// worktree is moved below the directory `trash`.
+    /// worktree is moved below the directory `trash`. The command `teardown` runs in each worktree
+    /// that is removed.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,
         worktrees: Vec<MemberWorktree>,
         trash: PathBuf,
+        teardown: Option<PolicyCommand>,
     },
 }
 

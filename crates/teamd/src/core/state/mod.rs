@@ -25,3 +25,4 @@ pub(crate) mod time_of_last_machine_sleep;
 pub(crate) mod tracked_member_request;
 pub(crate) mod waiting_clients;
 pub(crate) mod watcher_health_and_rescan_interval;
+pub(crate) mod worktree_command_of_policy;

@@ -20,11 +20,13 @@ use crate::core::state::taken_and_free_member_names::names_between_spawns;
 use crate::core::state::team::TeamState;
 use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
+use crate::core::state::worktree_command_of_policy::worktree_command_of_policy;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
 use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
+use protocol::policy::WorktreeCommandKind;
 use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 
@@ -236,11 +238,14 @@ pub(crate) fn handle_deletion_checked(
         }
         _ => {
             let trash = context.state.settings.state_dir.join("trash");
+            let (team, kind) = (&request.team, WorktreeCommandKind::Teardown);
+            let teardown = worktree_command_of_policy(context.state, team, kind, &request.git_env);
             context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll {
                 client,
                 request,
                 worktrees,
                 trash,
+                teardown,
             }));
         }
     }
@@ -260,6 +265,9 @@ pub(crate) fn handle_worktrees_removed(
     let gone_paths: Vec<PathBuf> =
         trashed.chain(&removed_worktrees.removed).chain(&removed_worktrees.missing).cloned().collect();
     forget_worktrees(context.state, &request.team, &gone_paths);
+    for message in removed_worktrees.failed_teardowns.iter().cloned() {
+        context.effects.push(Effect::log_team(&request.team, EventKind::Error { message }));
+    }
     match result {
         Ok(()) => delete_files(client, request, removed_worktrees, &mut context.effects),
         Err(error) => handle_team_deleted(context, client, &request.team, Err(error), removed_worktrees),

@@ -52,6 +52,7 @@ fn worktree_creation(client: u64) -> Box<WorktreeCreation> {
         name,
         proposal,
         environment: GitEnvironment::from_vars::<&str, &str>([]),
+        setup: None,
     })
 }
 

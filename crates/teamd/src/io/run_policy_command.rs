@@ -1,0 +1,108 @@
+//! Runs the commands `setup` and `teardown` of a policy in the worktrees of members. The threads of
+//! worktree jobs call this module, so the event loop does not wait for these commands.
+
+use crate::core::jobs::worktree_jobs::PolicyCommand;
+use crate::core::roster::MemberWorktree;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::policy::WorktreeCommandKind;
+use protocol::team_and_member_names::MemberName;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use store::StateDir;
+use worktree::{
+    CommandEnd, Error, GitEnvironment, LoggedCommand, WorktreeRecord, end_processes_with_variable,
+};
+
+/// The variable with the path of the worktree. By it all processes of a command are found.
+const WORKTREE_VARIABLE: &str = "TEAMD_WORKTREE";
+
+/// Ends what is left of a setup command whose daemon was killed.
+pub(super) fn end_unfinished_setup(record: &WorktreeRecord) -> Result<(), Error> {
+    end_processes_with_variable(WORKTREE_VARIABLE, &record.path)
+}
+
+/// Runs the command at the top of a worktree.
+///
+/// # Errors
+///
+/// `Refused` if the command fails, `Timeout` if it does not end in time, `Io` if it cannot be
+/// started. Each error names the log, which has the output.
+pub(super) fn run_policy_command(
+    command: &PolicyCommand,
+    member: &MemberName,
+    record: &WorktreeRecord,
+    variables: Vec<(OsString, OsString)>,
+) -> Result<(), ErrorReport> {
+    let (kind, log) = (command.kind, log_path(command, member)?);
+    let logged = LoggedCommand {
+        argv: &command.command.argv,
+        directory: &record.path,
+        variables: variables.into_iter().chain(teamd_variables(command, member, record)).collect(),
+        marker: WORKTREE_VARIABLE,
+        worktree: &record.path,
+        timeout: command.command.timeout(kind),
+        log: &log,
+    };
+    let (error_kind, reason) = match logged.run() {
+        Ok(CommandEnd::Succeeded) => return Ok(()),
+        Ok(CommandEnd::Failed(status)) => (ErrorKind::Refused, format!("failed ({status})")),
+        Ok(CommandEnd::TimedOut) => {
+            (ErrorKind::Timeout, format!("did not end within {} s", logged.timeout.as_secs()))
+        }
+        Err(error) => (ErrorKind::Io, format!("did not run: {error}")),
+    };
+    let lines = logged.last_lines().unwrap_or_default().into_iter().map(|line| format!("\n    {line}"));
+    let action = match kind {
+        WorktreeCommandKind::Setup => "prepare",
+        WorktreeCommandKind::Teardown => "tear down",
+    };
+    let message = format!(
+        "cannot {action} the worktree of {member}: {} {reason}; its output: {}{}",
+        kind.as_str(),
+        log.display(),
+        lines.collect::<String>()
+    );
+    Err(ErrorReport::new(error_kind, message)
+        .with_help("when the cause is gone, type the same command again"))
+}
+
+/// Runs the teardown command in all `worktrees` at once. Returns a text for each that failed.
+pub(super) fn run_teardowns(
+    command: &PolicyCommand,
+    worktrees: &[&MemberWorktree],
+    environment: &GitEnvironment,
+) -> Vec<String> {
+    let run = |worktree: &MemberWorktree| {
+        let mut variables = environment.variables().to_vec();
+        let caller = command.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        variables.extend(caller);
+        run_policy_command(command, &worktree.member, &worktree.record, variables)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = worktrees.iter().map(|worktree| scope.spawn(|| run(worktree))).collect();
+        let results = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
+        results.filter_map(|result| Some(result.err()?.message)).collect()
+    })
+}
+
+/// The variables that tell a command where it runs.
+fn teamd_variables(
+    command: &PolicyCommand,
+    member: &MemberName,
+    record: &WorktreeRecord,
+) -> Vec<(OsString, OsString)> {
+    let path = |path: &Path| path.as_os_str().to_owned();
+    vec![
+        ("TEAMD_ROOT".into(), path(&command.root)),
+        ("TEAMD_TEAM".into(), command.team.as_str().into()),
+        ("TEAMD_MEMBER".into(), member.as_str().into()),
+        ("TEAMD_BRANCH".into(), record.branch.clone().into()),
+    ]
+}
+
+/// The file for the output, `logs/worktrees/TEAM/MEMBER-setup.log` in the state directory.
+fn log_path(command: &PolicyCommand, member: &MemberName) -> Result<PathBuf, ErrorReport> {
+    let logs = StateDir::open(&command.state_dir)?.open_subdir("logs")?.open_subdir("worktrees")?;
+    let directory = logs.open_subdir(command.team.as_str())?;
+    Ok(directory.path().join(format!("{}-{}.log", member.file_stem(), command.kind.as_str())))
+}
