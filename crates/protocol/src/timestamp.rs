@@ -25,6 +25,21 @@ pub fn parse_typed_time(text: &str) -> Option<u64> {
     parse_iso8601(text).or_else(|| u64::try_from(in_utc()?.timestamp().as_millisecond()).ok())
 }
 
+/// Formats `ms`, in milliseconds since the epoch, for people in the time zone `zone`: `15:00`, or
+/// `11-29 15:00` if it is not on the day of `now`. `?` for a time after the year 9999.
+pub fn local_time(ms: u64, now: u64, zone: &TimeZone) -> String {
+    let at = |ms: u64| {
+        let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
+        Some(ms.to_zoned(zone.clone()))
+    };
+    let Some(time) = at(ms) else { return "?".to_owned() };
+    let clock = format!("{:02}:{:02}", time.hour(), time.minute());
+    match at(now) {
+        Some(now) if now.date() == time.date() => clock,
+        _ => format!("{:02}-{:02} {clock}", time.month(), time.day()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +49,14 @@ mod tests {
         assert_eq!(iso8601(1_770_977_144_590), "2026-02-13T10:05:44.590Z");
         assert_eq!(iso8601(0), "1970-01-01T00:00:00.000Z");
         assert!(iso8601(u64::MAX).starts_with("9999-"));
+    }
+
+    #[test]
+    fn local_time_has_a_date_unless_it_is_today() {
+        let text = |ms, now| local_time(ms, now, &TimeZone::fixed(jiff::tz::offset(1)));
+        assert_eq!(text(3_660_000, 0), "02:01");
+        assert_eq!(text(82_800_000, 82_799_000), "01-02 00:00");
+        assert_eq!(text(u64::MAX, 0), "?");
     }
 
     #[test]
