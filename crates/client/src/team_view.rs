@@ -3,12 +3,13 @@
 
 use protocol::control_socket::{
     Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
-    TurnPause, WorktreeStatus,
+    TurnPause, UsageLimit, WorktreeStatus,
 };
 use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::redact_variables::redact;
+use protocol::single_line::single_line;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
@@ -59,6 +60,8 @@ pub struct MemberView {
     pub dialog: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_limit: Option<UsageLimit>,
     pub activity: Option<Activity>,
     pub activity_since: Option<u64>,
     pub activity_reason: Option<String>,
@@ -100,17 +103,27 @@ impl TeamView {
 impl MemberView {
     /// The lifecycle followed by the flags, such as `running!shutdown`.
     pub fn lifecycle_and_flags(&self) -> String {
-        let flag = |flag: &MemberFlag| match flag {
-            MemberFlag::AwaitingPlanApproval => "!plan",
-            MemberFlag::AwaitingPermission => "!asks",
-            MemberFlag::ShutdownRequested => "!shutdown",
-            MemberFlag::AtDialog => "!dialog",
-            MemberFlag::DialogUnknown => "?dialog",
-            MemberFlag::NoOutput => "?waiting",
-            MemberFlag::Paused => "!paused",
-            MemberFlag::TurnsStopped => "!turns-stopped",
-        };
-        std::iter::once(self.lifecycle.as_str()).chain(self.flags.iter().map(flag)).collect()
+        let flags = self.flags.iter().map(|flag| {
+            match flag {
+                MemberFlag::Limited => return self.limit_flag(),
+                MemberFlag::AwaitingPlanApproval => "!plan",
+                MemberFlag::AwaitingPermission => "!asks",
+                MemberFlag::ShutdownRequested => "!shutdown",
+                MemberFlag::AtDialog => "!dialog",
+                MemberFlag::DialogUnknown => "?dialog",
+                MemberFlag::NoOutput => "?waiting",
+                MemberFlag::Paused => "!paused",
+                MemberFlag::TurnsStopped => "!turns-stopped",
+            }
+            .to_owned()
+        });
+        std::iter::once(self.lifecycle.clone()).chain(flags).collect()
+    }
+
+    /// `!limited until 15:00`.
+    fn limit_flag(&self) -> String {
+        let time = self.usage_limit.as_ref().map(|limit| single_line(&limit.local_time));
+        format!("!limited until {}", time.as_deref().unwrap_or("?"))
     }
 
     /// Reads the agent's environment, if its file exists.
@@ -285,6 +298,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
         flags: agent.flags.clone(),
         dialog: agent.dialog.clone(),
         turn_pause: agent.turn_pause.clone(),
+        usage_limit: agent.usage_limit.clone(),
         activity: Some(agent.activity).filter(|_| !has_no_hook_events(agent)),
         activity_since: Some(agent.activity_since),
         activity_reason: Some(agent.activity_reason.clone()),
@@ -351,6 +365,7 @@ fn unsupervised_member_views(
             state: None,
             dialog: None,
             turn_pause: None,
+            usage_limit: None,
             flags: Vec::new(),
             activity: member.is_active.map(|active| if active { Activity::Active } else { Activity::Idle }),
             activity_since: None,

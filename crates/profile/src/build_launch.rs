@@ -62,6 +62,8 @@ pub struct Launch {
     pub remove_env: Vec<String>,
     /// Texts by which an open dialog is recognized on the program's screen.
     pub dialog_patterns: Vec<String>,
+    /// Texts by which a usage limit is recognized.
+    pub limit_patterns: Vec<String>,
 }
 
 impl Launch {
@@ -146,6 +148,7 @@ impl Profile {
             keep_env: program.keep_env.clone(),
             remove_env: program.remove_env.clone(),
             dialog_patterns: program.dialogs.clone(),
+            limit_patterns: program.limits.clone(),
             ..Launch::default()
         }
     }

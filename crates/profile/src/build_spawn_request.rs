@@ -216,6 +216,7 @@ impl ResolvedSpawn {
             mode: options.mode,
             delivery: launch.delivery,
             dialog_patterns: launch.dialog_patterns,
+            limit_patterns: launch.limit_patterns,
             turns: launch.turns,
             backend: options.backend.unwrap_or_default(),
             iterm2: self.iterm2,

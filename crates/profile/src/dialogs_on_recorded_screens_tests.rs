@@ -1,8 +1,10 @@
 //! Checks the dialog texts of the built-in profiles against screens of their programs.
 
-use crate::profile::{Profile, ProfileKind};
+use crate::profile::{Profile, ProfileKind, ProgramSpec};
 use crate::registry::{built_in_names, built_in_profile};
+use protocol::find_usage_limit::find_limit_end;
 use protocol::match_dialog_on_screen::{dialog_question, find_dialog};
+use protocol::timestamp::iso8601;
 
 /// Screens with an open dialog: the name of a program, and the part of its screen that shows the
 /// dialog. They were recorded from claude 2.1.45 and 2.1.330, codex 0.169.0, gemini 0.61.0 and
@@ -135,10 +137,100 @@ fn dialogs_on_recorded_screens_are_found_with_their_questions() {
 
 /// The texts by which a built-in profile recognizes dialogs (its key `dialogs`).
 fn dialogs(name: &str) -> Vec<String> {
+    program(name).map_or_else(Vec::new, |program| program.dialogs)
+}
+
+/// The texts by which a built-in profile recognizes usage limits (its key `limits`).
+fn limits(name: &str) -> Vec<String> {
+    program(name).map_or_else(Vec::new, |program| program.limits)
+}
+
+fn program(name: &str) -> Option<Box<ProgramSpec>> {
     let Profile { kind, .. } = built_in_profile(name).unwrap().unwrap();
     match kind {
-        ProfileKind::Program(program) => program.dialogs,
-        ProfileKind::Worker => Vec::new(),
+        ProfileKind::Program(program) => Some(program),
+        ProfileKind::Worker => None,
+    }
+}
+
+/// 2026-11-28T00:00:00Z.
+const NOW: u64 = 1_795_824_000_000;
+
+fn limit_end(text: &str, profile: &str) -> Option<String> {
+    let in_utc = |_: Option<&str>| Some(jiff::tz::TimeZone::UTC);
+    find_limit_end(text, &limits(profile), NOW, &in_utc).map(iso8601)
+}
+
+#[test]
+fn end_of_a_limit_is_read_from_recorded_screens_with_its_dialog() {
+    for (name, screen) in recorded_screens() {
+        let expected = match name.as_str() {
+            "claude-limit-80x24" => Some("2026-11-29T23:33:00.000Z"),
+            "claude-limit-200x50" => Some("2026-11-29T23:34:00.000Z"),
+            "claude-limit-options-80x24" => Some("2026-11-28T01:33:00.000Z"),
+            "claude-limit-options-200x50" => Some("2026-11-28T01:34:00.000Z"),
+            "claude-2.1.158-limit-80x24" => Some("2026-11-28T01:35:00.000Z"),
+            _ => None,
+        };
+        let profiles = [name.split('-').next().unwrap(), "claude-hook"];
+        for profile in if expected.is_some() { &profiles[..] } else { &profiles[..1] } {
+            assert_eq!(limit_end(&screen, profile).as_deref(), expected, "{name} {profile}");
+        }
+    }
+}
+
+/// Outputs of failed turns: the profile, the output, and when the limit ends. They were reported in
+/// the issues of the programs.
+const LIMIT_OUTPUTS: [(&str, &str, &str); 10] = [
+    ("claude-turn", "exit 1: Claude AI usage limit reached|1795831200", "28T02:00:00"),
+    ("claude-turn", "exit 1: You've hit your limit · resets 4:50am (Europe/Rome)", "28T04:50:00"),
+    ("claude-turn", "exit 1: You've hit your session limit · resets 1:40pm (Europe/Paris)", "28T13:40:00"),
+    ("claude-turn", "exit 1: You've hit your limit · resets Nov 30, 11:30am (Asia/Calcutta)", "30T11:30:00"),
+    (
+        "claude-turn",
+        "exit 1: Claude usage limit reached. Your limit will reset at 9am (America/Chicago).",
+        "28T09:00:00",
+    ),
+    (
+        "codex-turn",
+        "{\"type\":\"error\",\"message\":\"You've hit your usage limit. Upgrade to Pro (https://openai.com/chatgpt/pricing) or try again in 5 days 22 hours 11 minutes.\"}",
+        "03T22:11:00",
+    ),
+    (
+        "codex-turn",
+        "{\"type\":\"turn.failed\",\"error\":{\"message\":\"You've hit your usage limit. Visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again at 3:28 PM.\"}}",
+        "28T15:28:00",
+    ),
+    (
+        "codex-turn",
+        "You've hit your usage limit. Upgrade to Plus to continue using Codex (https://chatgpt.com/explore/plus), or try again at Dec 5th, 2026 8:19 PM.",
+        "05T20:19:00",
+    ),
+    (
+        "codex-turn",
+        "{\"error\":{\"type\":\"usage_limit_reached\",\"plan_type\":\"plus\",\"resets_at\":1795831200,\"resets_in_seconds\":7200}}",
+        "28T02:00:00",
+    ),
+    (
+        "gemini-turn",
+        "Attempt 1 failed: Your quota will reset after 5s.. Retrying after 6173ms...\nTerminalQuotaError: You have exhausted your capacity on this model. Your quota will reset after 1h49m8s.\n    at classifyGoogleError",
+        "28T01:49:08",
+    ),
+];
+
+#[test]
+fn end_of_a_limit_is_read_from_the_outputs_of_failed_turns() {
+    for (profile, output, expected) in LIMIT_OUTPUTS {
+        let end = limit_end(output, profile).unwrap_or_else(|| panic!("{output}"));
+        assert!(end.contains(expected), "{output}: {end}");
+    }
+    for (profile, output) in [
+        ("claude-turn", "exit 1: You've hit your limit · resets soon"),
+        ("codex-turn", "Upgrade to Pro, or wait for limits to reset (every 5h and every week.)."),
+        ("codex-turn", "error: the server is busy, try again in 5 days"),
+        ("gemini-turn", "You exceeded your current quota, please check your plan and billing details."),
+    ] {
+        assert_eq!(limit_end(output, profile), None, "{output}");
     }
 }
 

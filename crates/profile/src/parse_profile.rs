@@ -10,12 +10,13 @@ use crate::toml_table_reader::TomlTable;
 use parse_delivery_keys::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::find_usage_limit;
 use protocol::turn_program::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;
 
 /// All keys of a profile.
-pub(crate) const PROFILE_KEYS: [&str; 32] = [
+pub(crate) const PROFILE_KEYS: [&str; 33] = [
     "description",
     "verified",
     "delivery",
@@ -30,6 +31,7 @@ pub(crate) const PROFILE_KEYS: [&str; 32] = [
     "hook_response",
     "max_wait",
     "dialogs",
+    "limits",
     "instructions",
     "mcp",
     "model",
@@ -93,6 +95,7 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
         remove_env: keys.take_strings("remove_env")?,
         settings: required_program_settings::parse_settings_entries(keys)?,
         dialogs: keys.take_strings("dialogs")?,
+        limits: parse_limits(keys)?,
         version_args: keys.take_strings("version_args")?,
         help_args: keys.take_strings("help_args")?,
         undocumented_options: keys.take_strings("undocumented_options")?,
@@ -169,6 +172,16 @@ fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
         DeliverySpec::Turn(_) | DeliverySpec::Native { .. } | DeliverySpec::Pull => {
             InstructionDelivery::NotNeeded
         }
+    }
+}
+
+/// Reads the texts by which a usage limit is recognized. Each of them must name the place of the
+/// time, because a limit without a known end is treated like any other failure.
+fn parse_limits(keys: &mut TomlTable<'_>) -> Result<Vec<String>, ErrorReport> {
+    let limits = keys.take_strings("limits")?;
+    match limits.iter().all(|text| find_usage_limit::is_limit_pattern(text)) {
+        true => Ok(limits),
+        false => Err(keys.invalid_key("limits", "must hold {time} once in each text, after other words")),
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct ProgramSpec {
     pub(crate) settings: Vec<SettingsEntry>,
     /// Texts by which an open dialog is recognized on the program's screen.
     pub(crate) dialogs: Vec<String>,
+    /// Texts by which a usage limit is recognized, with the place of the time at which it ends.
+    pub(crate) limits: Vec<String>,
     /// Arguments that make the program print its version. Empty if they are unknown.
     pub(crate) version_args: Vec<String>,
     /// Arguments that make the program print its help. Empty if they are unknown.

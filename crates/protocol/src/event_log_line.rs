@@ -121,6 +121,19 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },
+    /// The member's program has reached its usage limit. Logged once for each limit.
+    MemberLimited {
+        /// When the limit ends, as the program says, in milliseconds since the epoch.
+        until: u64,
+        /// The same time for people, in the time zone of the machine, such as `15:00`.
+        local_time: String,
+        /// What the program has said: why the turn failed, or the question of the dialog.
+        reason: String,
+        /// When the next turn starts, in milliseconds since the epoch. `None` if a person must
+        /// answer the program's dialog.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_turn_at: Option<u64>,
+    },
     /// The member has answered another member so often that more messages from that member wait.
     MemberExchangePaused {
         /// The other member.
@@ -353,6 +366,9 @@ impl fmt::Display for EventKind {
             EventKind::MemberTurnsFailed { failed_turns, reason, next_turn_at } => {
                 let next = if next_turn_at.is_some() { "after a pause" } else { "at a message" };
                 write!(f, "{failed_turns} turns in a row failed ({reason}), the next one starts {next}")
+            }
+            EventKind::MemberLimited { local_time, reason, .. } => {
+                write!(f, "is limited until {local_time} ({reason})")
             }
             EventKind::MemberExchangePaused { with, turns, within_ms, .. } => {
                 let minutes = within_ms / 60_000;

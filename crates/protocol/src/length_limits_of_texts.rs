@@ -74,6 +74,8 @@ impl TextLimit {
     pub const ENVIRONMENT: TextLimit = TextLimit::new("an environment", 4 << 20);
     /// A text of a dialog that is searched on a member's screen.
     pub const DIALOG_PATTERN: TextLimit = TextLimit::new("a dialog pattern", 4 << 10);
+    /// A text by which a usage limit is recognized in a member's output.
+    pub const LIMIT_PATTERN: TextLimit = TextLimit::new("a limit pattern", 4 << 10);
 
     const fn new(kind: &'static str, max_bytes: usize) -> TextLimit {
         TextLimit { kind, max_bytes }

@@ -72,6 +72,10 @@ fn one_member(agent: &MemberStatus) -> MemberProgress {
     let activity = match (agent.lifecycle.as_str(), agent.activity, &agent.task) {
         ("running", _, Some(task)) if is_awaiting_answer => format!("needs-answer: {task}"),
         ("running", _, None) if is_awaiting_answer => "needs-answer".to_owned(),
+        ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::Limited) => {
+            let time = agent.usage_limit.as_ref().map(|limit| limit.local_time.as_str());
+            format!("limited until {}", time.unwrap_or("?"))
+        }
         ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::Paused) => "paused".to_owned(),
         ("running", Activity::Idle, _) if agent.flags.contains(&MemberFlag::TurnsStopped) => {
             "turns-stopped".to_owned()

@@ -129,7 +129,8 @@ pub(crate) fn run_turns(
         mode: setup.mode,
         plan: setup.plan_stage.clone(),
     };
-    let (executor, end) = TurnLoop::new(executor, files, builder).run(initial_state);
+    let turn_loop = TurnLoop::new(executor, files, builder);
+    let (executor, end) = turn_loop.with_limit_patterns(setup.limit_patterns.clone()).run(initial_state);
     executor.into_exit(end, StartReport::Sent)
 }
 

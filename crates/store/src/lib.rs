@@ -31,6 +31,7 @@ mod plan_files_and_approval_requests;
 mod private_directory;
 mod read_agent_type_file;
 mod read_roster_and_leads_files;
+mod read_usage_limit;
 mod remove_stale_files;
 mod repair_team_config;
 mod root_directory_handle;
@@ -65,6 +66,7 @@ pub use output_log_paths::{agent_log_dir, agent_log_path};
 pub use private_directory::{check_not_replaceable, check_own_link};
 pub use read_agent_type_file::read_agent_type;
 pub use read_roster_and_leads_files::{read_existing_roster, read_leads_file, read_roster_file};
+pub use read_usage_limit::read_usage_limit;
 pub use repair_team_config::ConfigDamage;
 pub use root_directory_handle::{
     CORRUPT_DIR, ENVIRONMENTS_DIR, Root, check_own_path, check_root_trusted, has_teams_directory,

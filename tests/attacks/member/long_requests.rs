@@ -46,6 +46,7 @@ pub(super) fn long_requests() -> Vec<(&'static str, Value)> {
         ("a spawn's directory", spawn("cwd", json!(text))),
         ("a spawn's model", spawn("model", json!(text))),
         ("a spawn's dialog pattern", spawn("dialog_patterns", json!([text]))),
+        ("a spawn's limit pattern", spawn("limit_patterns", json!([text]))),
         ("a spawn's name", spawn("name", json!(text))),
         (
             "a team's description",

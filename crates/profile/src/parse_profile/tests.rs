@@ -174,6 +174,9 @@ fn allowed_keys_and_variables_depend_on_the_delivery() {
         ("turn", "instructions = [\"-s\"]", "must hold {instructions}"),
         ("turn", "verified = \"no\"", "`verified` must be true or false"),
         ("turn", "dialogs = \"x\"", "`dialogs` must be a list"),
+        ("turn", "limits = \"x\"", "`limits` must be a list"),
+        ("turn", "limits = [\"resets {time}\", \"resets\"]", "`limits` must hold {time} once in each text"),
+        ("turn", "limits = [\"{time}\"]", "after other words"),
     ] {
         let message = parse_error(&format!("delivery = \"{delivery}\"\nprogram = \"p\"\n{setting}"));
         assert!(message.contains(expected), "{setting}: {message}");

@@ -13,7 +13,7 @@ use super::request::{
 };
 use super::shim_messages::{ExitReport, FromShim, ShimHello};
 use super::spawn_request::SpawnRequest;
-use super::turn_status::{ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
+use super::turn_status::{ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus, UsageLimit};
 use super::worktree_messages::WorktreeRequest;
 use crate::error_kind_and_report::ErrorReport;
 use crate::length_limits_of_texts::{TextLimit, TextTooLong, shorten};
@@ -114,6 +114,7 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
         mode: _,
         delivery: _,
         dialog_patterns,
+        limit_patterns,
         turns,
         backend: _,
         iterm2,
@@ -127,6 +128,7 @@ fn check_spawn(request: &SpawnRequest) -> Result<(), TextTooLong> {
     TextLimit::ENVIRONMENT.check_json(env)?;
     TextLimit::NAME.check_all(agent_type.iter().chain(model))?;
     TextLimit::DIALOG_PATTERN.check_all(dialog_patterns)?;
+    TextLimit::LIMIT_PATTERN.check_all(limit_patterns)?;
     TextLimit::NAME.check_all(iterm2.iter().flat_map(|iterm2| &iterm2.session))?;
     check_paths([cwd].into_iter().chain(worktree).chain(iterm2.iter().map(|iterm2| &iterm2.it2)))
 }
@@ -250,7 +252,10 @@ impl TurnPause {
     fn with_short_texts(self) -> TurnPause {
         match self {
             TurnPause::FailedTurns(pause) => {
-                TurnPause::FailedTurns(FailedTurnsPause { reason: shorten(pause.reason), ..pause })
+                let FailedTurnsPause { failed_turns, reason, until, limit } = pause;
+                let limit = limit.map(|limit| UsageLimit { local_time: shorten(limit.local_time), ..limit });
+                let reason = shorten(reason);
+                TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until, limit })
             }
             // The only text of an exchange pause is the member name `with`. Its type `MemberName`
             // limits its length, so it is not shortened.

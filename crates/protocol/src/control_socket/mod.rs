@@ -42,7 +42,9 @@ pub use shim_messages::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, Tur
 pub use spawn_request::{
     Backend, EarlierMessages, Iterm2Access, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest,
 };
-pub use turn_status::{Activity, ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus};
+pub use turn_status::{
+    Activity, ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus, UsageLimit,
+};
 pub use worktree_messages::{
     RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus,
 };

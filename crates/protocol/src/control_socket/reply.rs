@@ -3,7 +3,7 @@
 use super::hook_messages::{HookReply, LongPollEnd};
 use super::next_task_messages::NextTaskHint;
 use super::pane_layout_and_visibility::{SetLayoutReply, VisibilityReply};
-use super::turn_status::{Activity, TurnPause};
+use super::turn_status::{Activity, TurnPause, UsageLimit};
 use super::worktree_messages::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery_kind::{Delivery, DeliveryPoint};
 use crate::member_task_and_request_ids::TaskId;
@@ -210,6 +210,8 @@ pub enum MemberFlag {
     /// Turns of the member wait, because its last turns have failed or because it has answered
     /// another member too often.
     Paused,
+    /// The member's program has reached its usage limit, and has said when the limit ends.
+    Limited,
     /// Too many turns of the member in a row have failed, so it starts no further turn by itself. A
     /// message from a person or from the lead starts the next turn.
     TurnsStopped,
@@ -226,6 +228,7 @@ impl MemberFlag {
             MemberFlag::DialogUnknown => "dialog_unknown",
             MemberFlag::NoOutput => "no_output",
             MemberFlag::Paused => "paused",
+            MemberFlag::Limited => "limited",
             MemberFlag::TurnsStopped => "turns_stopped",
         }
     }
@@ -254,6 +257,10 @@ pub struct MemberStatus {
     /// Why turns of the member wait although there is work for them. `None` if no turn waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
+    /// The usage limit that the member's program has reached, as its last turn or its screen says.
+    /// `None` without a limit, or if its end is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_limit: Option<UsageLimit>,
     /// The task of the current turn. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_task: Option<TaskId>,

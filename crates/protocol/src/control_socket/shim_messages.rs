@@ -104,6 +104,9 @@ pub struct TurnSetup {
     /// The stage of plan mode. `None` if the teammate is not in plan mode.
     #[serde(default)]
     pub plan_stage: Option<PlanStage>,
+    /// Texts by which a usage limit is recognized in the output of a failed turn.
+    #[serde(default)]
+    pub limit_patterns: Vec<String>,
 }
 
 impl std::fmt::Debug for StartAgent {

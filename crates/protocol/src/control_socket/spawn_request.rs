@@ -64,6 +64,9 @@ pub struct SpawnRequest {
     /// Texts of the program's dialogs, as its screen shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dialog_patterns: Vec<String>,
+    /// Texts by which a usage limit is recognized, as in [`crate::find_usage_limit`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limit_patterns: Vec<String>,
     /// How to run the teammate turn by turn. `None`: `argv` is one process for the whole spawn.
     #[serde(default)]
     pub turns: Option<TurnProgram>,

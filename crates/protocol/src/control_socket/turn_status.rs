@@ -68,6 +68,22 @@ pub struct FailedTurnsPause {
     /// When the next turn starts, in milliseconds since the epoch. `None` if only a message from a
     /// person or from the lead starts it.
     pub until: Option<u64>,
+    /// The usage limit at which the last turn failed. `None` if it failed for another reason, or if
+    /// the program has not said when the limit ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<UsageLimit>,
+}
+
+/// A usage limit that a program has reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UsageLimit {
+    /// When the limit ends, as the program says, in milliseconds since the epoch.
+    pub until: u64,
+    /// The same time for people, in the time zone of the machine, such as `15:00`.
+    pub local_time: String,
+    /// How many turns in a row have met this limit, from 1.
+    pub tries: u32,
 }
 
 /// A pause of an exchange between two members.
@@ -91,6 +107,14 @@ impl TurnPause {
         match self {
             TurnPause::FailedTurns(pause) => pause.until,
             TurnPause::Exchange(pause) => Some(pause.until),
+        }
+    }
+
+    /// The usage limit whose end the agent waits for. `None` if it waits for something else.
+    pub fn limit(&self) -> Option<&UsageLimit> {
+        match self {
+            TurnPause::FailedTurns(FailedTurnsPause { until: Some(_), limit, .. }) => limit.as_ref(),
+            TurnPause::FailedTurns(_) | TurnPause::Exchange(_) => None,
         }
     }
 }

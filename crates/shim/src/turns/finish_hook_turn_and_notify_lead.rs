@@ -36,8 +36,7 @@ impl AgentTeamFiles {
     }
 
     fn settle_task(&self, id: TaskId) -> Result<TaskSettlement, ErrorReport> {
-        let success = TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None };
-        let settlement = settle(self.task(&id)?.as_ref(), self.member_name(), &success);
+        let settlement = settle(self.task(&id)?.as_ref(), self.member_name(), &TurnOutcome::success());
         if settlement == TaskSettlement::MarkCompleted {
             self.complete(&id)?;
         }

@@ -8,8 +8,12 @@
 //! The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns are marked failed. After a
 //! later failure, the turn's task stays in progress and is tried again after the pause. If the
 //! agent then waits for a message, the task is marked failed too.
+//!
+//! If the program has said when its usage limit ends, the pause lasts until then, but never less
+//! than it would otherwise. The limit is neither the fault of the task nor of the message, so both
+//! are tried again first.
 
-use protocol::control_socket::FailedTurnsPause;
+use protocol::control_socket::{FailedTurnsPause, UsageLimit};
 use protocol::member_task_and_request_ids::TaskId;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -30,6 +34,12 @@ const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
 const MAX_TASK_ATTEMPTS: u32 = 5;
+/// The longest jitter after the end of a usage limit, in milliseconds. The jitter is at most half
+/// of the time until the end, so that a short limit costs little.
+const LONGEST_LIMIT_JITTER: u64 = 2 * 60_000;
+/// Two limits are the same if their ends differ by at most this much, in milliseconds. The end
+/// differs if the program states the remaining time, rounded.
+const SAME_LIMIT_MS: u64 = 2 * 60_000;
 
 /// The failed turns in a row. An interrupted turn neither lengthens nor ends the streak.
 #[derive(Debug, Default)]
@@ -40,6 +50,8 @@ pub(super) struct FailureStreak {
     known_messages: BTreeSet<u64>,
     /// The task of the last failed turn on a task, and how many such turns in a row were on this task.
     last_task: Option<(TaskId, u32)>,
+    /// The usage limit of the last turn that failed at one.
+    last_limit: Option<UsageLimit>,
 }
 
 /// Until when no turn starts.
@@ -59,17 +71,40 @@ impl FailureStreak {
 
     /// Records a turn that has not failed.
     pub(super) fn end(&mut self) {
-        (self.failed_turns, self.last_task) = (0, None);
+        (self.failed_turns, self.last_task, self.last_limit) = (0, None, None);
     }
 
     /// Records a failed turn, and begins a pause. Returns the pause, for the status report to the
-    /// daemon. `now` is in milliseconds since the epoch.
-    pub(super) fn add_failure(&mut self, reason: String, now: u64) -> FailedTurnsPause {
+    /// daemon. `limit` is the usage limit that the program has named. `now` is in milliseconds since
+    /// the epoch.
+    pub(super) fn add_failure(
+        &mut self,
+        reason: String,
+        limit: Option<UsageLimit>,
+        now: u64,
+    ) -> FailedTurnsPause {
         self.failed_turns += 1;
-        let length = pause_length(self.failed_turns, fastrand::f64());
+        let limit = limit.map(|limit| self.count_tries(limit));
+        let limit_wait = limit.as_ref().map(|limit| limit_wait(limit.until, now, fastrand::f64()));
+        let length = pause_length(self.failed_turns, fastrand::f64())
+            .map(|backoff| backoff.max(limit_wait.unwrap_or_default()));
         self.pause = Some(length.map_or(Pause::UntilMessage, |length| Pause::Until(Instant::now() + length)));
         let pause_end = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
-        FailedTurnsPause { failed_turns: self.failed_turns, reason, until: pause_end }
+        FailedTurnsPause { failed_turns: self.failed_turns, reason, until: pause_end, limit }
+    }
+
+    /// The limit with the number of turns in a row that have met it.
+    fn count_tries(&mut self, limit: UsageLimit) -> UsageLimit {
+        let is_same = |last: &UsageLimit| last.until.abs_diff(limit.until) <= SAME_LIMIT_MS;
+        let last = self.last_limit.take().filter(is_same);
+        let limit = UsageLimit { tries: last.map_or(1, |last| last.tries.saturating_add(1)), ..limit };
+        self.last_limit.insert(limit).clone()
+    }
+
+    /// Whether the task of a turn that has just failed at a usage limit is tried again. Called before
+    /// [`FailureStreak::add_failure`].
+    pub(super) fn keeps_task_at_limit(&self) -> bool {
+        self.failed_turns < MAX_FAILED_TURNS - 1
     }
 
     /// Records the task of a turn that has just failed, before [`FailureStreak::add_failure`]. Returns
@@ -110,9 +145,50 @@ fn pause_length(failed_turns: u32, random: f64) -> Option<Duration> {
     (failed_turns < MAX_FAILED_TURNS).then(|| doubled.min(LONGEST_PAUSE).mul_f64(jitter))
 }
 
+/// How long to wait for the end of a usage limit. Both times are in milliseconds since the epoch.
+/// `random`, from 0 to 1, varies the wait, so that several agents do not start at the same moment.
+fn limit_wait(until: u64, now: u64, random: f64) -> Duration {
+    let remaining = until.saturating_sub(now);
+    let jitter = Duration::from_millis(LONGEST_LIMIT_JITTER.min(remaining / 2)).mul_f64(random);
+    Duration::from_millis(remaining) + jitter
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::control_socket::TurnPause;
+
+    fn limit(until: u64) -> Option<UsageLimit> {
+        Some(UsageLimit { until, local_time: "15:00".to_owned(), tries: 1 })
+    }
+
+    #[test]
+    fn pause_lasts_until_the_limit_ends_and_at_least_the_usual_time() {
+        let wait = |until, random| limit_wait(until, 1_000, random).as_millis();
+        assert_eq!((wait(3_601_000, 0.0), wait(3_601_000, 1.0)), (3_600_000, 3_720_000));
+        assert_eq!((wait(3_000, 0.5), wait(0, 1.0)), (2_500, 0));
+        let mut streak = FailureStreak::default();
+        let long = streak.add_failure("exit 1".to_owned(), limit(3_600_000), 0).until.unwrap();
+        assert!((3_600_000..=3_720_000).contains(&long), "{long}");
+        let short = streak.add_failure("exit 1".to_owned(), limit(1), 0).until.unwrap();
+        assert!((3_000..=5_000).contains(&short), "{short}");
+    }
+
+    #[test]
+    fn turns_at_the_same_limit_are_counted_and_the_cap_holds() {
+        let mut streak = FailureStreak::default();
+        let mut tries = |until| streak.add_failure(String::new(), limit(until), 0).limit.unwrap().tries;
+        let hour = 3_600_000;
+        assert_eq!([tries(hour), tries(hour + 60_000), tries(6 * hour)], [1, 2, 1]);
+        streak.end();
+        assert_eq!(streak.add_failure(String::new(), limit(6 * hour), 0).limit.unwrap().tries, 1);
+        while streak.keeps_task_at_limit() {
+            assert!(streak.add_failure(String::new(), limit(hour), 0).until.is_some());
+        }
+        let last = streak.add_failure(String::new(), limit(hour), 0);
+        assert_eq!((last.failed_turns, last.until), (MAX_FAILED_TURNS, None));
+        assert_eq!(TurnPause::FailedTurns(last).limit(), None, "only a message ends the pause");
+    }
 
     #[test]
     fn pauses_double_up_to_a_limit_and_then_wait_for_a_message() {
@@ -130,13 +206,13 @@ mod tests {
         let [one, two] = [1, 2].map(|id| BTreeSet::from([id]));
         streak.begin_turn(one.clone());
         assert!(!streak.is_paused(&one));
-        let pause = streak.add_failure("exit 1".to_owned(), 5_000);
+        let pause = streak.add_failure("exit 1".to_owned(), None, 5_000);
         assert_eq!(pause.failed_turns, 1);
         assert!((6_500..=7_500).contains(&pause.until.unwrap()), "{pause:?}");
         assert!(streak.is_paused(&one) && streak.is_paused(&BTreeSet::new()));
         assert!(!streak.is_paused(&two), "another message has replaced the known one");
         streak.begin_turn(two.clone());
-        streak.add_failure("exit 1".to_owned(), 0);
+        streak.add_failure("exit 1".to_owned(), None, 0);
         assert!(streak.is_paused(&two));
         streak.end_pause();
         assert!(!streak.is_paused(&two));
@@ -149,19 +225,19 @@ mod tests {
             // The task changes with every third turn.
             let is_kept = streak.add_task_failure(TaskId::from_number(1 + turn / 3).unwrap());
             assert_eq!(is_kept, turn > FAILURES_BEFORE_TASK_RETRY && turn < MAX_FAILED_TURNS, "turn {turn}");
-            let pause = streak.add_failure("exit 1".to_owned(), 0);
+            let pause = streak.add_failure("exit 1".to_owned(), None, 0);
             assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
         }
         assert_eq!(streak.deadline(), None);
         streak.begin_turn(BTreeSet::new());
         streak.end();
-        assert_eq!(streak.add_failure("exit 1".to_owned(), 0).failed_turns, 1);
+        assert_eq!(streak.add_failure("exit 1".to_owned(), None, 0).failed_turns, 1);
     }
 
     #[test]
     fn task_is_given_up_after_several_failed_turns_in_a_row() {
         let mut streak = FailureStreak::default();
-        streak.add_failure("exit 1".to_owned(), 0);
+        streak.add_failure("exit 1".to_owned(), None, 0);
         let id = |n| TaskId::from_number(n).unwrap();
         let kept: Vec<bool> = (0..MAX_TASK_ATTEMPTS).map(|_| streak.add_task_failure(id(1))).collect();
         assert_eq!(kept, [true, true, true, true, false]);

@@ -36,7 +36,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let sent = self.files.find_sent_to_peers(started_at);
         self.count_exchange(&work, &sent, started_at);
         self.settle_message(work, &outcome);
-        let failure = outcome.full_failure.clone();
+        let failure = outcome.failure_for_lead();
         let member = self.files.member_name();
         let notification = idle_notification(member, outcome.reason, sent.summary(), settlement, failure);
         self.notify_lead_of_turn_end(&notification)?;
@@ -57,7 +57,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
         if outcome.reason == IdleReason::Available && self.is_planning() {
             self.submit_planned(&mut outcome)?;
         }
-        self.builder.note_turn_end(outcome.reason);
+        // At a usage limit, the program has not tried the session of an earlier spawn.
+        if outcome.limit.is_none() || !self.builder.may_have_lost_session() {
+            self.builder.note_turn_end(outcome.reason);
+        }
         (self.status.pid, self.status.idle_reason) = (None, Some(outcome.reason));
         self.status.session_id = self.builder.session_id();
         Ok(outcome)
@@ -103,7 +106,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             IdleReason::Failed if !is_command && !is_completed => {}
             IdleReason::Failed | IdleReason::Available => return self.streak.end(),
         }
-        let pause = self.streak.add_failure(outcome.short_failure.clone().unwrap_or_default(), now());
+        let reason = outcome.short_failure.clone().unwrap_or_default();
+        let pause = self.streak.add_failure(reason, outcome.limit.clone(), now());
         self.executor.print_line(&failed_turns_line(&pause));
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
@@ -131,12 +135,14 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// Marks the message of the turn read, unless the turn has failed. After a failure the message
     /// stays unread, and is delivered again after all other messages and tasks. The answer to a
     /// plan is an exception: it is delivered again before the planned task. After a success,
-    /// messages whose turns have failed too often are given up.
+    /// messages whose turns have failed too often are given up. A failure at a usage limit does not
+    /// count, and leaves the message at its place.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
             // The answer to a plan is delivered again at once, before the task of the plan.
             IdleReason::Failed if is_plan_answer => return self.planned_task = work.planned_task,
+            IdleReason::Failed if outcome.limit.is_some() => return,
             IdleReason::Failed => {
                 return work.entry.into_iter().for_each(|entry| self.failed_messages.add(entry));
             }
@@ -173,24 +179,21 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let is_submitted = self.submit_plan()?;
         if !is_submitted {
             let reason = "its turn in plan mode said nothing: there is no plan".to_owned();
-            *outcome = TurnOutcome {
-                reason: IdleReason::Failed,
-                short_failure: Some(reason.clone()),
-                full_failure: Some(reason),
-            };
+            *outcome = TurnOutcome::failure(reason);
         }
         Ok(())
     }
 
     /// Whether a failed turn is repeated in a new session, because the session of an earlier spawn
-    /// may no longer exist. The turn is not repeated if the agent has changed the turn's task, or
-    /// if the lead has asked the agent to shut down.
+    /// may no longer exist. The turn is not repeated if it has failed at a usage limit, if the agent
+    /// has changed the turn's task, or if the lead has asked the agent to shut down.
     fn should_retry_with_new_session(
         &mut self,
         subject: &TurnSubject,
         outcome: &TurnOutcome,
     ) -> Result<bool, StepError> {
-        if !self.builder.may_have_lost_session() || self.status.shutdown_requested {
+        let may_have_lost_session = outcome.limit.is_none() && self.builder.may_have_lost_session();
+        if !may_have_lost_session || self.status.shutdown_requested {
             return Ok(false);
         }
         let TurnSubject::Task(task) = subject else { return Ok(true) };
@@ -213,7 +216,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             // notice that the usage exceeds the budget.
             self.executor.report_status(&self.status);
         }
-        Ok(turn_outcome(&end))
+        Ok(turn_outcome(&end).with_limit(&self.limit_patterns))
     }
 
     /// Starts a turn and waits for its end.
@@ -290,8 +293,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Counts a failed turn on `task`. Returns whether the agent tries the task again after the
     /// pause. This is always so after a turn on the answer to a plan, because the answer is
-    /// delivered again.
+    /// delivered again. At a usage limit the failure does not count.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
+        if outcome.limit.is_some() {
+            return self.streak.keeps_task_at_limit();
+        }
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()
             && (work.is_plan_answer() || self.streak.add_task_failure(task.id))
@@ -350,12 +356,18 @@ fn failed_turns_line(pause: &FailedTurnsPause) -> String {
         1 => "The turn has failed".to_owned(),
         count => format!("{count} turns in a row have failed"),
     };
-    match pause.until {
-        Some(until) => {
+    match (pause.until, &pause.limit) {
+        (Some(_), Some(limit)) => {
+            let time = &limit.local_time;
+            format!(
+                "limited until {time}: the next turn starts then, or at a message of the lead or a person"
+            )
+        }
+        (Some(until), None) => {
             let seconds = until.saturating_sub(now()).div_ceil(1000);
             format!("{turns}: the next one starts in {seconds} s, or at a message of the lead or a person")
         }
-        None => format!("{turns}: the next one starts at a message of the lead or a person"),
+        (None, _) => format!("{turns}: the next one starts at a message of the lead or a person"),
     }
 }
 

@@ -2,14 +2,14 @@
 //! pure.
 
 use super::turn_executor_trait::{TurnEndKind, TurnResult};
-use protocol::control_socket::ExitReport;
+use protocol::control_socket::{ExitReport, UsageLimit};
 use protocol::inbox_message_payload::{IdleNotification, IdleReason};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use std::process::ExitStatus;
-use store::now;
+use store::{now, read_usage_limit};
 
 /// How much of the last output line is stored in a task's metadata at most, in characters.
 const LAST_LINE_CHARS: usize = 160;
@@ -23,6 +23,37 @@ pub(super) struct TurnOutcome {
     /// The reason of a failure, as sent to the lead: for example `exit 1: ` and the last output
     /// lines. `None` unless the turn has failed.
     pub(super) full_failure: Option<String>,
+    /// The usage limit at which the turn has failed, if its program has said when the limit ends.
+    pub(super) limit: Option<UsageLimit>,
+}
+
+impl TurnOutcome {
+    /// The outcome of a turn that has not failed.
+    pub(super) fn success() -> TurnOutcome {
+        TurnOutcome { reason: IdleReason::Available, short_failure: None, full_failure: None, limit: None }
+    }
+
+    /// The outcome of a turn that has failed for `reason`.
+    pub(super) fn failure(reason: String) -> TurnOutcome {
+        let (short_failure, full_failure) = (Some(reason.clone()), Some(reason));
+        TurnOutcome { reason: IdleReason::Failed, short_failure, full_failure, limit: None }
+    }
+
+    /// Adds the usage limit that the failure names, if it names one.
+    pub(super) fn with_limit(self, patterns: &[String]) -> TurnOutcome {
+        let limit = self.full_failure.as_deref().and_then(|text| read_usage_limit(text, patterns));
+        TurnOutcome { limit, ..self }
+    }
+
+    /// The failure as the lead is told: with the end of the usage limit first. `None` unless the
+    /// turn has failed.
+    pub(super) fn failure_for_lead(&self) -> Option<String> {
+        let failure = self.full_failure.clone()?;
+        Some(match &self.limit {
+            Some(limit) => format!("limited until {}: {failure}", limit.local_time),
+            None => failure,
+        })
+    }
 }
 
 /// What becomes of the task of a turn.
@@ -65,7 +96,7 @@ pub(super) fn turn_outcome(result: &TurnResult) -> TurnOutcome {
         Some(line) if idle_reason == IdleReason::Failed => format!("{failure}: {line}"),
         _ => failure,
     });
-    TurnOutcome { reason: idle_reason, short_failure, full_failure }
+    TurnOutcome { reason: idle_reason, short_failure, full_failure, limit: None }
 }
 
 /// The last line that is not blank, shortened to [`LAST_LINE_CHARS`].

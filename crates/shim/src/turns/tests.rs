@@ -46,6 +46,8 @@ struct FakeExecutor {
     confirmed_interrupts: usize,
     /// Whether every turn fails to start because the program is missing.
     is_program_missing: bool,
+    /// The texts by which a usage limit is recognized.
+    limit_patterns: Vec<String>,
     /// The captured output of every turn.
     output: String,
 }
@@ -167,6 +169,7 @@ impl TestTeam {
             printed_lines: Vec::new(),
             confirmed_interrupts: 0,
             is_program_missing: false,
+            limit_patterns: vec!["limit ends {time}".to_owned()],
             output: "the plan".to_owned(),
         }
     }
@@ -191,7 +194,8 @@ impl TestTeam {
         let session = session.map(str::to_owned);
         let program = TurnBuilder::new(program, session, self.dir.path().join("state"), "ann@t");
         let files = AgentTeamFiles::new(self.team.clone(), name("ann"), Some("blue".to_owned()));
-        TurnLoop::new(executor, files, program).run(initial)
+        let limit_patterns = executor.limit_patterns.clone();
+        TurnLoop::new(executor, files, program).with_limit_patterns(limit_patterns).run(initial)
     }
 }
 
@@ -252,6 +256,17 @@ fn turn_end_after(mut action: impl FnMut(&Team) + 'static, code: i32) -> Scripte
         ExecutorEvent::TurnEnded(TurnResult {
             end: TurnEndKind::Exited(ExitStatus::from_raw(code << 8)),
             last_lines: "its last words".to_owned(),
+            usage: None,
+        })
+    })
+}
+
+/// A turn that fails at a usage limit, which ends in an hour.
+fn turn_at_limit() -> ScriptedEvent {
+    Box::new(|_| {
+        ExecutorEvent::TurnEnded(TurnResult {
+            end: TurnEndKind::Exited(ExitStatus::from_raw(1 << 8)),
+            last_lines: "the limit ends in 1 hour".to_owned(),
             usage: None,
         })
     })

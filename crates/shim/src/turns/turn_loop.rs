@@ -79,6 +79,8 @@ pub(crate) struct TurnLoop<H> {
     pub(super) streak: FailureStreak,
     pub(super) failed_messages: FailedMessages,
     pub(super) exchanges: ExchangeTurns,
+    /// Texts by which a usage limit is recognized in the output of a failed turn.
+    pub(super) limit_patterns: Vec<String>,
 }
 
 /// The subject of one turn, and what belongs to it.
@@ -146,7 +148,13 @@ impl<H: TurnExecutor> TurnLoop<H> {
             streak: FailureStreak::default(),
             failed_messages: FailedMessages::default(),
             exchanges: ExchangeTurns::default(),
+            limit_patterns: Vec::new(),
         }
+    }
+
+    /// Sets the texts by which a usage limit is recognized in the output of a failed turn.
+    pub(crate) fn with_limit_patterns(self, limit_patterns: Vec<String>) -> TurnLoop<H> {
+        TurnLoop { limit_patterns, ..self }
     }
 
     /// Runs turns until the agent ends. Returns the executor and how the agent ended.

@@ -76,6 +76,7 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
         state: protocol_state(agent).to_owned(),
         dialog: flags.contains(&MemberFlag::AtDialog).then(|| agent.dialog_text().cloned()).flatten(),
         flags,
+        usage_limit: agent.usage_limit().cloned(),
         turn_pause: agent.turn.as_ref().and_then(|turn| turn.pause.clone()),
         turn_task: agent.turn.as_ref().and_then(TurnStatus::task),
         activity_reason: activity_reason(agent),
@@ -114,7 +115,9 @@ fn flags(agent: &Agent, dialogs: &DialogCheck) -> Vec<MemberFlag> {
     // Both dialog flags explain missing output, so only one of the flags is shown.
     let no_output = (dialog.is_none() && is_quiet(agent)).then_some(MemberFlag::NoOutput);
     let shutdown = (is_asked || is_asked_in_turn).then_some(MemberFlag::ShutdownRequested);
-    request_flags.chain(shutdown).chain(dialog).chain(no_output).chain(pause_flag(agent)).collect()
+    let limit = agent.usage_limit().map(|_| MemberFlag::Limited);
+    let pause = limit.or_else(|| pause_flag(agent));
+    request_flags.chain(shutdown).chain(dialog).chain(no_output).chain(pause).collect()
 }
 
 /// Why the agent counts as active or idle, as a sentence.

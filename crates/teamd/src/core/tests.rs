@@ -90,6 +90,7 @@ fn spawn_request(name: &str) -> Request {
         mode: None,
         delivery: Delivery::Pull,
         dialog_patterns: Vec::new(),
+        limit_patterns: Vec::new(),
         turns: None,
         backend: Default::default(),
         restart: Default::default(),

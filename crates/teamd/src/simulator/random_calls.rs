@@ -228,6 +228,7 @@ fn default_request(team: TeamName, name: MemberName) -> Box<SpawnRequest> {
         mode: None,
         delivery: Default::default(),
         dialog_patterns: Vec::new(),
+        limit_patterns: Vec::new(),
         turns: None,
         backend: Default::default(),
         iterm2: None,

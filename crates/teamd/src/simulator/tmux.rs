@@ -9,6 +9,7 @@ use crate::core::jobs::pane_jobs::{
 };
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::spawn_lifecycle::ExpectedShim;
+use crate::core::state::agent::ScreenDialog;
 use protocol::control_socket::CapturePaneReply;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,7 +146,9 @@ impl SimulatedTmux {
                 let dialogs = panes
                     .into_iter()
                     .filter(is_open)
-                    .map(|dialog_pane| (dialog_pane.spawn, Some("Sure?".to_owned())))
+                    .map(|dialog_pane| {
+                        (dialog_pane.spawn, Some(ScreenDialog { text: "Sure?".to_owned(), limit: None }))
+                    })
                     .collect();
                 PaneResult::DialogsFound { dialogs }
             }

@@ -97,3 +97,47 @@ fn failed_command_of_a_worker_causes_no_pause() {
     assert_eq!(executor.started_turns.len(), 3);
     assert_eq!(pauses(&executor), [None]);
 }
+
+#[test]
+fn usage_limit_pauses_until_its_end_and_blames_neither_message_nor_task() {
+    let test_team = TestTeam::new();
+    let task = test_team.create_task("work");
+    let events = vec![
+        turn_at_limit(),
+        wake_after(|team| send(team, "bob", "ann", "one")),
+        pause_end(),
+        turn_at_limit(),
+        wake_after(move |team| assert_eq!(team.tasks().get(&task.id).unwrap().failure(), None)),
+        wake_after(|team| send(team, "team-lead", "ann", "go on")),
+        turn_end(0),
+        turn_end(0),
+        turn_end(0),
+    ];
+    let (executor, _) = test_team.run(agent_program(), default_state(), events);
+    let parts = ["work", "one", "go on"];
+    let is_about = |text: &&str| parts.iter().position(|part| text.contains(part)).unwrap();
+    assert_eq!(executor.texts().iter().map(is_about).collect::<Vec<_>>(), [0, 1, 2, 1, 0]);
+    assert_eq!(test_team.unread_count(), 0);
+    let limits: Vec<_> = pauses(&executor).into_iter().flatten().filter_map(|pause| pause.limit).collect();
+    assert_eq!(limits.iter().map(|limit| limit.tries).collect::<Vec<_>>(), [1, 2]);
+    assert!(limits[0].until.abs_diff(now() + 3_600_000) < 60_000, "{limits:?}");
+    let failure = test_team.idle_notifications()[0].failure_reason.clone().unwrap();
+    let expected = format!("limited until {}: exit 1: the limit ends in 1 hour", limits[0].local_time);
+    assert_eq!(failure, expected);
+    assert!(executor.printed_lines.iter().any(|line| line.starts_with("limited until ")));
+}
+
+#[test]
+fn session_of_an_earlier_spawn_survives_a_usage_limit() {
+    let test_team = TestTeam::new();
+    test_team.send_to_ann("team-lead", "one");
+    let program = TurnProgram::PerTurn(PerTurnProgram {
+        first_argv: vec!["first".into(), "{session}".into()],
+        later_argv: vec!["later".into(), "{session}".into()],
+        session: SessionSource::Generated,
+        ..PerTurnProgram::default()
+    });
+    let executor = test_team.executor(vec![turn_at_limit(), pause_end(), turn_end(0)]);
+    let (executor, _) = test_team.run_with_session(executor, program, default_state(), Some("old"));
+    assert_eq!(executor.command_lines(), ["later old", "later old"]);
+}

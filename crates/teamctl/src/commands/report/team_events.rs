@@ -190,7 +190,9 @@ impl MemberEvents {
         self.add_activity(kind);
         match kind {
             EventKind::MemberIdle { reason: Some(IdleReason::Failed) } => self.failed_turns += 1,
-            EventKind::MemberTurnsFailed { reason, .. } => self.turn_failure = Some(reason.clone()),
+            EventKind::MemberTurnsFailed { reason, .. } | EventKind::MemberLimited { reason, .. } => {
+                self.turn_failure = Some(reason.clone());
+            }
             EventKind::MemberSpawned { .. } => (self.spawn_failure, self.respawn_refusal) = (None, None),
             EventKind::MemberSpawnFailed { reason } => self.spawn_failure = Some((at, reason.clone())),
             EventKind::MemberRespawnsExhausted { reason } => self.respawn_refusal = Some(reason.clone()),

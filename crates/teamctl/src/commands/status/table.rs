@@ -191,6 +191,7 @@ fn flag_text(flag: MemberFlag, member: &MemberView, commands: &SuggestedCommands
                 "its turn has written nothing for long, it may wait for a person; see its screen: {capture}"
             );
         }
+        MemberFlag::Limited => return limit_text(member, commands),
         MemberFlag::Paused | MemberFlag::TurnsStopped => return pause_text(member, commands),
         MemberFlag::AwaitingPlanApproval => "its plan waits for an answer",
         MemberFlag::AwaitingPermission => "it asks for permission, and waits for the answer",
@@ -214,6 +215,23 @@ fn pause_text(member: &MemberView, commands: &SuggestedCommands) -> String {
             with = single_line(pause.with.as_str()),
         ),
         None => "its turns are paused".to_owned(),
+    }
+}
+
+/// Until when the member's program is at its usage limit, and what starts the next turn.
+fn limit_text(member: &MemberView, commands: &SuggestedCommands) -> String {
+    let time = member.usage_limit.as_ref().map(|limit| single_line(&limit.local_time)).unwrap_or_default();
+    let limited = format!("its program is limited until {time}");
+    match &member.turn_pause {
+        Some(TurnPause::FailedTurns(FailedTurnsPause { reason, until: Some(until), .. })) => {
+            let send = commands.command_for_name("send", &member.name, &["TEXT"]);
+            let wait = short_duration(until.saturating_sub(now()));
+            format!(
+                "{limited} ({}): the next turn starts in {wait}, or at once with {send}",
+                single_line(reason)
+            )
+        }
+        _ => limited,
     }
 }
 
@@ -310,6 +328,7 @@ mod tests {
             state: Some("running".into()),
             dialog: None,
             turn_pause: None,
+            usage_limit: None,
             flags: vec![MemberFlag::ShutdownRequested],
             activity: Some(Activity::Active),
             activity_since: Some(now() + 1000),

@@ -4,6 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::spawn_lifecycle::ExpectedShim;
+use crate::core::state::agent::ScreenDialog;
 use protocol::control_socket::{CapturePaneReply, Layout, PersonPane};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
@@ -83,6 +84,8 @@ pub(crate) struct DialogPane {
     pub(crate) spawn: SpawnId,
     pub(crate) pane: PaneId,
     pub(crate) patterns: Vec<String>,
+    /// The texts by which a usage limit is recognized on the screen of a dialog.
+    pub(crate) limit_patterns: Vec<String>,
 }
 
 /// The result of a job of the panes thread.
@@ -128,11 +131,10 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// For each captured pane, the text of the dialog on its screen: the question, or the first
-    /// line of the dialog if no question is found. `None` if the screen shows no dialog. A pane
+    /// For each captured pane, the dialog on its screen. `None` if the screen shows no dialog. A pane
     /// that could not be captured has no entry.
     DialogsFound {
-        dialogs: BTreeMap<SpawnId, Option<String>>,
+        dialogs: BTreeMap<SpawnId, Option<ScreenDialog>>,
     },
 }
 

@@ -225,6 +225,7 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
         session_id: record.respawn.session.clone(),
         mode: initial_mode(record),
         plan_stage: initial_plan_stage(record),
+        limit_patterns: request.limit_patterns.clone(),
     });
     Some(StartAgent {
         argv: launch_argv(record, lead_session),

@@ -81,6 +81,9 @@ fn describe(notice: &Notice) -> String {
             let reason = sanitize_reason(reason);
             format!("{name}@{team} fails: {count} turns in a row ({reason}): {}", command("why"))
         }
+        NoticeKind::Limited { local_time } => {
+            format!("{name}@{team} is limited until {}: {}", sanitize_reason(local_time), command("why"))
+        }
         NoticeKind::ExchangePaused { with, turns } => {
             let with = sanitize_name(with.as_str());
             format!(
@@ -119,7 +122,7 @@ fn sanitize_name(name: &str) -> String {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 10] = [
+const SUMMARY_RULES: [SummaryRule; 11] = [
     ("request waits for an answer", "requests wait for an answer", |kind| {
         matches!(kind, NoticeKind::RequestWaiting(_))
     }),
@@ -131,6 +134,9 @@ const SUMMARY_RULES: [SummaryRule; 10] = [
     }),
     ("member fails turn after turn", "members fail turn after turn", |kind| {
         matches!(kind, NoticeKind::TurnsFailed { .. })
+    }),
+    ("member is at its usage limit", "members are at their usage limits", |kind| {
+        matches!(kind, NoticeKind::Limited { .. })
     }),
     ("exchange of members is paused", "exchanges of members are paused", |kind| {
         matches!(kind, NoticeKind::ExchangePaused { .. })

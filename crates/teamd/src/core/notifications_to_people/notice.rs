@@ -35,6 +35,8 @@ pub(crate) enum NoticeKind {
     NoOutput(u64),
     /// Several turns of a member in a row have failed. `reason` says why the last one failed.
     TurnsFailed { count: u32, reason: String },
+    /// The program of a member has reached its usage limit, which ends at this time of the machine.
+    Limited { local_time: String },
     /// A member has had this many turns on messages of the member `with`, and further ones wait.
     ExchangePaused { with: MemberName, turns: u32 },
     /// All tasks of the team are completed. Contains the number of tasks.

@@ -201,6 +201,10 @@ mod tests {
                 NoticeKind::TurnsFailed { count: 3, reason: "exit 1: limit #(x)".to_owned() },
                 "ann@survey fails: 3 turns in a row (exit 1: limit __x_): teamctl why ann -t survey",
             ),
+            (
+                NoticeKind::Limited { local_time: "11-29 15:00".to_owned() },
+                "ann@survey is limited until 11-29 15:00: teamctl why ann -t survey",
+            ),
         ] {
             let mut notices = NoticeQueue::default();
             add(&mut notices, "ann", kind);
@@ -254,6 +258,7 @@ mod tests {
                 NoticeKind::Suspended,
                 NoticeKind::NoOutput(u64::MAX),
                 NoticeKind::TurnsFailed { count: u32::MAX, reason: "日本 $(x)".repeat(20) },
+                NoticeKind::Limited { local_time: "日本 #(x)".repeat(20) },
                 NoticeKind::ExchangePaused { with: MemberName::new_unchecked("-b#(x)"), turns: 30 },
                 NoticeKind::BudgetExhausted,
                 NoticeKind::LeadSessionEnded,

@@ -8,10 +8,10 @@ use crate::core::jobs::pane_jobs::DialogPane;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::roster::agent_record::AgentPane;
-use crate::core::state::agent::Agent;
+use crate::core::state::agent::{Agent, ScreenDialog};
 use crate::core::state::daemon::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::{MemberFlag, SpawnRequest};
+use protocol::control_socket::{MemberFlag, SpawnRequest, UsageLimit};
 use protocol::event_log_line::EventKind;
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
-    /// For each captured pane, the question of its dialog, or `None` if the screen shows no dialog.
-    /// A pane that could not be captured has no entry.
-    Found(BTreeMap<SpawnId, Option<String>>),
+    /// For each captured pane its dialog, or `None` if the screen shows no dialog. A pane that could
+    /// not be captured has no entry.
+    Found(BTreeMap<SpawnId, Option<ScreenDialog>>),
 }
 
 /// The panes to capture: those of all agents that have not exited, including hidden panes. Programs
@@ -38,6 +38,7 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
         spawn: record.spawn_id.clone(),
         pane,
         patterns: record.request.dialog_patterns.clone(),
+        limit_patterns: record.request.limit_patterns.clone(),
     })
 }
 
@@ -73,25 +74,29 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
 /// the dialog on the screen is forgotten, not the dialog that a hook has reported.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
-    screen_dialogs: &BTreeMap<SpawnId, Option<String>>,
+    screen_dialogs: &BTreeMap<SpawnId, Option<ScreenDialog>>,
 ) {
-    for (id, text) in screen_dialogs {
+    for (id, dialog) in screen_dialogs {
         let agent = context.state.agents.get_mut(id);
         let Some(agent) = agent.filter(|agent| !agent.is_capture_outdated) else { continue };
-        let Some(text) = text else {
+        let Some(dialog) = dialog else {
             if agent.screen_dialog.is_some() {
                 context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
             }
             continue;
         };
-        let is_known = agent.screen_dialog.as_ref().is_some_and(|old_text| is_same_dialog(old_text, text));
-        let is_new = !is_known && agent.record.hook_state.dialog.is_none();
-        agent.screen_dialog = Some(text.clone());
+        let known = agent.screen_dialog.take().filter(|old| is_same_dialog(&old.text, &dialog.text));
+        let (is_known, is_new) =
+            (known.is_some(), known.is_none() && agent.record.hook_state.dialog.is_none());
+        // A clock time on the screen may be read as the next day's once it has passed. So the end of
+        // the limit stays the one that was read first.
+        let limit = known.and_then(|known| known.limit).or_else(|| dialog.limit.clone());
+        agent.screen_dialog = Some(ScreenDialog { limit, ..dialog.clone() });
         if !is_known {
             context.effects.extend(update_label(agent));
         }
         if is_new {
-            report_dialog(context, id, text);
+            report_dialog(context, id, &dialog.text);
         }
     }
 }
@@ -103,14 +108,23 @@ fn is_same_dialog(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }
 
-/// Logs that a program waits at a dialog, and notifies people.
+/// Logs that a program waits at a dialog, and notifies people. A dialog about a usage limit is also
+/// logged as a limit.
 pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     let Some(agent) = context.state.agents.get(id) else { return };
     let event = EventKind::MemberAtDialog { text: text.to_owned() };
     context.effects.push(Effect::log_member(&agent.record, event));
+    let limit = agent.usage_limit();
+    context.effects.extend(limit.map(|UsageLimit { until, local_time, .. }| {
+        let (until, local_time, reason) = (*until, local_time.clone(), text.to_owned());
+        let event = EventKind::MemberLimited { until, local_time, reason, next_turn_at: None };
+        Effect::log_member(&agent.record, event)
+    }));
+    let kind = limit
+        .map_or(NoticeKind::AtDialog, |limit| NoticeKind::Limited { local_time: limit.local_time.clone() });
     let pane = agent.record.pane.as_ref().and_then(AgentPane::id);
     let SpawnRequest { team, name, .. } = &*agent.record.request;
-    context.state.notices.add(team, name, pane, NoticeKind::AtDialog);
+    context.state.notices.add(team, name, pane, kind);
 }
 
 /// Forgets the dialog of an agent, both from a hook's report and from the screen. Returns whether

@@ -9,6 +9,7 @@ use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_panes, record_screen_dialogs};
 use crate::core::reply_status_and_screen_contents;
+use crate::core::state::agent::ScreenDialog;
 use crate::core::state::daemon::State;
 use crate::core::state::waiting_clients::ScreenWaiter;
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -49,7 +50,7 @@ fn start_capture(context: &mut Context, waiters: Vec<ScreenWaiter>) {
     context.effects.push(Effect::Pane(PaneJob::FindDialogs { panes: dialog_panes(context.state) }));
 }
 
-pub(crate) fn handle_dialogs_found(context: &mut Context, dialogs: BTreeMap<SpawnId, Option<String>>) {
+pub(crate) fn handle_dialogs_found(context: &mut Context, dialogs: BTreeMap<SpawnId, Option<ScreenDialog>>) {
     let waiters = context.state.screen_waiters.current.take().unwrap_or_default();
     record_screen_dialogs(context, &dialogs);
     let check = DialogCheck::Found(dialogs);

@@ -2,10 +2,19 @@
 
 use crate::core::roster::agent_record::SharedRecord;
 use crate::core::state::long_poll::LongPollState;
-use protocol::control_socket::{Activity, TurnStatus};
+use protocol::control_socket::{Activity, TurnPause, TurnStatus, UsageLimit};
 use protocol::member_request::MemberRequestKind;
 use protocol::member_task_and_request_ids::TaskId;
 use std::collections::BTreeSet;
+
+/// A dialog on the screen of an agent's program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScreenDialog {
+    /// The question, or the first line of the dialog if no question is found.
+    pub(crate) text: String,
+    /// The usage limit that the dialog is about. `None` if it is about something else.
+    pub(crate) limit: Option<UsageLimit>,
+}
 
 /// One supervised agent.
 #[derive(Debug)]
@@ -27,9 +36,9 @@ pub(crate) struct Agent {
     /// The start of the turn that has had no output for too long, in milliseconds since the epoch.
     /// `None` without such a turn, and again after the next output.
     pub(crate) quiet_turn: Option<u64>,
-    /// The question of the dialog that the screen showed at the last capture. `None` without a
-    /// dialog, and again when the activity changes. The roster does not keep it.
-    pub(crate) screen_dialog: Option<String>,
+    /// The dialog that the screen showed at the last capture. `None` without a dialog, and again
+    /// when the activity changes. The roster does not keep it.
+    pub(crate) screen_dialog: Option<ScreenDialog>,
     /// Whether the agent has reported something about its activity or its dialog since the last
     /// capture of the screens began. If so, the result of that capture is ignored for this agent.
     pub(crate) is_capture_outdated: bool,
@@ -54,7 +63,21 @@ impl Agent {
     /// The question of the dialog that a hook has reported or the screen has shown. `None` without
     /// a dialog.
     pub(crate) fn dialog_text(&self) -> Option<&String> {
-        self.record.hook_state.dialog.as_ref().or(self.screen_dialog.as_ref())
+        let on_screen = || self.screen_dialog.as_ref().map(|dialog| &dialog.text);
+        self.record.hook_state.dialog.as_ref().or_else(on_screen)
+    }
+
+    /// The usage limit that the program has named, in its last turn or on its screen. `None` if it
+    /// has named none, or if the end of the limit no longer matters.
+    pub(crate) fn usage_limit(&self) -> Option<&UsageLimit> {
+        let in_turn = || self.turn.as_ref()?.pause.as_ref()?.limit();
+        in_turn().or_else(|| self.screen_dialog.as_ref()?.limit.as_ref())
+    }
+
+    /// Whether the agent starts no turn and takes no task, because its last turns have failed.
+    pub(crate) fn waits_after_failed_turns(&self) -> bool {
+        let pause = self.turn.as_ref().and_then(|turn| turn.pause.as_ref());
+        matches!(pause, Some(TurnPause::FailedTurns(_)))
     }
 
     pub(crate) fn new(record: SharedRecord, since: u64) -> Agent {

@@ -132,6 +132,7 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
             && (agent.offered_task.is_none() || task.owner.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
+            && !agent.waits_after_failed_turns()
     };
     let may_take =
         |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.request.name);

@@ -5,7 +5,9 @@ use crate::core::core_event::CoreEvent;
 use crate::core::deadlines::next_deadline;
 use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
-use protocol::control_socket::MemberFlag;
+use crate::core::state::agent::ScreenDialog;
+use crate::core::tests::turns_and_task_offers::logged_event_kinds;
+use protocol::control_socket::{MemberFlag, UsageLimit};
 use protocol::event_log_line::{Event, EventKind};
 
 /// Starts a member whose program has the dialog pattern `dialog`, or none if `dialog` is empty.
@@ -28,7 +30,7 @@ fn checked_pane_count(effects: &[Effect]) -> Option<usize> {
 fn dialogs_found(state: &mut State, screens: &[(&SpawnId, bool)]) -> Vec<Effect> {
     let dialogs = screens
         .iter()
-        .map(|(spawn, is_open)| ((*spawn).clone(), is_open.then(|| "Sure?".to_owned())))
+        .map(|(spawn, is_open)| ((*spawn).clone(), is_open.then(|| dialog("Sure?", None))))
         .collect();
     handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { dialogs }), NOW)
 }
@@ -115,7 +117,15 @@ fn logged_dialogs(effects: &[Effect]) -> Vec<&str> {
 }
 
 fn screen_shows(state: &mut State, spawn: &SpawnId, text: Option<&str>) -> Vec<Effect> {
-    let dialogs = [(spawn.clone(), text.map(str::to_owned))].into();
+    screen_shows_dialog(state, spawn, text.map(|text| dialog(text, None)))
+}
+
+fn dialog(text: &str, limit: Option<UsageLimit>) -> ScreenDialog {
+    ScreenDialog { text: text.to_owned(), limit }
+}
+
+fn screen_shows_dialog(state: &mut State, spawn: &SpawnId, dialog: Option<ScreenDialog>) -> Vec<Effect> {
+    let dialogs = [(spawn.clone(), dialog)].into();
     handle_event(state, CoreEvent::PaneJobDone(PaneResult::DialogsFound { dialogs }), NOW)
 }
 
@@ -157,4 +167,21 @@ fn capture_from_before_the_answer_does_not_bring_the_dialog_back() {
     let effects = screen_shows(&mut state, &ann, Some("A?"));
     assert!(logged_dialogs(&effects).is_empty());
     assert_eq!(status_flags(&effects, 9).unwrap(), [[]]);
+}
+
+#[test]
+fn limit_on_the_screen_keeps_the_end_that_was_read_first() {
+    let mut state = new_state();
+    let ann = start_member_with_dialog(&mut state, "ann", 50, "Sure?");
+    let at =
+        |until| Some(dialog("Wait?", Some(UsageLimit { until, local_time: "15:00".to_owned(), tries: 1 })));
+    let kinds = |effects: Vec<Effect>| logged_event_kinds(&effects);
+    let effects = screen_shows_dialog(&mut state, &ann, at(7));
+    assert_eq!(kinds(effects), ["member_at_dialog", "member_limited"]);
+    assert!(kinds(screen_shows_dialog(&mut state, &ann, at(86_400_007))).is_empty());
+    let effects = send_call(&mut state, 9, Request::Status);
+    assert_eq!(status_flags(&effects, 9).unwrap(), [[MemberFlag::AtDialog, MemberFlag::Limited]]);
+    assert_eq!(state.agents[&ann].usage_limit().unwrap().until, 7);
+    screen_shows_dialog(&mut state, &ann, None);
+    assert_eq!(state.agents[&ann].usage_limit(), None);
 }

@@ -10,7 +10,7 @@ use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::daemon::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use protocol::control_socket::{
-    Backend, ExchangePause, FailedTurnsPause, MemberAddress, MemberFlag, TurnPause, TurnStatus,
+    Backend, ExchangePause, FailedTurnsPause, MemberAddress, MemberFlag, TurnPause, TurnStatus, UsageLimit,
 };
 use protocol::inbox_message_payload::IdleReason;
 use protocol::task::Task;
@@ -301,7 +301,7 @@ fn third_failed_turn_and_the_last_one_are_reported_once() {
     start_member_with(&mut state, worker_request("ann", |_| {}), 50);
     let mut report = |failed_turns: u32, until: Option<u64>| {
         let reason = "exit 1: limit".to_owned();
-        let pause = TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until });
+        let pause = TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until, limit: None });
         let turn = TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, failed_turns.into()) };
         logged_event_kinds(&report_turn(&mut state, 50, turn))
     };
@@ -314,6 +314,51 @@ fn third_failed_turn_and_the_last_one_are_reported_once() {
     let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
     assert_eq!(status.teams[0].members[0].flags, [MemberFlag::TurnsStopped]);
     assert_eq!(state.notices.pending().len(), 2);
+}
+
+/// A report that ann waits for the end of a usage limit.
+fn limited_turn(until: u64, tries: u32) -> TurnStatus {
+    let limit = Some(UsageLimit { until, local_time: "15:00".to_owned(), tries });
+    let (reason, until) = ("exit 1: limit".to_owned(), Some(until + 1));
+    let pause = TurnPause::FailedTurns(FailedTurnsPause { failed_turns: tries, reason, until, limit });
+    TurnStatus { pause: Some(pause), ..turn_state(Activity::Idle, tries.into()) }
+}
+
+#[test]
+fn usage_limit_is_logged_and_notified_once() {
+    let mut state = new_state();
+    start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    let mut report = |turn| logged_event_kinds(&report_turn(&mut state, 50, turn));
+    let end = NOW.wall + 3_600_000;
+    assert!(report(limited_turn(end, 1)).contains(&"member_limited".to_owned()));
+    assert_eq!(report(turn_state(Activity::Active, 2)), ["member_active"]);
+    for tries in [2, 3] {
+        assert!(
+            !report(limited_turn(end, tries))
+                .iter()
+                .any(|kind| kind.starts_with("member_limited") || kind == "member_turns_failed"),
+            "{tries}"
+        );
+        report(turn_state(Activity::Active, tries.into()));
+    }
+    assert!(report(limited_turn(NOW.wall + 5_000, 1)).contains(&"member_limited".to_owned()));
+    let effects = send_call(&mut state, 9, Request::Status);
+    let Some(Reply::Status(status)) = reply_value(&effects, 9) else { panic!("no status") };
+    let ann = &status.teams[0].members[0];
+    assert_eq!(ann.flags, [MemberFlag::Limited]);
+    assert_eq!(ann.usage_limit.as_ref().unwrap().until, NOW.wall + 5_000);
+    assert_eq!(state.notices.pending().len(), 1, "a short limit needs no attention");
+}
+
+#[test]
+fn task_is_offered_to_an_idle_agent_that_is_not_limited() {
+    let mut state = new_state();
+    let _ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    let bob = start_member_with(&mut state, worker_request("bob", |_| {}), 51);
+    report_turn(&mut state, 50, limited_turn(9_000, 1));
+    report_turn(&mut state, 51, turn_state(Activity::Idle, 1));
+    let effects = scan_tasks(&mut state, vec![new_task(1, "pending", "")]);
+    assert_eq!(woken_spawns(&effects), [bob]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::notifications_to_people::queue::NoticeQueue;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
-use protocol::control_socket::{MemberFlag, TurnPause, TurnStatus};
+use protocol::control_socket::{MemberFlag, TurnPause, TurnStatus, UsageLimit};
 use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
@@ -15,30 +15,60 @@ const REPORTED_FAILURES: u32 = 3;
 /// milliseconds. So they are not notified of the limit per minute, which a normal short discussion
 /// often reaches.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
+/// People are notified of a usage limit if its end is at least this far away, in milliseconds. The
+/// end of a shorter limit, such as one per minute, needs no attention unless turns keep failing.
+const REPORTED_LIMIT_MS: u64 = 10 * 60_000;
 
-/// Logs a new pause of the agent's turns, and notifies people if `is_reported` returns true for the
-/// pause. `previous_turn` is the previous turn report. A pause is not new if that report has the
-/// same pause.
+/// Logs a new pause of the agent's turns, and notifies people if the pause needs their attention.
+/// `previous_turn` is the previous turn report. A pause is not new if that report has the same
+/// pause.
 pub(crate) fn report_pause(
     agent: &Agent,
     previous_turn: Option<&TurnStatus>,
     notices: &mut NoticeQueue,
     effects: &mut Effects,
 ) {
-    let Some(pause) = pause(agent.turn.as_ref()).filter(|pause| self::pause(previous_turn) != Some(*pause))
-    else {
+    let Some(turn) = &agent.turn else { return };
+    let Some(pause) = pause(Some(turn)).filter(|pause| self::pause(previous_turn) != Some(*pause)) else {
         return;
     };
-    if let Some(event) = event(pause) {
+    let limit = LimitReport::new(pause, turn.since);
+    if let Some(event) = event(pause, &limit) {
         effects.push(Effect::log_member(&agent.record, event));
     }
-    if let Some(kind) = notice(pause) {
+    if let Some(kind) = notice(pause, &limit) {
         let (request, pane) = (&agent.record.request, agent.record.pane.as_ref().and_then(AgentPane::id));
         notices.add(&request.team, &request.name, pane, kind);
     }
 }
 
-/// The flag of an agent whose turns wait.
+/// What is reported of the usage limit that a pause waits for.
+enum LimitReport<'p> {
+    /// The first turn has met a limit that lasts at least [`REPORTED_LIMIT_MS`].
+    NewLong(&'p UsageLimit),
+    /// The first turn has met a shorter limit.
+    NewShort(&'p UsageLimit),
+    /// A long limit that was reported before.
+    Known,
+    /// The pause waits for no limit, or for a short one that was reported before.
+    None,
+}
+
+impl LimitReport<'_> {
+    /// `now` is in milliseconds since the epoch.
+    fn new(pause: &TurnPause, now: u64) -> LimitReport<'_> {
+        let Some(limit) = pause.limit() else { return LimitReport::None };
+        let is_long = limit.until.saturating_sub(now) >= REPORTED_LIMIT_MS;
+        match (limit.tries, is_long) {
+            (1, true) => LimitReport::NewLong(limit),
+            (1, false) => LimitReport::NewShort(limit),
+            (_, true) => LimitReport::Known,
+            (_, false) => LimitReport::None,
+        }
+    }
+}
+
+/// The flag of an agent whose turns wait for something other than the end of a usage limit.
 pub(crate) fn pause_flag(agent: &Agent) -> Option<MemberFlag> {
     pause(agent.turn.as_ref()).map(|pause| match pause.until() {
         Some(_) => MemberFlag::Paused,
@@ -51,14 +81,25 @@ fn pause(turn: Option<&TurnStatus>) -> Option<&TurnPause> {
 }
 
 /// The event of a new pause. `None` if the pause is not logged.
-fn event(pause: &TurnPause) -> Option<EventKind> {
-    match pause.clone() {
-        TurnPause::FailedTurns(failed) => is_reported(pause).then_some(EventKind::MemberTurnsFailed {
-            failed_turns: failed.failed_turns,
-            reason: failed.reason,
-            next_turn_at: failed.until,
-        }),
-        TurnPause::Exchange(exchange) => Some(EventKind::MemberExchangePaused {
+fn event(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<EventKind> {
+    match (pause.clone(), limit) {
+        (TurnPause::FailedTurns(failed), LimitReport::NewLong(limit) | LimitReport::NewShort(limit)) => {
+            Some(EventKind::MemberLimited {
+                until: limit.until,
+                local_time: limit.local_time.clone(),
+                reason: failed.reason,
+                next_turn_at: failed.until,
+            })
+        }
+        (TurnPause::FailedTurns(_), LimitReport::Known) => None,
+        (TurnPause::FailedTurns(failed), LimitReport::None) => {
+            is_reported(pause).then_some(EventKind::MemberTurnsFailed {
+                failed_turns: failed.failed_turns,
+                reason: failed.reason,
+                next_turn_at: failed.until,
+            })
+        }
+        (TurnPause::Exchange(exchange), _) => Some(EventKind::MemberExchangePaused {
             with: exchange.with,
             turns: exchange.turns,
             within_ms: exchange.within_ms,
@@ -68,7 +109,14 @@ fn event(pause: &TurnPause) -> Option<EventKind> {
 }
 
 /// The notice of a new pause. `None` if people are not notified.
-fn notice(pause: &TurnPause) -> Option<NoticeKind> {
+fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
+    match limit {
+        LimitReport::NewLong(limit) => {
+            return Some(NoticeKind::Limited { local_time: limit.local_time.clone() });
+        }
+        LimitReport::Known => return None,
+        LimitReport::NewShort(_) | LimitReport::None => {}
+    }
     is_reported(pause).then(|| match pause.clone() {
         TurnPause::FailedTurns(failed) => {
             NoticeKind::TurnsFailed { count: failed.failed_turns, reason: failed.reason }
@@ -79,8 +127,9 @@ fn notice(pause: &TurnPause) -> Option<NoticeKind> {
     })
 }
 
-/// Whether people are notified of a pause: after several failed turns in a row, when the agent gives
-/// up, or when an exchange between two members has reached its hourly limit.
+/// Whether people are notified of a pause without a usage limit: after several failed turns in a
+/// row, when the agent gives up, or when an exchange between two members has reached its hourly
+/// limit.
 fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),

@@ -3,11 +3,19 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
+use crate::core::state::agent::ScreenDialog;
 use crate::io::panes::thread::PaneManager;
 use protocol::find_git_ssh_or_sudo_prompt_on_screen::find_terminal_prompt;
 use protocol::match_dialog_on_screen;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
+
+/// Returns the dialog on the screen of a pane, with the usage limit that it is about. `None` if there
+/// is no dialog.
+fn screen_dialog(screen: &str, pane: &DialogPane) -> Option<ScreenDialog> {
+    let text = dialog_text(screen, &pane.patterns)?;
+    Some(ScreenDialog { text, limit: store::read_usage_limit(screen, &pane.limit_patterns) })
+}
 
 /// Returns what a program asks on its screen: the question of a dialog, or the dialog's first line
 /// if no question is found. If there is no dialog, the prompt of a common program such as git or
@@ -21,9 +29,9 @@ fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
 }
 
 impl PaneManager {
-    /// Returns for each pane the text of the dialog that it shows, or `None` if it shows none.
-    /// Panes whose screen could not be captured are left out.
-    pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, Option<String>> {
+    /// Returns for each pane the dialog that it shows, or `None` if it shows none. Panes whose screen
+    /// could not be captured are left out.
+    pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, Option<ScreenDialog>> {
         let tagged = panes.iter().map(|pane| TaggedPane { pane: pane.pane, tag: pane.spawn.pane_tag() });
         let tagged: Vec<TaggedPane> = tagged.collect();
         let screens =
@@ -32,7 +40,7 @@ impl PaneManager {
                 Vec::new()
             });
         let has_dialog = |(pane, screen): (&DialogPane, Option<String>)| {
-            Some((pane.spawn.clone(), dialog_text(&screen?, &pane.patterns)))
+            Some((pane.spawn.clone(), screen_dialog(&screen?, pane)))
         };
         panes.iter().zip(screens).filter_map(has_dialog).collect()
     }

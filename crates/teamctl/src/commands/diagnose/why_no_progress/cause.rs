@@ -66,6 +66,8 @@ pub(super) enum Cause {
     NoHookEvents,
     /// The member's last turns failed.
     TurnsFailed,
+    /// The member's last turn failed at a usage limit, and its program has said when the limit ends.
+    UsageLimit,
     /// The member and another one have answered each other too often.
     ExchangePaused,
     /// The member's last turn was interrupted.

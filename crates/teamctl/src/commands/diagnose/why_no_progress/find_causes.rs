@@ -300,6 +300,19 @@ mod tests {
     }
 
     #[test]
+    fn usage_limit_is_named_with_its_end_until_the_turns_stop() {
+        let limit = json!({"until": 1_080_000, "local_time": "15:00", "tries": 1});
+        let pause = |until: Option<u64>| {
+            json!({"turn_pause": {"cause": "failed_turns", "failed_turns": 1, "reason": "exit 1: wait",
+                "until": until, "limit": limit}})
+        };
+        let cause = json!(find_causes(&evidence(&pause(Some(1_090_000))))[0]);
+        assert_eq!(cause["sentence"], "The program of ann is limited until 15:00.");
+        assert_eq!(cause["evidence"][0], "exit 1: wait");
+        assert_eq!(causes(&evidence(&pause(None))), [Cause::TurnsFailed]);
+    }
+
+    #[test]
     fn normal_turn_ends_a_streak_of_failed_turns() {
         let (team, name) = (TeamName::parse("t").unwrap(), MemberName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });

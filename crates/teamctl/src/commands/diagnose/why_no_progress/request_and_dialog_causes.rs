@@ -65,7 +65,10 @@ fn dialog_cause(evidence: &MemberEvidence, flags: &[MemberFlag]) -> Option<Diagn
         EventKind::MemberAtDialog { text } => Some(text.clone()),
         _ => None,
     });
-    let dialog = evidence.agent.as_ref().and_then(|agent| agent.dialog.clone());
+    let agent = evidence.agent.as_ref();
+    let dialog = agent.and_then(|agent| agent.dialog.clone());
+    let limit = agent.and_then(|agent| agent.usage_limit.as_ref());
+    let limit = limit.map(|limit| format!("it is limited until {}", limit.local_time));
     let text = dialog.or(text.map(|(text, _)| text)).unwrap_or_else(|| "its screen shows it".to_owned());
     let diagnosis = Diagnosis::new(
         Cause::AtDialog,
@@ -73,7 +76,7 @@ fn dialog_cause(evidence: &MemberEvidence, flags: &[MemberFlag]) -> Option<Diagn
     );
     Some(
         diagnosis
-            .with_evidence([text])
+            .with_evidence([Some(text), limit])
             .with_next([evidence.command("capture", &[]), evidence.command("attach", &[])]),
     )
 }

@@ -131,7 +131,13 @@ fn exchange_cause(evidence: &MemberEvidence, pause: &ExchangePause) -> Diagnosis
 /// The failed turns after which the member pauses.
 fn failed_turns_pause_cause(evidence: &MemberEvidence, pause: &FailedTurnsPause) -> Diagnosis {
     let name = &evidence.name;
-    let sentence = failed_turns_sentence(name, pause.failed_turns as usize);
+    let (cause, sentence) = match pause.limit.as_ref().filter(|_| pause.until.is_some()) {
+        Some(limit) => {
+            let time = single_line(&limit.local_time);
+            (Cause::UsageLimit, format!("The program of {name} is limited until {time}."))
+        }
+        None => (Cause::TurnsFailed, failed_turns_sentence(name, pause.failed_turns as usize)),
+    };
     let next_turn = match pause.until {
         Some(next_turn_at) => {
             let time = short_duration(next_turn_at.saturating_sub(evidence.now));
@@ -143,7 +149,7 @@ fn failed_turns_pause_cause(evidence: &MemberEvidence, pause: &FailedTurnsPause)
         .then(|| format!("{} unread until a turn succeeds", count_noun(evidence.unread.len(), "message")));
     let task = failed_task(&evidence.tasks, name);
     let commands = release_and_logs(task, evidence).into_iter().chain([send_command(evidence)]);
-    Diagnosis::new(Cause::TurnsFailed, sentence)
+    Diagnosis::new(cause, sentence)
         .with_evidence([Some(pause.reason.clone()), task.map(task_label), Some(next_turn), unread])
         .with_next(commands)
 }
