@@ -148,3 +148,28 @@ fn unresponsive_tmux_makes_dialogs_unknown() {
     wait_for_flags(&env, "ann", &json!(["at_dialog"]));
     env.shut_down();
 }
+
+#[test]
+fn menu_of_a_usage_limit_shows_until_when() {
+    let env = TestEnv::with_team();
+    let script =
+        "printf 'You hit it, resets in 3 hours\\n\\n Do you wait?\\n > 1. Wait\\n   2. Pay\\n'; exec cat";
+    let program = env.write_script("menu", &format!("#!/bin/sh\n{script}\n"));
+    let profile = format!(
+        "delivery = 'pull'\nprogram = '{}'\ndialogs = [\"Do you wait?\\n1. Wait\"]\nlimits = ['resets {{time}} * 1. Wait']\n",
+        program.display()
+    );
+    env.write_profile("menu", &profile);
+    env.teamctl(["spawn", "ann", "--profile", "menu"]).expect_success();
+    wait_for_flags(&env, "ann", &json!(["at_dialog", "limited"]));
+    let ann = env.member("ann").unwrap();
+    let text = format!("limited until {}", ann["usage_limit"]["local_time"].as_str().unwrap());
+    let status = env.teamctl(["status"]).expect_success();
+    assert!(status.contains(&format!("running!dialog!{text}")), "{status}");
+    let causes = env.json(["why", "ann"])["causes"].clone();
+    assert_eq!(causes[0]["cause"], "at_dialog", "{causes}");
+    assert_eq!(causes[0]["evidence"], json!(["Do you wait?", format!("it is {text}")]));
+    let events = env.teamctl(["events", "--kind", "member_limited", "--since", "1h"]).expect_success();
+    assert!(events.contains(&format!("ann@survey is {text} (Do you wait?)")), "{events}");
+    env.shut_down();
+}

@@ -48,6 +48,108 @@ fn messages_wait_until_the_program_works_again() {
     env.shut_down();
 }
 
+/// A program that fails while the file `limit` has the remaining time of its limit. Else it appends
+/// its prompt to `done`. It appends the time of each turn to `turns`.
+const TIMED_PROGRAM: &str = r#"#!/bin/sh
+dir=$(dirname "$0")
+date +%s >>"$dir/turns"
+if [ -e "$dir/limit" ]; then
+    echo "You've hit your usage limit, try again in $(cat "$dir/limit")."
+    exit 3
+fi
+cat >>"$dir/done"
+"#;
+
+/// Spawns members with [`TIMED_PROGRAM`]. Returns the directory of the program.
+fn spawn_limited(env: &TestEnv, names: &[&str], limit: &str) -> std::path::PathBuf {
+    let program = env.write_script("timed", TIMED_PROGRAM);
+    let profile = format!(
+        "delivery = 'turn'\nprogram = '{}'\nlimits = ['exit 3: * usage limit * again {{time}}']\n",
+        program.display()
+    );
+    env.write_profile("timed", &profile);
+    let dir = program.parent().unwrap().to_owned();
+    drop(env.write_script("limit", limit));
+    for name in names {
+        env.teamctl(["spawn", name, "--profile", "timed"]).expect_success();
+    }
+    dir
+}
+
+fn wait_until_limited(env: &TestEnv, name: &str) -> serde_json::Value {
+    env.wait_until(&format!("{name} is limited"), || {
+        env.member(name).filter(|member| member["flags"] == json!(["limited"]))
+    })
+}
+
+#[test]
+fn limited_member_wakes_when_the_limit_ends_although_the_daemon_was_killed() {
+    let env = TestEnv::with_team();
+    let dir = spawn_limited(&env, &["ann"], "12 seconds");
+    env.teamctl(["send", "ann", "message one"]).expect_success();
+    let ann = wait_until_limited(&env, "ann");
+    let (limit, next_turn_at) = (&ann["usage_limit"], ann["turn_pause"]["until"].as_u64().unwrap());
+    let until = limit["until"].as_u64().unwrap();
+    assert!((until..=until + 6_000).contains(&next_turn_at), "{ann}");
+    assert_eq!((&ann["unread"], &limit["tries"]), (&json!(1), &json!(1)), "{ann}");
+    env.kill_process(env.daemon_pid());
+    env.start_daemon();
+    env.wait_until("the new daemon knows the limit, or it has ended", || {
+        let ann = env.member("ann")?;
+        (ann["usage_limit"]["until"] == until || ann["unread"] == 0).then_some(())
+    });
+    std::fs::remove_file(dir.join("limit")).unwrap();
+    env.wait_until("the message is read", || {
+        env.member("ann").filter(|ann| ann["unread"] == 0 && ann["flags"] == json!([]))
+    });
+    let turns = std::fs::read_to_string(dir.join("turns")).unwrap();
+    let times: Vec<u64> = turns.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(times.len(), 2, "no turn is tried before the limit ends: {turns}");
+    assert!(times[1] >= until / 1000, "{times:?} {until}");
+    let events = env.teamctl(["events", "--kind", "member_limited", "--since", "1h"]).expect_success();
+    assert_eq!(events.matches("ann@survey is limited until").count(), 1, "{events}");
+    env.shut_down();
+}
+
+#[test]
+fn limited_member_is_shown_everywhere_and_obeys_at_once() {
+    let env = TestEnv::with_team();
+    let dir = spawn_limited(&env, &["ann", "bob", "cat"], "3 hours");
+    for name in ["ann", "bob", "cat"] {
+        env.teamctl(["send", name, "message one"]).expect_success();
+    }
+    let time = wait_until_limited(&env, "ann")["usage_limit"]["local_time"].as_str().unwrap().to_owned();
+    let text = format!("limited until {time}");
+    let status = env.teamctl(["status"]).expect_success();
+    assert!(status.contains(&format!("running!{text}")), "{status}");
+    let status = env.teamctl(["status", "ann"]).expect_success();
+    assert!(status.contains(&format!("its program is {text} (exit 3: You've hit")), "{status}");
+    let causes = env.json(["why", "ann"])["causes"].clone();
+    assert_eq!(causes[0]["cause"], json!("usage_limit"), "{causes}");
+    assert_eq!(causes[0]["sentence"], format!("The program of ann is {text}."));
+    assert_eq!(causes.as_array().unwrap().len(), 1, "{causes}");
+    let report = env.teamctl(["report"]).expect_success();
+    assert!(report.contains(&text), "{report}");
+    let inbox = env.teamctl(["inbox", "--json"]).expect_success();
+    assert!(inbox.contains(&format!("{text}: exit 3: You've hit")), "{inbox}");
+    env.teamctl(["task", "create", "dig"]).expect_success();
+    ["bob", "cat"].iter().for_each(|name| drop(wait_until_limited(&env, name)));
+    env.teamctl(["kill", "bob"]).expect_success();
+    env.teamctl(["shutdown", "cat"]).expect_success();
+    assert_eq!(
+        env.json(["task", "list"])["tasks"][0]["status"],
+        "pending",
+        "no limited member takes the task"
+    );
+    // A message of the lead starts a turn at once.
+    std::fs::remove_file(dir.join("limit")).unwrap();
+    env.teamctl(["send", "ann", "message two"]).expect_success();
+    env.wait_until("ann works again", || {
+        env.member("ann").filter(|ann| ann["unread"] == 0 && ann["flags"] == json!([]))
+    });
+    env.shut_down();
+}
+
 #[test]
 fn exchange_without_end_is_paused_and_named() {
     let env = TestEnv::with_team();
