@@ -63,7 +63,7 @@ pub(crate) fn choose_free_name(
     if wanted.is_reserved() {
         let reserved = ErrorReport::new(
             ErrorKind::Usage,
-            format!("cannot spawn {wanted}: the name is reserved for the lead"),
+            format!("cannot spawn {wanted}: the name is reserved"),
         );
         return Err(reserved.with_help("take another name"));
     }
