@@ -21,7 +21,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use store::{StateDir, env_var};
 use tokio::sync::mpsc::UnboundedSender;
@@ -74,6 +74,8 @@ fn start(events: UnboundedSender<CoreEvent>) -> std::io::Result<Sender<Iterm2Job
 struct Iterm2Sessions {
     /// The session that was opened last for each team.
     last_opened: BTreeMap<TeamName, String>,
+    /// The directory with the scripts that start shims. `None` before the first session is opened.
+    scripts: Option<PathBuf>,
 }
 
 impl Iterm2Sessions {
@@ -94,6 +96,9 @@ impl Iterm2Sessions {
                 PaneResult::PaneInspected { spawn: spawn.clone(), presence: inspect(session) }
             }
             Iterm2Job::Close { spawn, session } => {
+                // The script is left if no shell has run it.
+                let scripts = self.scripts.as_ref().and_then(|path| StateDir::open(path).ok());
+                scripts.map(|scripts| scripts.remove(spawn.as_str()));
                 match run_it2(&session.it2, &["close", "-f", "-s", &session.id]) {
                     Ok(_) | Err(It2Error::NoSuchSession) => {}
                     Err(error) => {
@@ -113,6 +118,7 @@ impl Iterm2Sessions {
     fn open(&mut self, spec: &Iterm2Spec) -> Result<OpenedPane, ErrorReport> {
         check_shim_start(&spec.argv)?;
         let scripts = StateDir::open(&spec.state_dir.join(SCRIPTS_DIR))?;
+        self.scripts = Some(scripts.path().to_owned());
         let script = spec.spawn.as_str();
         let typed = typed_command(&scripts.path().join(script))?;
         scripts.replace(script, script_text(&spec.argv).as_bytes())?;

@@ -3,7 +3,8 @@
 
 use platform::ExitHandle;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -31,13 +32,16 @@ pub(super) enum It2Error {
 pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error> {
     let mut command = Command::new(it2);
     command.arg("session").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A wrapper around `it2` may start it as a child, so the timeout ends the whole group.
+    command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
     // A thread ends the process after the timeout, because this thread reads its output meanwhile.
     // Without a handle, the process has exited already.
-    let handle = ExitHandle::open(child.id());
+    let pid = child.id();
+    let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {
         let handle = handle.filter(|handle| !handle.exits_within(TIMEOUT).unwrap_or_default());
-        handle.map(|handle| handle.send_signal(Signal::KILL)).is_some()
+        handle.map(|handle| kill_group(&handle, pid)).is_some()
     });
     let watchdog = watchdog.map_err(|error| {
         child.kill().and_then(|()| child.wait()).ok();
@@ -48,6 +52,14 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
         true => Err(It2Error::TimedOut),
         false => outcome(&output),
     }
+}
+
+/// Ends `it2` and the processes that it has started in its group. The handle proves that the pid is
+/// still that of `it2`.
+fn kill_group(it2: &ExitHandle, pid: u32) {
+    it2.send_signal(Signal::STOP).ok();
+    let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    group.map(|group| kill_process_group(group, Signal::KILL));
 }
 
 fn outcome(output: &Output) -> Result<String, It2Error> {
