@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// From now on, calls `action` on a separate thread for each signal in `signals` that arrives.
-/// These signals no longer end this process.
+/// These signals no longer end this process. Signals that are ignored stay ignored, as `nohup` does
+/// with SIGHUP.
 ///
 /// # Errors
 ///
@@ -20,8 +21,9 @@ pub fn call_on_signals(
     let signal_error = |error: std::io::Error| {
         ErrorReport::new(ErrorKind::Internal, format!("cannot catch signals: {error}"))
     };
+    let ignored = platform::system().ignored_signals();
     let (mut pipe, write) = UnixStream::pair().map_err(signal_error)?;
-    for signal in signals {
+    for signal in signals.iter().filter(|signal| !ignored.contains(signal)) {
         let write = write.try_clone().map_err(signal_error)?;
         signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
     }

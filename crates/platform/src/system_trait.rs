@@ -118,6 +118,11 @@ pub trait System: Debug + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// The numbers of the signals that this process ignores. Empty if the system does not say this.
+    fn ignored_signals(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
     /// Renames `from` to `to` in the directory, and fails with `EEXIST` if `to` exists. The error is
     /// `EINVAL`, or of the kind `Unsupported`, if the system or the file system cannot check and rename
     /// in one step.

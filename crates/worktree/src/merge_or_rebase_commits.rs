@@ -67,7 +67,7 @@ impl MergeWorktree {
         let commits = commits_without(&git, result, branch_commit)?;
         let upstream = match method {
             MergeMethod::Merge => result.to_owned(),
-            MergeMethod::Rebase => rebase_upstream(&git, target, &commits)?,
+            MergeMethod::Rebase => rebase_upstream(&git, target, branch_commit, &commits)?,
         };
         if commits.is_empty() || commits_without(&git, &upstream, branch_commit)?.is_empty() {
             return Ok(MergeOutcome::NothingToMerge);
@@ -78,8 +78,8 @@ impl MergeWorktree {
         failpoint::hit_before_call("merge.commit").map_err(io_error("write into", self.path()))?;
         let output = match method {
             MergeMethod::Merge => merge(&git, branch_commit, message)?,
-            // The member's branch contains the target branch, so its commits stay as they are. The member may
-            // have resolved a conflict in a merge commit, which a rebase would leave out.
+            // The member's branch contains the target branch, so its commits stay as they are. The
+            // member may have resolved a conflict in a merge commit, which a rebase would leave out.
             MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
             MergeMethod::Rebase => rebase(&git, result, &upstream, branch_commit)?,
         };
@@ -88,7 +88,7 @@ impl MergeWorktree {
         }
         match conflicting_files(&git)? {
             files if files.is_empty() => match output.to_error("merge") {
-                Error::Git { stderr, .. } => Ok(MergeOutcome::Impossible(stderr)),
+                Error::Git { stderr, .. } if is_refusal(&stderr) => Ok(MergeOutcome::Impossible(stderr)),
                 error => Err(error),
             },
             files => Ok(MergeOutcome::Conflict(files)),
@@ -142,8 +142,18 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
 /// result has other commits in their place. Git recognizes a copy only if its change has the same
 /// text, and would else apply the change a second time, with conflicts. So the returned commit is a
 /// merge of the result and of the commits that were copied. No branch ever contains this merge.
-fn rebase_upstream(git: &Git<'_>, target: &MergeBranch, commits: &[String]) -> Result<String, Error> {
-    let copied: Vec<&String> = target.copied.iter().filter(|commit| commits.contains(commit)).collect();
+fn rebase_upstream(
+    git: &Git<'_>,
+    target: &MergeBranch,
+    branch_commit: &str,
+    commits: &[String],
+) -> Result<String, Error> {
+    let mut copied = Vec::new();
+    for tip in &target.copied {
+        if shares_commits(git, tip, branch_commit, commits)? {
+            copied.push(tip);
+        }
+    }
     if copied.is_empty() {
         return Ok(target.next_base.clone());
     }
@@ -153,6 +163,21 @@ fn rebase_upstream(git: &Git<'_>, target: &MergeBranch, commits: &[String]) -> R
         arguments.extend(["-p", parent]);
     }
     git.output_text("leave out the commits that were copied", &arguments)
+}
+
+/// Whether the commit `tip` has one of the `commits` of a branch, whose last commit is
+/// `branch_commit`. False if `tip` does not exist any more.
+fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
+    if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
+        return Ok(false);
+    }
+    let lacking = commits_without(git, tip, branch_commit)?;
+    Ok(commits.iter().any(|commit| !lacking.contains(commit)))
+}
+
+/// Whether git refuses to merge a branch at all, unlike after an error of the machine.
+fn is_refusal(stderr: &str) -> bool {
+    ["unrelated histories", "would be overwritten"].iter().any(|reason| stderr.contains(reason))
 }
 
 /// The outcome of a merge or rebase that succeeded. `commits` is the number of commits that the

@@ -115,6 +115,10 @@ impl System for Linux {
         Ok(nix::sys::prctl::set_child_subreaper(true)?)
     }
 
+    fn ignored_signals(&self) -> Vec<i32> {
+        process_table::ignored_signals()
+    }
+
     fn rename_if_absent(&self, directory: BorrowedFd<'_>, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE)?)
     }

@@ -112,6 +112,14 @@ pub(super) fn pid_origin() -> PidOrigin {
     }
 }
 
+/// The signals that this process ignores. Bit N-1 of the mask in /proc/self/status stands for signal N.
+pub(super) fn ignored_signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    (1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

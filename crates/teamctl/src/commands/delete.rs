@@ -54,7 +54,11 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
     let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;
     let logs = Some(logs).filter(|logs| logs.is_dir());
     output::print_result(&context, &reply, &output::sanitize(&result_text(&reply, logs.as_deref())));
-    remove_worktree_of_killed_merge(&context.state_dir()?, &team)?;
+    // The team is deleted, so this failure changes neither the result nor the exit code.
+    let removed = context.state_dir().and_then(|state| remove_worktree_of_killed_merge(&state, &team));
+    if let Err(error) = removed {
+        output::print_error_to_stderr(&error);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

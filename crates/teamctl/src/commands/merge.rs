@@ -158,7 +158,7 @@ impl MergeRun<'_> {
         let mut members = Vec::new();
         for branch in branches {
             let listed = worktrees.iter().find(|listed| listed.path == branch.path);
-            let member = self.merge_member(branch, listed, &worktree)?;
+            let member = self.merge_member(branch, listed, &worktree, lock)?;
             lock.wait_if_ending();
             if !self.context.args.json && !self.context.args.quiet {
                 member.lines().iter().for_each(|line| output::print_line(&output::sanitize(line)));
@@ -173,10 +173,11 @@ impl MergeRun<'_> {
         member: &WorktreeStatus,
         listed: Option<&ListedWorktree>,
         worktree: &MergeWorktree,
+        lock: &SharedMergeLock,
     ) -> Result<MemberMerge, ErrorReport> {
         let has_unsaved_changes =
             has_uncommitted_files(&member.path, &self.environment).map_err(|e| to_report(&e))?;
-        let result = self.merge_branch(member, worktree)?;
+        let result = self.merge_branch(member, worktree, lock)?;
         Ok(MemberMerge {
             name: member.member.clone(),
             branch: member.branch.clone(),
@@ -210,12 +211,14 @@ impl MergeRun<'_> {
         &mut self,
         member: &WorktreeStatus,
         worktree: &MergeWorktree,
+        lock: &SharedMergeLock,
     ) -> Result<MergeResult, ErrorReport> {
         let commit = commit_of_branch(&member.repository, &member.branch, &self.environment);
         let Some(commit) = commit.map_err(|e| to_report(&e))? else { return Ok(MergeResult::NoBranch) };
         let message = format!("Merge branch '{}' into {}", member.branch, self.branch.name);
         let method = self.args.method();
         let outcome = worktree.merge(&self.branch, &commit, method, &message);
+        lock.wait_if_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
                 // The start commit may have the member's commits, and an existing branch lack them.
@@ -227,6 +230,8 @@ impl MergeRun<'_> {
             MergeOutcome::Impossible(reason) => Ok(MergeResult::Impossible { reason }),
             MergeOutcome::Merged { commit: merged, commits } => match self.test(member, worktree)? {
                 TestOutcome::Passed => {
+                    // A signal that ends this command ends the test, which may then exit with 0.
+                    lock.wait_if_ending();
                     let moved = self.branch.advance(&merged, method, &commit, &self.environment);
                     moved.map_err(|error| to_report(&error))?;
                     Ok(MergeResult::Merged { commits })

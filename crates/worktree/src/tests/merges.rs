@@ -125,6 +125,7 @@ fn copied_commits_are_not_copied_again() {
         repo.git(&repo.repository, &["switch", "--quiet", "main"]);
         repo.commit_of("bob")
     };
+    let first = repo.commit_of("bob");
     let second = commit_of_bob("bob 2");
     let mut branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();
     let worktree = repo.add_merge_worktree(&branch);
@@ -139,6 +140,12 @@ fn copied_commits_are_not_copied_again() {
     let third = commit_of_bob("bob 3");
     merged(rebase(&branch, &third), 1);
     assert_eq!(read_file(&worktree.path().join("a")), lines(&[(1, "ann"), (3, "bob 3")]));
+    // A branch that has only the first of the copied commits.
+    repo.git(&repo.repository, &["switch", "--quiet", "-c", "cy", &first]);
+    write_file(&repo.repository.join("c"), "cy\n");
+    repo.commit(&repo.repository, "cy");
+    repo.git(&repo.repository, &["switch", "--quiet", "main"]);
+    merged(rebase(&branch, &repo.commit_of("cy")), 1);
     // Without the copies in the result, all commits are copied again.
     repo.git(&repo.repository, &["branch", "--force", RESULT, "main"]);
     let branch = repo.open_branch(RESULT, MergeStart::MainWorktree).unwrap();

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::{Arc, Mutex, PoisonError};
 use worktree::GitEnvironment;
 
-/// The exit code of a merge that a signal has ended: that of a shell after SIGINT.
+/// The exit code of a merge that one of these signals has ended: that of a shell after SIGINT.
 const INTERRUPTED: i32 = 130;
 
 /// The lock of a merge, shared with the thread that waits for signals. This thread keeps the mutex
