@@ -124,8 +124,7 @@ impl FileCopier<'_> {
         let copied = if metadata.is_symlink() {
             std::fs::read_link(&from).and_then(|target| std::os::unix::fs::symlink(target, &to))
         } else {
-            // On Linux, a file system that can do so lets both files share their blocks.
-            std::fs::copy(&from, &to).map(drop)
+            copy_file(&from, &to)
         };
         copied.map_err(io_error("copy", &from))
     }
@@ -157,4 +156,16 @@ impl FileCopier<'_> {
         }
         Ok(true)
     }
+}
+
+/// Copies a file. If the copy is interrupted, there is no file `to`, so the next preparation of the
+/// worktree copies the file again. On Linux, a file system that can do so lets both files share their
+/// blocks.
+#[allow(clippy::disallowed_methods, reason = "the worktree has no other writer yet")]
+fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".teamd-copy");
+    let copy = to.with_file_name(name);
+    let copied = std::fs::copy(from, &copy).and_then(|_| std::fs::rename(&copy, to));
+    copied.inspect_err(|_| drop(std::fs::remove_file(&copy)))
 }

@@ -49,9 +49,22 @@ impl WorktreeRecord {
             text.extend_from_slice(path.as_os_str().as_bytes());
             text.push(0);
         }
+        self.write_note(&text)
+    }
+
+    /// Notes that the worktree is ready, so that each of its ignored files counts as unsaved work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecorded`], [`Error::Io`].
+    pub fn note_no_created_files(&self) -> Result<(), Error> {
+        self.write_note(b"")
+    }
+
+    fn write_note(&self, text: &[u8]) -> Result<(), Error> {
         let path = self.private_git_dir()?.join(NOTE);
         // A note that is cut off has fewer files, so more of them count as unsaved work.
-        File::create(&path).and_then(|mut file| file.write_all(&text)).map_err(io_error("write", &path))
+        File::create(&path).and_then(|mut file| file.write_all(text)).map_err(io_error("write", &path))
     }
 }
 

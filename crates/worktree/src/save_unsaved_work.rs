@@ -37,6 +37,23 @@ pub struct SavedWorktree {
     pub(crate) fingerprint: WorktreeFingerprint,
 }
 
+impl SavedWorktree {
+    /// Accepts the state that the worktree has now. A teardown command may have changed or removed
+    /// files that were saved before.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`WorktreeRecord::state`] and of git commands.
+    pub fn accept_current_state(
+        &mut self,
+        record: &WorktreeRecord,
+        environment: &GitEnvironment,
+    ) -> Result<(), Error> {
+        self.fingerprint = WorktreeFingerprint::read(&record.open(environment)?)?;
+        Ok(())
+    }
+}
+
 impl WorktreeRecord {
     /// Saves the worktree in `directory`, which must not exist and is created with mode 0700. After
     /// an error, the README in `directory` says that the saved work is not complete.

@@ -110,7 +110,7 @@ fn failed_setup_fails_the_spawn_and_leaves_nothing() {
     assert!(error.contains("ann-setup.log\n    no such package"), "{error}");
     set_policy(&env, "setup = ['/nothing/there']\n");
     let error = spawn_fails(&env, "ann", 74);
-    assert!(error.contains("did not run: cannot start /nothing/there"), "{error}");
+    assert!(error.contains("could not be run or ended: cannot start /nothing/there"), "{error}");
     let pid_file = env.path("out/pid");
     let slow = format!("setsid sleep 1000 & echo $! >{}; sleep 1000", path_text(&pid_file));
     set_policy(&env, &format!("setup = '{slow}'\nsetup_timeout = '1s'\n"));
@@ -168,6 +168,30 @@ fn teardown_runs_only_if_the_worktree_is_removed() {
     assert_eq!(env.read("out/torn"), "");
     env.teamctl(["delete", "survey", "--discard", path_text(&ann)]).expect_success();
     assert_eq!(env.read("out/torn"), "ann\n");
+    // The work was saved before the command removed it.
+    let archives = harness::files_below(&env.path("state"));
+    let archives = archives.iter().filter(|file| file.extension().is_some_and(|end| end == "tar"));
+    let names = archives.map(|file| env.command("tar").arg("-tf").arg(file).output().unwrap().stdout);
+    let names: Vec<String> = names.map(|names| String::from_utf8(names).unwrap()).collect();
+    assert!(names.iter().any(|names| names.lines().any(|name| name.ends_with("made"))), "{names:?}");
+    env.shut_down();
+}
+
+/// Ignored files that a person or an earlier agent has written must not count as made by setup.
+#[test]
+fn worktree_from_before_the_setup_command_keeps_its_ignored_files() {
+    let env = env_with_repository();
+    write_file(&env.path("repo/.git/info/exclude"), "*.log\n");
+    let ann = spawn(&env, "ann");
+    write_file(&ann.join("results.log"), "x");
+    let note = git(&env, &ann, &["rev-parse", "--path-format=absolute", "--git-path", "teamd-created-files"]);
+    std::fs::remove_file(note.trim()).unwrap();
+    wait_until_exited(&env, "ann");
+    set_policy(&env, "setup = 'echo made >made.log'\n");
+    spawn(&env, "ann");
+    let output = delete(&env, "ann");
+    assert_eq!(output.code, 76, "{output:#?}");
+    assert!(output.stderr.contains("results.log"), "{output:#?}");
     env.shut_down();
 }
 

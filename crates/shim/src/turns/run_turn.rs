@@ -296,7 +296,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// delivered again. At a usage limit the failure does not count.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         if outcome.limit.is_some() {
-            return self.streak.keeps_task_at_limit();
+            return work.is_plan_answer() || self.streak.keeps_task_at_limit();
         }
         outcome.reason == IdleReason::Failed
             && self.builder.program().has_prompts()

@@ -16,8 +16,8 @@ use worktree::{
 /// The variable with the path of the worktree. By it all processes of a command are found.
 const WORKTREE_VARIABLE: &str = "TEAMD_WORKTREE";
 
-/// Ends what is left of a setup command whose daemon was killed.
-pub(super) fn end_unfinished_setup(record: &WorktreeRecord) -> Result<(), Error> {
+/// Ends what is left of a setup or teardown command whose daemon was killed.
+pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Error> {
     end_processes_with_variable(WORKTREE_VARIABLE, &record.path)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn run_policy_command(
         Ok(CommandEnd::TimedOut) => {
             (ErrorKind::Timeout, format!("did not end within {} s", logged.timeout.as_secs()))
         }
-        Err(error) => (ErrorKind::Io, format!("did not run: {error}")),
+        Err(error) => (ErrorKind::Io, format!("could not be run or ended: {error}")),
     };
     let lines = logged.last_lines().unwrap_or_default().into_iter().map(|line| format!("\n    {line}"));
     let action = match kind {

@@ -13,7 +13,7 @@ use crate::core::jobs::worktree_jobs::{
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::io::process_start_error::start_error;
-use crate::io::run_policy_command::{end_unfinished_setup, run_policy_command, run_teardowns};
+use crate::io::run_policy_command::{end_unfinished_command, run_policy_command, run_teardowns};
 use platform::process_tree::with_ancestors;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -117,7 +117,8 @@ fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
     let (proposal, environment) = (&creation.proposal, &creation.environment);
     let cwd = proposal.add(environment).map_err(to_error)?;
     let record = &proposal.record;
-    // The note lacks if an earlier daemon was killed before it had prepared the worktree.
+    // There is no note if an earlier daemon was killed before it had prepared the worktree, or if an
+    // older version of teamd has made it.
     if record.is_ready_for_agent().map_err(to_error)? {
         return Ok(cwd);
     }
@@ -132,14 +133,18 @@ fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
 fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
     let (record, environment) = (&creation.proposal.record, &creation.environment);
     if creation.proposal.exists {
-        end_unfinished_setup(record).map_err(to_error)?;
+        end_unfinished_command(record).map_err(to_error)?;
     }
     record.copy_included_files(environment).map_err(to_error)?;
     if let Some(setup) = &creation.setup {
         let variables = setup.variables.iter().map(|(name, value)| (name.into(), value.into()));
         run_policy_command(setup, &creation.name, record, variables.collect())?;
     }
-    record.note_created_files(environment).map_err(to_error)
+    // A worktree that existed before may have ignored files of an earlier agent or a person.
+    match creation.proposal.exists {
+        true => record.note_no_created_files().map_err(to_error),
+        false => record.note_created_files(environment).map_err(to_error),
+    }
 }
 
 /// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
@@ -208,8 +213,9 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
     reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
-/// Removes the worktrees of a team, after `teardown` has run in them. If the request discards a worktree with unsaved work, that
-/// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
+/// Removes the worktrees of a team, after `teardown` has run in them. If the request discards a
+/// worktree with unsaved work, that worktree is moved to `trash`. All worktrees are checked before
+/// the first one is changed.
 ///
 /// `removed_worktrees` receives the result for each worktree. After an error it has the results
 /// from before the error.
@@ -225,6 +231,11 @@ fn remove_all(
     removed_worktrees: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
     let environment = GitEnvironment::from_process().with_caller(&request.git_env);
+    if teardown.is_some() {
+        for worktree in worktrees.iter().filter(|worktree| is_present(worktree)) {
+            end_unfinished_command(&worktree.record).map_err(to_error)?;
+        }
+    }
     let mut checked = Vec::new();
     for worktree in worktrees {
         match unsaved_reasons(worktree, &environment) {
@@ -242,16 +253,22 @@ fn remove_all(
     let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
         .into_iter()
         .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
-    if let Some(teardown) = teardown {
-        let present: Vec<&MemberWorktree> = clean
-            .iter()
-            .chain(&discarded)
-            .map(|work| work.worktree)
-            .filter(|worktree| is_present(worktree))
-            .collect();
-        removed_worktrees.failed_teardowns = run_teardowns(teardown, &present, &environment);
+    let run_teardown = |worktrees: &[&UnsavedWork]| {
+        let present = worktrees.iter().map(|work| work.worktree).filter(|worktree| is_present(worktree));
+        teardown.map_or_else(Vec::new, |teardown| {
+            run_teardowns(teardown, &present.collect::<Vec<_>>(), &environment)
+        })
+    };
+    // The teardown command may remove files, so the work is saved before it runs.
+    let mut saved_worktrees = save_to_trash(request, &discarded, trash, &environment)?;
+    removed_worktrees.failed_teardowns =
+        run_teardown(&discarded.iter().chain(&clean).copied().collect::<Vec<_>>());
+    if teardown.is_some() {
+        for (record, saved_worktree) in &mut saved_worktrees {
+            saved_worktree.accept_current_state(record, &environment).map_err(to_error)?;
+        }
     }
-    for (record, saved_worktree) in save_to_trash(request, &discarded, trash, &environment)? {
+    for (record, saved_worktree) in saved_worktrees {
         record.discard(&saved_worktree, &environment).map_err(to_error)?;
         removed_worktrees
             .trashed

@@ -61,10 +61,8 @@ pub(crate) fn choose_free_name(
     own_reservation: Option<&MemberName>,
 ) -> Result<MemberName, ErrorReport> {
     if wanted.is_reserved() {
-        let reserved = ErrorReport::new(
-            ErrorKind::Usage,
-            format!("cannot spawn {wanted}: the name is reserved"),
-        );
+        let reserved =
+            ErrorReport::new(ErrorKind::Usage, format!("cannot spawn {wanted}: the name is reserved"));
         return Err(reserved.with_help("take another name"));
     }
     let is_reserved_by_other =
