@@ -106,6 +106,15 @@ fn mask_for_word(word: &str, before: &str) -> Option<String> {
     let digits = |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_digit());
     let shape: String =
         word.chars().map(|letter| if letter.is_ascii_digit() { '9' } else { letter }).collect();
+    // An id may consist of digits or letters alone. So this check comes first.
+    let is_id = match word.len() {
+        7 | 12 => word.chars().all(|letter| letter.is_ascii_hexdigit()),
+        36 => word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-'),
+        _ => false,
+    };
+    if is_id {
+        return Some("ID".to_owned());
+    }
     if let Some(start) = shape.find("9999999999") {
         return Some(format!("{}N", &word[..start]));
     }
@@ -120,10 +129,7 @@ fn mask_for_word(word: &str, before: &str) -> Option<String> {
     }
     let is_span =
         shape.starts_with('9') && ["ms", "s", "m", "h"].contains(&shape.trim_start_matches(['9', '.']));
-    let is_id = [7, 12, 36].contains(&word.len())
-        && word.chars().any(|letter| letter.is_ascii_digit())
-        && word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
-    (is_span || is_id).then(|| if is_span { "SPAN" } else { "ID" }.to_owned())
+    is_span.then(|| "SPAN".to_owned())
 }
 
 #[test]
@@ -138,6 +144,7 @@ fn only_variable_words_may_differ() {
         ("perm-1770977144590-x3k9a0b from /x/tmp.abcdefghij", "perm-1870977144590-a from /x/tmp.0123456789"),
         ("a\nb\nc\nd", "a\n…\nd"),
         ("one two three", "one … three"),
+        ("043192108860 to ann, merged abcdefa", "5c1f2a07b1d4 to ann, merged 1f0e8a2"),
         ("done: 14:25", "…"),
         ("TASK OWNER\ncount bob 1.0s completed", "TASK   OWNER\ncount  ann 0.1s completed"),
     ] {
