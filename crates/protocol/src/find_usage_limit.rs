@@ -2,7 +2,7 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! Case, frames, line wraps and repeated spaces are ignored, as for dialogs.
+//! Words after `{time}` may follow at such a distance without a `*`. Case, frames, line wraps and repeated spaces are ignored, as for dialogs.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -15,8 +15,8 @@ const MAX_GAP: usize = 400;
 /// known programs last a week.
 const MAX_AHEAD_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
-/// Returns when the usage limit ends that `text` names, in milliseconds since the epoch. If several
-/// places in `text` match, the last one counts. `now` is the current time in the same unit.
+/// Returns the end of the usage limit that `text` names, in milliseconds since the epoch. If several
+/// places in `text` match and have a time, the last one counts. `now` is the current time in the same unit.
 ///
 /// `None` if no pattern matches, if the end is not a time, or if it is not within eight days after
 /// `now`.
@@ -93,19 +93,8 @@ fn normalize(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse_limit_end::tests::{NOW, zone};
     use crate::timestamp::iso8601;
-    use jiff::tz::TimeZone;
-
-    /// 2026-11-28T12:00:00Z.
-    const NOW: u64 = 1_795_867_200_000;
-
-    fn zone(name: Option<&str>) -> Option<TimeZone> {
-        match name {
-            None => Some(TimeZone::fixed(jiff::tz::offset(2))),
-            Some("utc") => Some(TimeZone::UTC),
-            Some(_) => None,
-        }
-    }
 
     fn limit_end(text: &str, patterns: &[&str]) -> Option<String> {
         let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();

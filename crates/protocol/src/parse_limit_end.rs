@@ -6,19 +6,21 @@
 //! - a clock time: `3pm (Europe/Berlin)`, `15:04`, `Nov 29, 11:34pm (UTC)`, `Jul 5th, 2026 8:19 PM`
 //!
 //! A clock time without a date is the next such time, unless it has passed less than an hour ago.
-//! Then the program has written it late, and the limit is over.
+//! Then the program has written it late, and the past time is returned.
 
 use crate::timestamp::parse_iso8601;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// Returns the time zone of a lowercase name, or with `None` the machine's zone. `None` if the
-/// machine does not know the zone.
+/// Returns the time zone of a lowercase name, or the machine's zone if there is no name. The result
+/// is `None` if the machine does not know the zone.
 pub type ZoneLookup<'z> = &'z dyn Fn(Option<&str>) -> Option<TimeZone>;
 
 /// For how long after a clock time a text may still name it, in seconds.
 const LATE_SECONDS: i64 = 60 * 60;
+/// The same for a date with a clock time, in seconds.
+const LATE_DATE_SECONDS: i64 = 24 * 60 * 60;
 /// The longest name of a time zone, in bytes.
 const MAX_ZONE_NAME: usize = 64;
 const MONTHS: [&str; 12] =
@@ -186,28 +188,35 @@ fn zoned(date: Date, time: Time, now: &Zoned) -> Option<Zoned> {
 
 /// The next time of a clock, or the last one if it is less than [`LATE_SECONDS`] ago.
 fn next_clock_time(now: &Zoned, time: Time) -> Option<Zoned> {
-    let today = zoned(now.date(), time, now)?;
-    let passed = now.timestamp().as_second() - today.timestamp().as_second();
-    if passed < LATE_SECONDS { Some(today) } else { zoned(now.date().tomorrow().ok()?, time, now) }
+    let today = now.date();
+    let days = [today.yesterday().ok()?, today, today.tomorrow().ok()?];
+    days.into_iter()
+        .filter_map(|day| zoned(day, time, now))
+        .find(|end| seconds_since(end, now) < LATE_SECONDS)
 }
 
 /// The next such date, or the last one if it is less than a day ago.
 fn next_date(now: &Zoned, month: i8, day: i8, time: Time) -> Option<Zoned> {
     let in_year = |year: i16| zoned(Date::new(year, month, day).ok()?, time, now);
-    let is_next = |end: &Zoned| now.timestamp().as_second() - end.timestamp().as_second() < 24 * LATE_SECONDS;
-    in_year(now.year()).filter(is_next).or_else(|| in_year(now.year().checked_add(1)?))
+    let years = [now.year().checked_sub(1)?, now.year(), now.year().checked_add(1)?];
+    years.into_iter().filter_map(in_year).find(|end| seconds_since(end, now) < LATE_DATE_SECONDS)
+}
+
+/// How long `end` has passed. Negative if it is still to come.
+fn seconds_since(end: &Zoned, now: &Zoned) -> i64 {
+    now.timestamp().as_second() - end.timestamp().as_second()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::timestamp::iso8601;
 
     /// 2026-11-28T12:00:00Z, a Saturday.
-    const NOW: u64 = 1_795_867_200_000;
+    pub(crate) const NOW: u64 = 1_795_867_200_000;
 
     /// The machine is two hours east of Greenwich. `europe/berlin` is the only known zone.
-    fn zone(name: Option<&str>) -> Option<TimeZone> {
+    pub(crate) fn zone(name: Option<&str>) -> Option<TimeZone> {
         match name {
             None => Some(TimeZone::fixed(jiff::tz::offset(2))),
             Some("europe/berlin") => TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").ok(),
@@ -266,6 +275,10 @@ mod tests {
     fn date_without_a_year_is_the_next_one() {
         let new_years_eve = 1_798_754_400_000;
         assert_eq!(parse_at("jan 2, 3pm (utc)", new_years_eve).unwrap().0, "2027-01-02T15:00:00.000Z");
+        let new_years_day = new_years_eve + 6 * 3_600_000;
+        assert_eq!(parse_at("dec 31, 11pm (utc)", new_years_day).unwrap().0, "2026-12-31T23:00:00.000Z");
+        let after_midnight = NOW + 12 * 3_600_000 + 1_800_000;
+        assert_eq!(parse_at("11:50pm (utc)", after_midnight).unwrap().0, "2026-11-28T23:50:00.000Z");
         assert_eq!(parse_at("nov 28, 11am (utc)", NOW).unwrap().0, "2026-11-28T11:00:00.000Z");
         assert_eq!(parse_at("nov 1, 11am (utc)", NOW).unwrap().0, "2027-11-01T11:00:00.000Z");
     }

@@ -1,4 +1,4 @@
-//! Reads from the words of a program which usage limit it has reached. Unlike the parser in
+//! Finds the usage limit that a program's output names. Unlike the parser in
 //! `protocol`, this module knows the clock and the time zones of the machine.
 
 use crate::clock::now;

@@ -12,9 +12,10 @@ use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, path_from_bytes, split_nul};
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::worktree_record::WorktreeRecord;
-use std::fs::{Metadata, Permissions};
-use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The file with the patterns.
@@ -161,11 +162,22 @@ impl FileCopier<'_> {
 /// Copies a file. If the copy is interrupted, there is no file `to`, so the next preparation of the
 /// worktree copies the file again. On Linux, a file system that can do so lets both files share their
 /// blocks.
-#[allow(clippy::disallowed_methods, reason = "the worktree has no other writer yet")]
-fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
-    let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(".teamd-copy");
-    let copy = to.with_file_name(name);
-    let copied = std::fs::copy(from, &copy).and_then(|_| std::fs::rename(&copy, to));
+#[allow(clippy::disallowed_methods, reason = "these are files of the repository, and not of a root")]
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let no_follow = OFlags::NOFOLLOW.bits() as i32;
+    let mut source = File::options().read(true).custom_flags(no_follow).open(from)?;
+    let copy = temporary_copy(to);
+    // The branch may have a file or a link of this name. An exclusive creation fails then.
+    let mut target = File::options().write(true).create_new(true).mode(0o600).open(&copy)?;
+    let permissions = source.metadata()?.permissions();
+    let copied = io::copy(&mut source, &mut target).and_then(|_| target.set_permissions(permissions));
+    let copied = copied.and_then(|()| std::fs::rename(&copy, to));
     copied.inspect_err(|_| drop(std::fs::remove_file(&copy)))
+}
+
+/// The path of the copy while it is written.
+pub(crate) fn temporary_copy(to: &Path) -> PathBuf {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".teamd-copy-{}", std::process::id()));
+    to.with_file_name(name)
 }

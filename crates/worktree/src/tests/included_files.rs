@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Error;
+use crate::copy_included_files::temporary_copy;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -91,6 +92,20 @@ fn links_out_of_the_repository_are_not_followed() {
     new.add(&repo.git_environment()).unwrap();
     repo.copy_included_files(&new.record).unwrap();
     assert!(!new.record.path.join("secrets").exists());
+}
+
+/// A branch can have a link with the name that a copy has while it is written.
+#[test]
+fn link_in_place_of_the_temporary_copy_is_not_followed() {
+    let repo = TestRepository::with_includes(".env\n");
+    write_file(&repo.repository.join(".env"), "KEY=1");
+    let worktree = repo.create_worktree();
+    let outside = repo.home().join("outside");
+    write_file(&outside, "untouched");
+    symlink(&outside, temporary_copy(&worktree.path.join(".env"))).unwrap();
+    assert!(repo.copy_included_files(&worktree).is_err());
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "untouched");
+    assert!(!worktree.path.join(".env").exists());
 }
 
 #[test]

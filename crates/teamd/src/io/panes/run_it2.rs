@@ -54,10 +54,12 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     }
 }
 
-/// Ends `it2` and the processes that it has started in its group. The handle proves that the pid is
-/// still that of `it2`.
+/// Ends `it2` and the processes that it has started in its group. SIGSTOP fails if `it2` has exited.
+/// Otherwise it keeps `it2` from exiting, so that no other process gets its pid meanwhile.
 fn kill_group(it2: &ExitHandle, pid: u32) {
-    it2.send_signal(Signal::STOP).ok();
+    if it2.send_signal(Signal::STOP).is_err() {
+        return;
+    }
     let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
     group.map(|group| kill_process_group(group, Signal::KILL));
 }
