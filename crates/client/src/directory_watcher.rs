@@ -14,8 +14,7 @@
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use notify::event::{AccessKind, AccessMode, EventKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use platform::ExitHandle;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::os::fd::AsFd;
@@ -32,6 +31,9 @@ const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval after which a wait ends while a directory cannot be watched. The daemon uses the same
 /// interval for its rescans.
 const FALLBACK_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The kinds of events that mean a change. A file that was opened or read has not changed.
+const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,13 +106,15 @@ impl DirectoryWatcher {
         let (sender, events) = channel();
         let (change_sender, change_pending) = (sender.clone(), Arc::new(AtomicBool::new(false)));
         let is_pending = Arc::clone(&change_pending);
-        let watcher = notify::recommended_watcher(move |event| {
-            if is_change(&event) && !is_pending.swap(true, Ordering::AcqRel) {
+        // An error is reported too, because it means that events were lost.
+        let report_change = move |_: notify::Result<notify::Event>| {
+            if !is_pending.swap(true, Ordering::AcqRel) {
                 // Sending fails only if the watcher was dropped, shortly before the process exits.
                 change_sender.send(WatchEvent::Changed).ok();
             }
-        });
-        let watcher = match watcher {
+        };
+        let config = Config::default().with_event_kinds(CHANGES);
+        let watcher = match RecommendedWatcher::new(report_change, config) {
             Ok(watcher) => Some(watcher),
             Err(error) if is_limit(&error) => None,
             Err(error) => return Err(watch_error(Path::new("any directory"), &error)),
@@ -281,19 +285,10 @@ fn watch_error(path: &Path, error: &notify::Error) -> ErrorReport {
         .with_help("see whether the system's limits are too low: teamctl doctor")
 }
 
-/// Whether an event can mean a change. A read also causes events, but must not end a wait. An error
-/// counts as a change, because it means that events were lost.
-fn is_change(event: &notify::Result<notify::Event>) -> bool {
-    let Ok(event) = event else { return true };
-    match event.kind {
-        EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
-        _ => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use notify::event::{AccessKind, AccessMode, EventKind};
     use std::fs::{File, create_dir, remove_dir};
 
     fn deadline() -> Option<Instant> {
@@ -308,12 +303,10 @@ mod tests {
         drop(File::create(&file).unwrap());
         assert_eq!(watcher.wait(deadline()).unwrap(), WatchEvent::Changed);
         // A test cannot wait for the absence of an event, so this checks the kinds of events.
-        let is_change_of = |kind| is_change(&Ok(notify::Event::new(EventKind::Access(kind))));
-        assert!(is_change_of(AccessKind::Close(AccessMode::Write)));
-        assert!(
-            !is_change_of(AccessKind::Open(AccessMode::Any))
-                && !is_change_of(AccessKind::Close(AccessMode::Read))
-        );
+        let is_change = |kind| CHANGES.matches(&EventKind::Access(kind));
+        assert!(is_change(AccessKind::Close(AccessMode::Write)));
+        assert!(!is_change(AccessKind::Open(AccessMode::Any)));
+        assert!(!is_change(AccessKind::Close(AccessMode::Read)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::core::core_event::CoreEvent;
 use crate::io::bind_control_socket::{self, BoundSocket};
 use crate::io::control_connections::accept;
 use crate::io::single_instance_locks::InstanceLock;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,17 +141,12 @@ fn listen(
 fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<RecommendedWatcher> {
     let events = events.clone();
     let report = move |event: notify::Result<notify::Event>| {
-        let is_removal = |kind| {
-            matches!(
-                kind,
-                notify::EventKind::Remove(_) | notify::EventKind::Modify(notify::event::ModifyKind::Name(_))
-            )
-        };
-        if event.is_ok_and(|event| is_removal(event.kind)) {
+        if event.is_ok() {
             events.send(CoreEvent::SocketDirectoryChanged).ok();
         }
     };
-    let mut watcher = notify::recommended_watcher(report).ok()?;
+    let removals = EventKindMask::REMOVE | EventKindMask::MODIFY_NAME;
+    let mut watcher = RecommendedWatcher::new(report, Config::default().with_event_kinds(removals)).ok()?;
     let directory = path.parent()?;
     watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
     // A watch of a directory does not report that the directory was moved away, so its parent is

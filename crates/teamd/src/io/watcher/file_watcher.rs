@@ -11,13 +11,17 @@ use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
 use crate::io::wake_sockets::WakeSockets;
 use crate::io::watcher::barrier_files::Barriers;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{EventKind, ModifyKind, RenameMode};
+use notify::{Config, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
+
+/// The kinds of events that mean a change. A file that was opened or read has not changed.
+const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
 /// Returns the directories of a team that are watched, in the order in which they get their
 /// watches. A parent comes first, so that its watch reports a child that is created before the
@@ -125,8 +129,8 @@ impl FileWatcher {
     /// If no watcher can be created, or if the root's `teams` or `tasks` cannot be watched.
     pub(crate) fn start(root: &Path, barriers: Barriers, sinks: WatchSinks) -> notify::Result<FileWatcher> {
         let places = (root.to_owned(), barriers.clone());
-        let mut watcher =
-            notify::recommended_watcher(move |event| handle_event((&places.0, &places.1), event, &sinks))?;
+        let handler = move |event| handle_event((&places.0, &places.1), event, &sinks);
+        let mut watcher = RecommendedWatcher::new(handler, Config::default().with_event_kinds(CHANGES))?;
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
@@ -203,13 +207,14 @@ pub(super) fn handle_event(
     if event.need_rescan() {
         overflow.report_once(events);
     }
-    if is_irrelevant(event.kind) {
+    // For a rename within a directory, `notify` also sends one event for each name.
+    if event.kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)) {
         return;
     }
     if !platform::system().file_events_name_files() {
         return report_unnamed_change(root, &event.paths, (overflow, events));
     }
-    let may_be_new = matches!(event.kind, notify::EventKind::Create(_) | notify::EventKind::Modify(_));
+    let may_be_new = matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_));
     let is_unwatched =
         |path: &PathBuf| is_root_directory(root, path) || may_be_new && is_team_directory(root, path);
     if event.paths.iter().any(is_unwatched) {
@@ -249,19 +254,6 @@ pub(super) fn wake_owner(event: CoreEvent, wake_sockets: &WakeSockets) -> CoreEv
     }
 }
 
-/// Whether the watcher can ignore an event of this kind.
-///
-/// An access event is ignored unless a file was closed after writing, because only this means that
-/// the file has changed. For a rename within a directory, `notify` sends one event for the old
-/// name, one for the new name, and one with both names. The event with both names is ignored.
-pub(super) fn is_irrelevant(kind: notify::EventKind) -> bool {
-    use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
-    match kind {
-        EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
-        kind => kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)),
-    }
-}
-
 /// Where the watcher sends its reports: the wake sockets of inbox owners, the overflow flag and the
 /// event queue.
 pub(crate) type WatchSinks = (WakeSockets, OverflowFlag, UnboundedSender<CoreEvent>);
@@ -274,7 +266,6 @@ mod tests {
 
     #[test]
     fn a_rename_is_reported_once_for_each_name() {
-        use notify::event::{EventKind, ModifyKind, RenameMode};
         let root = Path::new("/root");
         let inbox = |name: &str| root.join("teams/survey/inboxes").join(name);
         let (events, mut queue) = tokio::sync::mpsc::unbounded_channel();
