@@ -151,6 +151,30 @@ fn tests_named_in_docs_exist() {
     }
 }
 
+/// A page names a source file by a code span with its path below `crates`, and after it functions of the file in
+/// parentheses.
+#[test]
+fn source_files_and_functions_named_in_docs_exist() {
+    let top = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let pages = ["CONTRIBUTING.md", "docs/ARCHITECTURE.md"];
+    let text = pages.map(|page| std::fs::read_to_string(format!("{top}/{page}")).unwrap()).concat();
+    let paths =
+        text.match_indices("/src/").map(|(middle, _)| &text[text[..middle].rfind('`').unwrap() + 1..]);
+    let mut checked_functions = 0;
+    for (path, after) in paths.map(|from_path| from_path.split_once('`').unwrap()) {
+        let file = format!("{top}/crates/{}", path.trim_start_matches("crates/"));
+        assert!(std::path::Path::new(&file).exists(), "there is no file {path}");
+        let list = after.strip_prefix(" (`").filter(|_| path.ends_with(".rs"));
+        let functions = list.and_then(|list| list.split_once("`)"));
+        for name in functions.iter().flat_map(|(names, _)| names.split("`, `")) {
+            let source = std::fs::read_to_string(&file).unwrap();
+            assert!(source.contains(&format!("fn {name}")), "{path} has no function {name}");
+            checked_functions += 1;
+        }
+    }
+    assert!(checked_functions > 60, "{checked_functions}");
+}
+
 /// A release build does not read the variable that turns failpoints on.
 #[test]
 fn failpoints_exist_only_in_debug_builds() {

@@ -4,6 +4,7 @@
 use crate::connection::Connection;
 use crate::daemon_call_error::Error;
 use protocol::daemon_lock_file::LockHolder;
+use protocol::state_file_names::DAEMON_LOCK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ impl DaemonAddress {
     /// Connects to the socket that the lock file names. The file may be left from a daemon that has
     /// ended. So the connection is used only if the listening process has the pid in the file.
     fn open_at_lock_file(&self, connect: impl Fn(&Path) -> Result<Connection, Error>) -> Option<Connection> {
-        let lock_file = std::fs::read(self.state_dir.join(LockHolder::FILE_NAME)).ok()?;
+        let lock_file = std::fs::read(self.state_dir.join(DAEMON_LOCK)).ok()?;
         let holder = LockHolder::parse(&lock_file)?;
         let connection = connect(&holder.socket).ok()?;
         (connection.peer_pid() == Some(holder.pid)).then_some(connection)
@@ -70,7 +71,7 @@ mod tests {
         let address = DaemonAddress { socket: path("first"), state_dir: dir.path().to_owned() };
         let write_lock_file = |pid: u32| {
             let text = LockHolder { pid, socket: path("second") }.to_bytes();
-            std::fs::File::create(path(LockHolder::FILE_NAME)).unwrap().write_all(&text).unwrap();
+            std::fs::File::create(path(DAEMON_LOCK)).unwrap().write_all(&text).unwrap();
         };
         assert!(address.open().is_err(), "there is no lock file");
         let second = UnixListener::bind(path("second")).unwrap();

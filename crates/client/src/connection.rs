@@ -9,7 +9,7 @@
 use crate::daemon_call_error::Error;
 use nix::errno::Errno;
 use nix::sys::socket::{UnixAddr, connect};
-use platform::close_on_exec_sockets_and_peer::unix_stream_socket;
+use platform::unix_sockets_and_peers::unix_stream_socket;
 use protocol::control_socket::framing::{self, LineAssembler};
 use protocol::control_socket::{Call, Response};
 use serde::{Serialize, de::DeserializeOwned};

@@ -9,6 +9,7 @@ use crate::daemon_call_error::Error;
 use protocol::control_socket::{Call, Reply, Request, Response};
 use protocol::daemon_lock_file::LockHolder;
 use protocol::state_and_runtime_directories::Directories;
+use protocol::state_file_names::DAEMON_LOCK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// 2. the socket that a lock file of the root in another state directory names, if a process has
 ///    that file open.
 pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket: &Path) -> Option<PathBuf> {
-    let lock_file = directories.state_dir.join(LockHolder::FILE_NAME);
+    let lock_file = directories.state_dir.join(DAEMON_LOCK);
     let socket = named_socket(&lock_file, root);
     let socket = socket.or_else(|| socket_of_other_state_dir(&directories.state_dir, root));
     socket.filter(|socket| *socket != *excluded_socket)
@@ -67,7 +68,7 @@ fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
     let paths = processes.iter().flat_map(|process| system.open_files(process.pid));
     // The name of a state directory is a hash of the root, so the lock file is of this root.
     let is_of_root = |path: &PathBuf| path.parent().and_then(Path::file_name) == state_dir.file_name();
-    let mut lock_files = paths.filter(|path| path.ends_with(LockHolder::FILE_NAME) && is_of_root(path));
+    let mut lock_files = paths.filter(|path| path.ends_with(DAEMON_LOCK) && is_of_root(path));
     lock_files.find_map(|lock_file| named_socket(&lock_file, root))
 }
 

@@ -1,6 +1,7 @@
 //! Reads the daemon's event log.
 
 use protocol::event_log_line::Event;
+use protocol::state_file_names::{EVENT_LOG, OLDER_EVENT_LOG};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 use std::path::Path;
@@ -18,7 +19,7 @@ impl EventLog {
             String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
         };
-        EventLog(["events.jsonl.1", "events.jsonl"].map(text).to_vec())
+        EventLog([OLDER_EVENT_LOG, EVENT_LOG].map(text).to_vec())
     }
 
     /// Returns all events, oldest first.

@@ -10,6 +10,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::redact_variables::redact;
 use protocol::single_line::single_line;
+use protocol::state_file_names::ENVIRONMENTS_DIR;
 use protocol::task::{Task, TaskStatus, WaitCycle, wait_cycles};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
@@ -129,11 +130,7 @@ impl MemberView {
     /// Reads the agent's environment, if its file exists.
     pub fn load_environment(&mut self, state: &StateDir) {
         let read_file = |file: &str| {
-            state
-                .open_subdir(store::ENVIRONMENTS_DIR)
-                .and_then(|directory| directory.read(file))
-                .ok()
-                .flatten()
+            state.open_subdir(ENVIRONMENTS_DIR).and_then(|directory| directory.read(file)).ok().flatten()
         };
         let bytes = Some(self.environment_file.as_str()).filter(|file| !file.is_empty()).and_then(read_file);
         let variables =

@@ -16,7 +16,6 @@
 mod bsd;
 mod choose_system;
 pub mod close_inherited_descriptors;
-pub mod close_on_exec_sockets_and_peer;
 mod find_by_environment;
 mod kill_by_environment;
 #[cfg(target_os = "linux")]
@@ -30,10 +29,10 @@ mod signal_by_pid;
 mod system_limits_with_usage;
 mod system_trait;
 mod terminal_read_counter;
+pub mod unix_sockets_and_peers;
 mod write_lease;
 
 pub use choose_system::system;
-pub use close_on_exec_sockets_and_peer::SocketPeer;
 pub use find_by_environment::find_by_environment;
 pub use kill_by_environment::kill_by_environment;
 pub use process_entry::{EnvironmentError, PidOrigin, ProcessEntry, ProcessEnvironment};
@@ -41,6 +40,7 @@ pub use process_exit_handle::ExitHandle;
 pub use system_limits_with_usage::{ResourceLimit, WatchLimit};
 pub use system_trait::System;
 pub use terminal_read_counter::TerminalReads;
+pub use unix_sockets_and_peers::SocketPeer;
 pub use write_lease::WriteLease;
 
 /// Whether `mkdir` can create a directory with the sticky bit. If not, the bit is set afterwards.

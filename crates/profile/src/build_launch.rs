@@ -5,12 +5,12 @@
 //! by the daemon or at each turn. In the values that are filled in here, braces are escaped, so
 //! that text such as `{session}` in a value is not taken for a deferred variable.
 
-mod arguments_for_options_variable;
 mod facts_for_template_variables;
 mod launches_after_plan_approval;
+mod model_mode_and_tool_arguments;
 
-pub use arguments_for_options_variable::read_only_unsupported;
 pub use facts_for_template_variables::LaunchFacts;
+pub use model_mode_and_tool_arguments::read_only_unsupported;
 
 use crate::parse_agent_type_file::AgentType;
 use crate::profile::{DeliverySpec, InstructionDelivery, Profile, ProfileKind, ProgramSpec, TurnDelivery};

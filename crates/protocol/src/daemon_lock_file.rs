@@ -15,9 +15,6 @@ pub struct LockHolder {
 }
 
 impl LockHolder {
-    /// Name of the file in the state directory.
-    pub const FILE_NAME: &str = "teamd.lock";
-
     /// The content of the file: the pid and the path, each as one line.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.pid.to_string().as_bytes(), b"\n", self.socket.as_os_str().as_bytes(), b"\n"].concat()

@@ -114,6 +114,7 @@ pub mod single_line;
 pub mod spawn_mark_in_output_log;
 pub mod split_shell_command;
 pub mod state_and_runtime_directories;
+pub mod state_file_names;
 pub mod task;
 pub mod team_and_member_names;
 pub mod team_config;

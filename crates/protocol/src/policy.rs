@@ -19,7 +19,6 @@ pub use worktree_command::{WorktreeCommand, WorktreeCommandKind};
 pub use exchange_limits::ExchangeLimits;
 
 use crate::member_request::{MemberRequest, MemberRequestKind};
-use crate::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
 
 /// The policy of one team.
@@ -148,11 +147,6 @@ impl AnsweredBy {
 }
 
 impl Policy {
-    /// Name of the file with the team's policy, in the state directory.
-    pub fn file_name(team: &TeamName) -> String {
-        format!("policy-{team}.json")
-    }
-
     /// Parses the content of a policy file. Without a file, the result is the default policy.
     ///
     /// If the file is invalid, the result is a policy under which only a person answers requests,

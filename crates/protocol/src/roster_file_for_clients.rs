@@ -149,9 +149,6 @@ pub enum RosterFileError {
 }
 
 impl RosterFile {
-    /// Name of the file in the state directory.
-    pub const FILE_NAME: &str = "roster.json";
-
     /// Version of the file's format. Neither the daemon nor a client reads another version.
     pub const VERSION: u32 = 2;
 

@@ -22,9 +22,6 @@ pub const ASK_VARIABLE: &str = "TEAMD_ASK";
 /// complete.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// The directory of the records, in the state directory.
-pub const ASKS_DIR: &str = "asks";
-
 /// Id of an ask, such as `ask-7f3a90c2`: the prefix and eight hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -45,7 +42,7 @@ impl AskId {
         (digits.len() == 8 && digits.bytes().all(is_digit)).then(|| AskId(text.to_owned()))
     }
 
-    /// The name of the record's file in [`ASKS_DIR`].
+    /// The name of the record's file in [`ASKS_DIR`](crate::state_file_names::ASKS_DIR).
     pub fn file_name(&self) -> String {
         format!("{self}.json")
     }

@@ -1,6 +1,6 @@
 //! The end of a run: shuts down the members, reads the results and deletes the team.
 
-use crate::decide_task_releases::{RetryRules, evaluate};
+use crate::decide_task_retries::{RetryRules, evaluate};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};

@@ -11,6 +11,7 @@ use client::growing_file_reader::GrowingFileReader;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
+use protocol::state_file_names::{EVENT_LOG, OLDER_EVENT_LOG};
 use protocol::task::Task;
 use protocol::team_and_member_names::TeamName;
 use serde_json::Value;
@@ -33,13 +34,13 @@ impl TaskTimes {
     pub(crate) fn open(state: &Path, team: &TeamName) -> Result<TaskTimes, ErrorReport> {
         let log_file = |name| GrowingFileReader::new(state.join(name));
         let mut task_times = TaskTimes {
-            tail: log_file("events.jsonl"),
+            tail: log_file(EVENT_LOG),
             partial_line: Vec::new(),
             team: team.clone(),
             team_pattern: format!("\"team\":\"{team}\""),
             times: WorkTimes::default(),
         };
-        let mut previous_log = log_file("events.jsonl.1");
+        let mut previous_log = log_file(OLDER_EVENT_LOG);
         while !previous_log.is_same_file(&task_times.tail)
             && let Some(chunk) = previous_log.next_chunk()?
         {

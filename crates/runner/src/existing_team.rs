@@ -2,7 +2,7 @@
 //! file created the team, what is left to do, and how the team's tasks differ from the tasks in the
 //! file.
 
-use crate::decide_task_releases::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
+use crate::decide_task_retries::{MemberState, MemberStates, RetryRules, TaskFate, evaluate, run_file_key};
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::control_socket::SpawnRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -7,8 +7,9 @@
 //! directory (`run_lock_and_note`). The crate prints nothing: it reports progress to a
 //! [`RunObserver`] and returns a [`RunReport`].
 
+mod create_or_resume_team;
 mod daemon_keeper;
-mod decide_task_releases;
+mod decide_task_retries;
 mod end_run;
 mod event_lines_and_task_times;
 mod existing_team;
@@ -28,12 +29,11 @@ mod stall_detector;
 mod stop_signals;
 mod suggested_run_command;
 mod task_results;
-mod team_setup;
 mod team_snapshot;
 mod was_daemon_taken_down;
 mod work_times;
 
-pub use decide_task_releases::{TaskFate, run_file_key};
+pub use decide_task_retries::{TaskFate, run_file_key};
 pub use existing_team::IfTeamExists;
 pub use remaining_work_of_killed_run::AfterRun;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};

@@ -1,7 +1,7 @@
 //! The mutable state of a run: the last snapshot of the team, the decision that follows from the
 //! snapshot, and the reports to the observer.
 
-use crate::decide_task_releases::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
+use crate::decide_task_retries::{RetryRules, RunDecision, TaskFate, evaluate, run_file_key};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, is_complete};
 use crate::run_file::RunFile;

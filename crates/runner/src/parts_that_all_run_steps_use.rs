@@ -2,7 +2,7 @@
 //! events that the run waits for.
 
 use crate::daemon_keeper::DaemonKeeper;
-use crate::decide_task_releases::RetryRules;
+use crate::decide_task_retries::RetryRules;
 use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
 use crate::stop_signals::StopRequests;

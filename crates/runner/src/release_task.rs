@@ -1,6 +1,6 @@
 //! Makes a task pending again, as the run has decided.
 
-use crate::decide_task_releases::{ReleaseReason, TaskRelease};
+use crate::decide_task_retries::{ReleaseReason, TaskRelease};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;

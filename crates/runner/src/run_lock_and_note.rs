@@ -10,6 +10,7 @@
 //! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_file_names;
 use protocol::team_and_member_names::TeamName;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -123,7 +124,7 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
 }
 
 fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
-    state.join(format!("run-{team}.lock"))
+    state.join(state_file_names::run_lock(team))
 }
 
 /// A `teamctl run` that was killed before it finished. Its team still exists, but no run drives it.

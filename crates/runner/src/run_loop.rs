@@ -3,11 +3,11 @@
 //! the team makes no progress. It also ends when the budget is exhausted, at the deadline, or when
 //! a person stops the run.
 
-use crate::decide_task_releases::{ReleaseReason, TaskFate};
+use crate::decide_task_retries::{ReleaseReason, TaskFate};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::release_task::release_task;
-use crate::{end_run, team_setup, team_snapshot};
+use crate::{create_or_resume_team, end_run, team_snapshot};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// spawning a member or creating a task fails, a team that this run created is removed. The team is
 /// kept if the daemon is gone, because only the daemon can remove it.
 pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorReport> {
-    let result = set_policy_of_existing_team(run, state).and_then(|()| team_setup::populate(run, state));
+    let result =
+        set_policy_of_existing_team(run, state).and_then(|()| create_or_resume_team::populate(run, state));
     match result {
         Ok(()) => {}
         // The daemon spawns no members when the team's budget is exhausted. The run continues
@@ -40,7 +41,7 @@ pub(crate) fn run_to_end(run: &mut RunContext, state: &mut RunState) -> Result<R
 
 fn set_policy_of_existing_team(run: &mut RunContext, state: &RunState) -> Result<(), ErrorReport> {
     match state.team_origin {
-        TeamOrigin::Existing => team_setup::set_policy(run),
+        TeamOrigin::Existing => create_or_resume_team::set_policy(run),
         TeamOrigin::Created => Ok(()),
     }
 }

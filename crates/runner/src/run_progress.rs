@@ -1,6 +1,6 @@
 //! The state of a run's tasks and members for display. All text is safe to print.
 
-use crate::decide_task_releases::TaskFate;
+use crate::decide_task_retries::TaskFate;
 use crate::run_file::RunFile;
 use protocol::control_socket::{Activity, MemberFlag, MemberStatus};
 use protocol::escape_control_chars::visible;

@@ -1,7 +1,7 @@
 //! Runs a team, from the parsed run file to the report.
 
 use crate::daemon_keeper::DaemonKeeper;
-use crate::decide_task_releases::RetryRules;
+use crate::decide_task_retries::RetryRules;
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{self, IfTeamExists};
 use crate::mutable_run_state::{RunState, TeamOrigin};
@@ -13,7 +13,7 @@ use crate::run_observer::RunObserver;
 use crate::run_report::RunReport;
 use crate::stop_signals::StopRequests;
 use crate::suggested_run_command::RunCommand;
-use crate::{end_run, run_loop, team_setup};
+use crate::{create_or_resume_team, end_run, run_loop};
 use client::directory_watcher::DirectoryWatcher;
 use client::open_team_beside_caller_pane::CallerPane;
 use client::root_socket_team_and_caller::TeamContext;
@@ -157,7 +157,7 @@ fn open_team<'a>(
     let task_times = TaskTimes::open(run.team_context.state_dir()?.path(), &run.file.name)?;
     let (team, origin) = match existing_team {
         Some(team) => (team, TeamOrigin::Existing),
-        None => (team_setup::create_team(run, root)?, TeamOrigin::Created),
+        None => (create_or_resume_team::create_team(run, root)?, TeamOrigin::Created),
     };
     run.caller_pane.iter().try_for_each(|pane| pane.open_team_beside(run.team_context, team.name()))?;
     Ok(RunState::new(run.observer, task_times, team, origin))

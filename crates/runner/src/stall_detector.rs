@@ -101,7 +101,7 @@ fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide_task_releases::MemberState;
+    use crate::decide_task_retries::MemberState;
     use protocol::task::Task;
 
     fn snapshot(activity: &str, status: &str, owner: &str) -> TeamSnapshot {

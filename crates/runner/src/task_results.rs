@@ -1,6 +1,6 @@
 //! The results of a run, one for each task, for people and as JSON.
 
-use crate::decide_task_releases::{RunDecision, TaskFate, run_file_key};
+use crate::decide_task_retries::{RunDecision, TaskFate, run_file_key};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::run_file::RunFile;
 use protocol::member_task_and_request_ids::TaskId;

@@ -1,6 +1,6 @@
 //! Reads a team's tasks and members at one moment.
 
-use crate::decide_task_releases::{MemberState, MemberStates};
+use crate::decide_task_retries::{MemberState, MemberStates};
 use crate::parts_that_all_run_steps_use::RunContext;
 use protocol::control_socket::{MemberStatus, TeamStatus};
 use protocol::error_kind_and_report::ErrorReport;

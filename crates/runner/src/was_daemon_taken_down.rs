@@ -4,11 +4,12 @@
 use client::growing_file_reader::GrowingFileReader;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind, REQUESTED_STOP_REASON};
+use protocol::state_file_names::{EVENT_LOG, OLDER_EVENT_LOG};
 use std::path::Path;
 
 /// Whether the last event of a daemon says that a person stopped it.
 pub(crate) fn was_daemon_taken_down(state: &Path) -> Result<bool, ErrorReport> {
-    for name in ["events.jsonl", "events.jsonl.1"] {
+    for name in [EVENT_LOG, OLDER_EVENT_LOG] {
         let mut tail = GrowingFileReader::new(state.join(name));
         let mut text = Vec::new();
         while let Some(chunk) = tail.next_chunk_of_open_file()? {

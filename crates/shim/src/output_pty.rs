@@ -110,7 +110,7 @@ impl OutputPty {
 
     fn with_sink(sink: OutputSink) -> io::Result<OutputPty> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-        platform::close_on_exec_sockets_and_peer::set_close_on_exec(&master)?;
+        platform::unix_sockets_and_peers::set_close_on_exec(&master)?;
         grantpt(&master)?;
         unlockpt(&master)?;
         let (slave, sentinel_writer) = (open_slave(&master)?, open_slave(&master)?);

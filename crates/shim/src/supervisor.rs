@@ -22,6 +22,7 @@ use crate::turns::turn_loop::TurnLoopEnd;
 use nix::sys::signal::Signal;
 use protocol::control_socket::{ExitReport, FromShim, StartAgent, ToShim, TurnSetup};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_file_names;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -268,7 +269,7 @@ impl Shim<'_> {
     fn report_exit(&mut self, state_dir: &Path, exit: &ExitReport) {
         failpoint::hit("shim.report-exit");
         let json = serde_json::to_vec(exit).expect("an exit report is valid JSON");
-        let file = format!("exit-{}.json", self.connection.spawn_id());
+        let file = state_file_names::exit_report(self.connection.spawn_id());
         let state = store::StateDir::open(state_dir);
         if !self.connection.is_refused_before_start() {
             // If the file cannot be written, a daemon that is connected still gets the report.

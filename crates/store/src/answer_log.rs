@@ -11,6 +11,7 @@ use crate::file_io::FILE_LIMIT;
 use crate::state_directory_handle::StateDir;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::AnsweredBy;
+use protocol::state_file_names::{older_team_log, team_log};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -48,23 +49,22 @@ impl AnswerLog {
     pub(crate) fn read_team(&self, team: &TeamName) -> Vec<AnsweredRequest> {
         let Ok(true) = self.0.try_exists() else { return Vec::new() };
         let Ok(dir) = StateDir::open(&self.0) else { return Vec::new() };
-        let files =
-            [format!("{}.1", file_name(team)), file_name(team)].map(|name| dir.read(&name).ok().flatten());
+        let files = [older_team_log(team), team_log(team)].map(|name| dir.read(&name).ok().flatten());
         let lines = files.iter().flatten().flat_map(|bytes| bytes.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
     pub(crate) fn append(&self, team: &TeamName, request: &AnsweredRequest) -> Result<(), Error> {
         let line = serde_json::to_string(request).expect("an answer has nothing that JSON cannot hold");
-        StateDir::open(&self.0)?.append_line(&file_name(team), &line, ROTATE_BYTES)
+        StateDir::open(&self.0)?.append_line(&team_log(team), &line, ROTATE_BYTES)
     }
 
     /// Deletes the log of a team. Called when a team is created or deleted.
     pub(crate) fn delete(&self, team: &TeamName) -> Result<(), Error> {
         let Ok(true) = self.0.try_exists() else { return Ok(()) };
         let dir = StateDir::open(&self.0)?;
-        dir.remove(&format!("{}.1", file_name(team)))?;
-        dir.remove(&file_name(team))
+        dir.remove(&older_team_log(team))?;
+        dir.remove(&team_log(team))
     }
 
     /// Deletes the logs of all session teams that are not in `existing_teams`.
@@ -78,8 +78,4 @@ impl AnswerLog {
             .filter(|team| team.is_claude_session() && !existing_teams.contains(team));
         ended_teams.into_iter().try_for_each(|team| self.delete(&team))
     }
-}
-
-fn file_name(team: &TeamName) -> String {
-    format!("{team}.jsonl")
 }

@@ -5,11 +5,12 @@ use crate::state_directory_handle::StateDir;
 use protocol::control_socket::LeadsFile;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::roster_file_for_clients::RosterFile;
+use protocol::state_file_names::{LEADS, ROSTER};
 use std::path::Path;
 
 /// Reads the roster from a root's state directory. `None` if it is missing or can't be read.
 pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
-    RosterFile::parse(&read_file(state_dir, RosterFile::FILE_NAME)?).ok()
+    RosterFile::parse(&read_file(state_dir, ROSTER)?).ok()
 }
 
 /// Reads the roster for a command that must not mistake a damaged roster for an empty one. If the file
@@ -19,7 +20,7 @@ pub fn read_roster_file(state_dir: &Path) -> Option<RosterFile> {
 ///
 /// `InvalidData` if the file exists and cannot be read.
 pub fn read_existing_roster(state_dir: &Path) -> Result<RosterFile, ErrorReport> {
-    let path = state_dir.join(RosterFile::FILE_NAME);
+    let path = state_dir.join(ROSTER);
     match read_roster_file(state_dir) {
         Some(roster) => Ok(roster),
         None if !path.exists() => Ok(RosterFile::default()),
@@ -32,7 +33,7 @@ pub fn read_existing_roster(state_dir: &Path) -> Result<RosterFile, ErrorReport>
 
 /// Reads which processes lead teams. Empty if the file is missing or can't be read.
 pub fn read_leads_file(state_dir: &Path) -> LeadsFile {
-    let bytes = read_file(state_dir, LeadsFile::FILE_NAME);
+    let bytes = read_file(state_dir, LEADS);
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 

@@ -3,13 +3,13 @@
 //!
 //! Temporary files and moved locks are deleted after an hour. A moved lock is a stale lock that a
 //! program had renamed in order to remove it. Any other lock is stale after ten seconds, by the
-//! rules of [`crate::lock_directory`]. The next program that wants the lock then takes it over, or
+//! rules of [`crate::mkdir_lock`]. The next program that wants the lock then takes it over, or
 //! [`Team::remove_stale_locks`] removes it.
 
 use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
 use crate::file_io::{SHADOW_SUFFIX, TEMP_INFIX};
-use crate::lock_directory;
+use crate::mkdir_lock;
 use crate::team_file_names::{CONFIG_FILE, LOCK_FILE, is_inbox_file, task_of_file};
 use crate::team_handle::Team;
 use nix::sys::stat::SFlag;
@@ -60,7 +60,7 @@ impl Team {
             let is_lock = |name: &String| name.strip_suffix(".lock").is_some_and(is_target);
             locks.extend(dir.file_names()?.into_iter().filter(is_lock).map(|name| (dir, name)));
         }
-        lock_directory::remove_stale(locks)
+        mkdir_lock::remove_stale(locks)
     }
 }
 
@@ -97,7 +97,7 @@ fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the name is a lock's, at its place or moved aside by [`crate::lock_directory`].
+/// Whether the name is a lock's, at its place or moved aside by [`crate::mkdir_lock`].
 pub(crate) fn is_lock(name: &str) -> bool {
     name.ends_with(".lock") || is_moved_lock(name)
 }

@@ -11,7 +11,7 @@ use crate::file_io::{
     FILE_LIMIT, FileSnapshot, HALF_WRITTEN_TIMEOUT, JsonShape, PreparedChange, UNLOCKED_ATTEMPTS, read,
     read_raw, sync_dir,
 };
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use crate::root_directory_handle::Root;
 use crate::team_file_names::CONFIG_FILE;
 use crate::team_handle::Team;

@@ -17,21 +17,13 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fstat};
 use protocol::did_you_mean::nearest_names;
+use protocol::state_file_names::{ANSWERS_DIR, CORRUPT_DIR, JOURNAL_DIR};
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Directory in the state directory with copies of damaged files.
-pub const CORRUPT_DIR: &str = "corrupt";
-/// Directory in the state directory with the environments of agents.
-pub const ENVIRONMENTS_DIR: &str = "environments";
-/// Directory in the state directory with the answer logs.
-const ANSWERS_DIR: &str = "answers";
-/// Directory in the state directory with the journal.
-const JOURNAL_DIR: &str = "journal";
 
 /// Name of the probe file, by which the daemon tests whether file events arrive.
 const PROBE_NAME: &str = "probe";

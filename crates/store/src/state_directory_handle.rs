@@ -11,7 +11,7 @@ use crate::file_io::{
 };
 use crate::private_directory::open_private_dir;
 use nix::errno::Errno;
-use protocol::roster_file_for_clients::RosterFile;
+use protocol::state_file_names::ROSTER;
 use std::fs::File;
 use std::path::Path;
 
@@ -118,7 +118,7 @@ impl StateDir {
 /// The maximum size of a file, for reading and for writing. The roster has no maximum: it grows
 /// with the number of members, and without its roster a daemon can't supervise any team.
 fn size_limit(name: &str) -> u64 {
-    if name == RosterFile::FILE_NAME { i64::MAX.unsigned_abs() } else { FILE_LIMIT }
+    if name == ROSTER { i64::MAX.unsigned_abs() } else { FILE_LIMIT }
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let large = vec![b' '; FILE_LIMIT as usize + 1];
-        state.replace(RosterFile::FILE_NAME, &large).unwrap();
-        assert_eq!(state.read(RosterFile::FILE_NAME).unwrap().map(|bytes| bytes.len()), Some(large.len()));
+        state.replace(ROSTER, &large).unwrap();
+        assert_eq!(state.read(ROSTER).unwrap().map(|bytes| bytes.len()), Some(large.len()));
         state.replace("policy-t.json", b"{}").unwrap();
         let result = state.replace("policy-t.json", &large);
         assert!(matches!(result, Err(Error::TooLarge { .. })), "{result:?}");

@@ -3,16 +3,9 @@
 use crate::error::Error;
 use crate::state_directory_handle::StateDir;
 use protocol::member_task_and_request_ids::TaskId;
+use protocol::state_file_names::TASK_HOLDS_DIR;
 use protocol::team_and_member_names::TeamName;
 use std::path::Path;
-
-/// Directory in the state directory with a file for each task that is run.
-pub(crate) const HOLDS_DIR: &str = "task-holds";
-
-/// The name of the file that marks a task.
-pub(crate) fn hold_file_name(team: &TeamName, id: &TaskId) -> String {
-    format!("{team}.{id}")
-}
 
 /// Removes the files that mark tasks of this team. Killed processes have left them; other processes
 /// delete their own files.
@@ -20,7 +13,7 @@ pub(crate) fn hold_file_name(team: &TeamName, id: &TaskId) -> String {
 /// # Errors
 /// `Io`; [`Error::Untrusted`] if another user owns the directory.
 pub(crate) fn delete_task_holds(state_dir: &Path, team: &TeamName) -> Result<(), Error> {
-    let path = state_dir.join(HOLDS_DIR);
+    let path = state_dir.join(TASK_HOLDS_DIR);
     if !path.is_dir() {
         return Ok(());
     }

@@ -7,7 +7,6 @@ use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::IoOptions;
 use crate::message_journal::journal_and_tail_index_files::Journal;
-use crate::output_log_paths::agent_log_path;
 use crate::state_directory_handle::StateDir;
 use crate::state_shared_by_root_handles::SharedRootState;
 use crate::task_list::cache::TaskCache;
@@ -17,6 +16,8 @@ use protocol::check_program_supports_answer::Capabilities;
 use protocol::did_you_mean::nearest_names;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::policy::Policy;
+use protocol::state_file_names;
+use protocol::state_file_names::agent_log_path;
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::BTreeSet;
@@ -108,7 +109,7 @@ impl Team {
     /// # Errors
     /// [`Error::Untrusted`] if another user owns the state directory; `Io`.
     pub fn policy(&self) -> Result<Policy, Error> {
-        let bytes = StateDir::open(self.state_dir())?.read(&Policy::file_name(self.name()))?;
+        let bytes = StateDir::open(self.state_dir())?.read(&state_file_names::policy(self.name()))?;
         Ok(Policy::parse_file(bytes.as_deref()))
     }
 

@@ -7,7 +7,7 @@ use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::recovery::recover;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::io::effect_runner::EffectRunner;
 use protocol::event_log_line::EventKind;
 use std::time::Instant;

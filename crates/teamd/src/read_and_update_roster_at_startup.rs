@@ -2,9 +2,9 @@
 
 use crate::core::roster::{ROSTER_VERSION, Roster};
 use crate::io::files::create_and_delete_teams;
-use crate::io::files::thread::ROSTER_FILE;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
+use protocol::state_file_names::ROSTER;
 use protocol::team_and_member_names::TeamName;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -17,10 +17,10 @@ use store::{Root, StateDir};
 ///
 /// If the file cannot be read, is not valid, or was written in another version of the format.
 pub(crate) fn read_roster(state: &StateDir) -> Result<Roster, ErrorReport> {
-    let Some(bytes) = state.read(ROSTER_FILE).map_err(ErrorReport::from)? else {
+    let Some(bytes) = state.read(ROSTER).map_err(ErrorReport::from)? else {
         return Ok(Roster::default());
     };
-    let path = state.path().join(ROSTER_FILE);
+    let path = state.path().join(ROSTER);
     let roster: RosterVersion =
         serde_json::from_slice(&bytes).map_err(|error| invalid_roster_error(&path, &error))?;
     check_roster_version(&path, roster.version)?;
@@ -153,7 +153,7 @@ mod tests {
         let state = StateDir::open(&dir.path().join("state")).unwrap();
         let pid_origin = PidOrigin { boot_id: Some("x".repeat(9 << 20)), pid_namespace: None };
         let roster = Roster { version: ROSTER_VERSION, pid_origin: pid_origin.clone(), ..Roster::default() };
-        state.replace(ROSTER_FILE, &serde_json::to_vec(&roster).unwrap()).unwrap();
+        state.replace(ROSTER, &serde_json::to_vec(&roster).unwrap()).unwrap();
         assert_eq!(read_roster(&state).unwrap().pid_origin, pid_origin);
     }
 

@@ -3,18 +3,15 @@
 
 use crate::args::Args;
 use crate::core::roster::Roster;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::event_loop::run_event_loop;
 use crate::io::control_connections::Connections;
 use crate::io::effect_runner::EffectRunner;
-use crate::io::files::thread::ROSTER_FILE;
-use crate::io::files::{
-    agent_environment_files, event_log, read_exit_report_or_kill_orphans, thread as files_thread,
-};
+use crate::io::files::{agent_environment_files, event_log, run_file_jobs as files_thread};
 use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::keep_control_socket_at_path::ControlListener;
-use crate::io::panes::thread::{self as panes_thread, TmuxLocation};
+use crate::io::panes::run_pane_jobs::{self as panes_thread, TmuxLocation};
 use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::ProcessWatcher;
 use crate::io::resource_limits_of_daemon_and_children::SavedLimits;
@@ -28,11 +25,11 @@ use crate::read_and_update_roster_at_startup::{
     add_unknown_teams, forget_deletions_of_newer_teams, read_roster, remove_deleted_teams,
 };
 use crate::signals_to_core_events::watch_signals;
-use protocol::control_socket::LeadsFile;
-use protocol::daemon_lock_file::LockHolder;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::policy::Policy;
+use protocol::state_file_names;
+use protocol::state_file_names::{DAEMON_LOCK, LEADS, ROSTER};
 use protocol::team_and_member_names::TeamName;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -89,8 +86,7 @@ impl Startup {
         bind_control_socket::check_path_length(&socket)?;
         bind_control_socket::check_socket_directory(&socket)?;
         leave_working_directory(&directories.state_dir);
-        let lock =
-            InstanceLock::acquire(&directories.state_dir.join(LockHolder::FILE_NAME), root.path(), &socket)?;
+        let lock = InstanceLock::acquire(&directories.state_dir.join(DAEMON_LOCK), root.path(), &socket)?;
         single_instance_locks::lock_root(&root)?;
         if !args.check {
             daemon_log::start(args, &directories.state_dir)?;
@@ -184,8 +180,7 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
     // Only the daemon that holds the lock writes temporary files with these names. This daemon
     // holds the lock and has written none yet, so these files are left from killed daemons.
-    let prefixes =
-        [ROSTER_FILE, LeadsFile::FILE_NAME, "policy-", "config-backup-"].map(|name| format!(".{name}"));
+    let prefixes = [ROSTER, LEADS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()
         .filter(|name| name.contains(".tmp.") && prefixes.iter().any(|prefix| name.starts_with(prefix)));
@@ -193,10 +188,7 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     agent_environment_files::remove_unreferenced(state, roster)
         .unwrap_or_else(|error| tracing::warn!("{error}"));
     let is_current_report = |file: &str| {
-        roster
-            .records
-            .iter()
-            .any(|record| read_exit_report_or_kill_orphans::exit_report_file(&record.spawn_id) == file)
+        roster.records.iter().any(|record| state_file_names::exit_report(record.spawn_id.as_str()) == file)
     };
     let stale_reports = names.iter().filter(|file| file.starts_with("exit-") && !is_current_report(file));
     stale_reports.for_each(|file| state.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
@@ -208,7 +200,7 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
 
 /// Reads the policy of a team. See [`Policy::parse_file`] for a missing or invalid file.
 fn read_policy(state: &StateDir, team: &TeamName) -> Policy {
-    let bytes = state.read(&Policy::file_name(team)).unwrap_or_else(|error| {
+    let bytes = state.read(&state_file_names::policy(team)).unwrap_or_else(|error| {
         tracing::warn!("cannot read a policy: {error}");
         None
     });

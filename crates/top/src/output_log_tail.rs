@@ -2,6 +2,7 @@
 
 use crate::args::ScreenArgs;
 use protocol::spawn_mark_in_output_log::split_by_spawn;
+use protocol::state_file_names;
 use protocol::team_and_member_names::MemberName;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,12 +13,12 @@ const TAIL_BYTES: u64 = 8 << 10;
 
 /// The log of a member's output.
 pub(crate) fn agent_log_path(arguments: &ScreenArgs, name: &str) -> PathBuf {
-    store::agent_log_path(&arguments.state_dir, &arguments.team, &MemberName::new_unchecked(name))
+    state_file_names::agent_log_path(&arguments.state_dir, &arguments.team, &MemberName::new_unchecked(name))
 }
 
 /// The directory with the logs of the team's members.
 pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
-    store::agent_log_dir(&arguments.state_dir, &arguments.team)
+    state_file_names::agent_log_dir(&arguments.state_dir, &arguments.team)
 }
 
 /// The last lines that the member's last spawn has printed, without control characters. Empty if the log

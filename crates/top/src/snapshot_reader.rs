@@ -18,7 +18,7 @@ use client::suggested_commands::SuggestedCommands;
 use client::team_view::{StatusSource, TeamView, read_suspended_teams};
 use protocol::control_socket::{self, Call, Reply, Response, StatusReply};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::policy::Policy;
+use protocol::state_file_names;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeMap;
@@ -225,7 +225,7 @@ impl SnapshotReader {
         RequestSources {
             inboxes: self.messages.cursors().clone(),
             config: version(&team.config_path()),
-            policy: version(&self.arguments.state_dir.join(Policy::file_name(team.name()))),
+            policy: version(&self.arguments.state_dir.join(state_file_names::policy(team.name()))),
             day: today(),
         }
     }

@@ -1,6 +1,6 @@
 //! Reasons to keep a worktree: unsaved work, or programs that use it.
 //!
-//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `find_keep_reasons.rs`, finds
+//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `find_reasons_to_keep_worktree.rs`, finds
 //! the reasons of a worktree.
 
 use protocol::shell_quote::shell_quote;

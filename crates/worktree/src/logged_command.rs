@@ -1,7 +1,7 @@
 //! Runs a command of the user in a worktree: a test of a merge, or a setup or teardown command. The
 //! command has a deadline, and its output goes into a log.
 
-use crate::end_processes_by_variable::end_processes_with_variable;
+use crate::end_processes_of_worktree_command::end_processes_with_variable;
 use crate::error::{Error, io_error};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;

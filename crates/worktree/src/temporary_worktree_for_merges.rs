@@ -5,7 +5,7 @@
 //! so the worktree is removed without a check for unsaved work.
 
 use crate::add_worktree::lock_repository;
-use crate::end_processes_by_variable::end_processes_with_variable;
+use crate::end_processes_of_worktree_command::end_processes_with_variable;
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
 use crate::mount_points::check_no_mount_point;

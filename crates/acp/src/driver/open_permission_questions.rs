@@ -1,6 +1,6 @@
 //! Permission questions of the program. Each is open until the shim answers it or its turn ends.
 
-use crate::convert_permission_requests::{option_for_answer, permission_question};
+use crate::permission_request_to_question::{option_for_answer, permission_question};
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionId, RequestPermissionOutcome, RequestPermissionRequest,

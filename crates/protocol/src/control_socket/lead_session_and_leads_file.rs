@@ -43,8 +43,3 @@ pub struct LeadsFile {
     /// The lead sessions, ordered by team.
     pub leads: Vec<LeadProcess>,
 }
-
-impl LeadsFile {
-    /// Name of the file in the state directory.
-    pub const FILE_NAME: &str = "leads.json";
-}

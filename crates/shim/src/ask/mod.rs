@@ -19,8 +19,9 @@ use decide_outcome::{FinishedProgram, decide_outcome};
 use platform::ProcessEntry;
 use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_file_names::ASKS_DIR;
 use protocol::teamctl_ask_setup_and_record::{
-    ASK_VARIABLE, ASKS_DIR, AskAttachment, AskOutcome, AskRecord, AskSetup, AskState,
+    ASK_VARIABLE, AskAttachment, AskOutcome, AskRecord, AskSetup, AskState,
 };
 use protocol::turn_program::TurnProgram;
 use running_program_and_its_pipes::{AskedProgram, ReportedFacts};

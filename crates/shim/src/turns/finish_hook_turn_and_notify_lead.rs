@@ -2,7 +2,7 @@
 //! lead.
 
 use super::agent_team_files::AgentTeamFiles;
-use super::settle_task_after_turn::{TaskSettlement, TurnOutcome, idle_notification, settle};
+use super::decide_turn_and_task_outcome::{TaskSettlement, TurnOutcome, idle_notification, settle};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_message_payload::IdleReason;
 use protocol::member_task_and_request_ids::TaskId;

@@ -2,7 +2,7 @@
 //! team's policy answers with a message to the agent's inbox. The shim passes the answer to the
 //! agent's program.
 
-use super::convert_permission_requests::{OpenPermissionRequest, answer_for_agent};
+use super::permission_question_to_message::{OpenPermissionRequest, answer_for_agent};
 use super::retry_team_file_operations::RETRY_DELAY;
 use super::turn_executor_trait::TurnExecutor;
 use super::turn_loop::TurnLoop;

@@ -2,9 +2,11 @@
 
 use super::choose_inbox_action::{is_from_user, messages_of_lead};
 use super::count_exchange_turns::ExchangeTurnTimes;
+use super::decide_turn_and_task_outcome::{
+    TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome,
+};
 use super::find_messages_sent_to_peers::SentMessages;
 use super::prompt_text::TurnSubject;
-use super::settle_task_after_turn::{TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome};
 use super::turn_executor_trait::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
 use super::turn_loop::{StepError, TurnLoop, TurnLoopEnd, TurnWork};
 use protocol::control_socket::{Activity, ExchangePause, FailedTurnsPause, TurnPause};

@@ -8,10 +8,10 @@
 
 use super::agent_team_files::AgentTeamFiles;
 use super::choose_inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
-use super::convert_permission_requests::OpenPermissionRequest;
 use super::count_exchange_turns::ExchangeTurns;
 use super::failed_messages::FailedMessages;
 use super::pause_after_failed_turns::FailureStreak;
+use super::permission_question_to_message::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};

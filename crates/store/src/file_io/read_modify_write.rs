@@ -11,7 +11,7 @@ use super::read_with_version::{
 use super::write_via_temp_file::{TempFile, sync_dir};
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use protocol::format_preserving_json::JsonError;
 
 /// Number of attempts to build a change without the lock. Later attempts build it under the lock.

@@ -18,7 +18,7 @@ use super::write_via_temp_file::temp_name;
 use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::{FileStat, Mode, fstat};
 use std::cell::Cell;

@@ -6,7 +6,7 @@ use super::tail_index::{EntryPosition, MIN_INDEXED_BYTES, TailIndex, TailPositio
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, modify_file, read_and_parse, sync_dir};
-use crate::lock_directory::{Lock, LockState, lock_state};
+use crate::mkdir_lock::{Lock, LockState, lock_state};
 use protocol::format_preserving_json;
 use protocol::inbox_file::{
     InboxEntry, Message, parse_inbox, with_inserted, with_marked_read, with_messages,

@@ -13,7 +13,7 @@
 use super::inbox_handle::Inbox;
 use crate::error::Error;
 use crate::file_io::{KnownFile, LongFile, SwapOutcome};
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use protocol::format_preserving_json::{Array, Object};
 use protocol::inbox_file::InboxEntry;
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::state_directory_handle::StateDir;
+use protocol::state_file_names::{older_team_log, team_log};
 use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -55,20 +56,11 @@ impl Journal {
         let Some(dir) = self.existing_dir()? else { return Ok(()) };
         let tail_indexes =
             dir.names()?.into_iter().filter(|name| name.starts_with(&tail_index_name(team, "")));
-        tail_indexes.chain([previous_file_name(team), file_name(team)]).try_for_each(|name| dir.remove(&name))
+        tail_indexes.chain([older_team_log(team), team_log(team)]).try_for_each(|name| dir.remove(&name))
     }
-}
-
-pub(super) fn file_name(team: &TeamName) -> String {
-    format!("{team}.jsonl")
 }
 
 /// The name of a tail index. Team names never contain `@`.
 fn tail_index_name(team: &TeamName, file: &str) -> String {
     format!("{team}@{file}")
-}
-
-/// The name of the previous journal file.
-pub(super) fn previous_file_name(team: &TeamName) -> String {
-    format!("{team}.jsonl.1")
 }

@@ -7,12 +7,13 @@
 //! current file, which then replaces the previous one.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
-use super::journal_and_tail_index_files::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
+use super::journal_and_tail_index_files::MAX_JOURNAL_BYTES;
 use super::team_journal::{JournalEntryAge, inboxes_generation, read_entries};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::team_handle::Team;
 use protocol::inbox_file::{InboxEntry, Message};
+use protocol::state_file_names::{older_team_log, team_log};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -106,8 +107,7 @@ impl InboxReconciler {
         else {
             return Ok(());
         };
-        for (index, name) in [previous_file_name(team.name()), file_name(team.name())].into_iter().enumerate()
-        {
+        for (index, name) in [older_team_log(team.name()), team_log(team.name())].into_iter().enumerate() {
             if self.files[index].is_none() {
                 self.files[index] = dir.open_file(&name)?.map(|file| JournalFile { file, offset: 0 });
             }
@@ -292,7 +292,7 @@ impl InboxReconciler {
             .iter()
             .map(|inbox_file| (inbox_file.clone(), JournalEntryKind::ReaderRemoves {}));
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
-        let bytes = read_file(dir, &previous_file_name(team.name()))?;
+        let bytes = read_file(dir, &older_team_log(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
         // Some entries of the previous file were copied into it by an earlier rotation. They are
         // older than the others, so they come first.
@@ -301,7 +301,7 @@ impl InboxReconciler {
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
             JournalEntryAge::CarriedOver,
         )?;
-        dir.rename(&file_name(team.name()), &previous_file_name(team.name()))?;
+        dir.rename(&team_log(team.name()), &older_team_log(team.name()))?;
         let [_, current] = std::mem::take(&mut self.files);
         self.files = [current, None];
         Ok(())

@@ -1,11 +1,12 @@
 //! Writes and reads the entries of one team's journal.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, parse_lines, read_file};
-use super::journal_and_tail_index_files::{MAX_JOURNAL_BYTES, file_name, previous_file_name};
+use super::journal_and_tail_index_files::MAX_JOURNAL_BYTES;
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::team_handle::Team;
 use protocol::inbox_file::{InboxEntry, Message};
+use protocol::state_file_names::{older_team_log, team_log};
 use std::collections::BTreeMap;
 
 /// Whether journal entries are new or copied from the previous journal file.
@@ -68,7 +69,7 @@ impl Team {
             JournalEntryAge::New => MAX_JOURNAL_BYTES,
             JournalEntryAge::CarriedOver => MAX_JOURNAL_BYTES + MAX_JOURNAL_BYTES / 2,
         };
-        self.journal().open_dir()?.append_within(&file_name(self.name()), entries.as_bytes(), limit)
+        self.journal().open_dir()?.append_within(&team_log(self.name()), entries.as_bytes(), limit)
     }
 }
 
@@ -115,7 +116,7 @@ pub(super) fn read_entries(team: &Team) -> Result<Vec<JournalEntry>, Error> {
         return Ok(Vec::new());
     };
     let mut entries = Vec::new();
-    for name in [previous_file_name(team.name()), file_name(team.name())] {
+    for name in [older_team_log(team.name()), team_log(team.name())] {
         let bytes = read_file(dir, &name)?;
         let (carried_over, recent): (Vec<JournalEntry>, Vec<JournalEntry>) =
             parse_lines(&bytes).partition(|entry| entry.is_carried_over);

@@ -14,7 +14,7 @@ use super::new_task_batch::{BatchTask, TaskBatch};
 use super::task_list_handle::{ReadScope, Tasks};
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use crate::team_file_names::{LOCK_FILE, task_file_name};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};

@@ -7,10 +7,11 @@
 use crate::error::Error;
 use crate::flock::Flock;
 use crate::state_directory_handle::StateDir;
-use crate::task_execution_lock_files::{HOLDS_DIR, hold_file_name};
 use crate::team_handle::Team;
 use crate::try_flock_despite_readers::try_lock_exclusive_despite_readers;
 use protocol::member_task_and_request_ids::TaskId;
+use protocol::state_file_names;
+use protocol::state_file_names::TASK_HOLDS_DIR;
 use protocol::team_and_member_names::MemberName;
 use std::fs::{File, TryLockError};
 use std::io::Read;
@@ -45,8 +46,8 @@ impl Team {
         if self.task_holder(id)?.is_some() {
             return Ok(None);
         }
-        let directory = StateDir::open(&self.state_dir().join(HOLDS_DIR))?;
-        let file_name = hold_file_name(self.name(), id);
+        let directory = StateDir::open(&self.state_dir().join(TASK_HOLDS_DIR))?;
+        let file_name = state_file_names::task_hold(self.name(), id);
         let text = format!("{} {member}", std::process::id());
         directory.overwrite(&file_name, format!("{text:<TEXT_LENGTH$}").as_bytes())?;
         let Some(file) = directory.open_file(&file_name)? else { return Ok(None) };
@@ -60,11 +61,13 @@ impl Team {
     /// As [`Team::hold_task`].
     pub fn task_holder(&self, id: &TaskId) -> Result<Option<TaskHolder>, Error> {
         // `StateDir::open` would create a missing directory.
-        let path = self.state_dir().join(HOLDS_DIR);
+        let path = self.state_dir().join(TASK_HOLDS_DIR);
         if !path.is_dir() {
             return Ok(None);
         }
-        let Some(mut file) = StateDir::open(&path)?.open_file(&hold_file_name(self.name(), id))? else {
+        let Some(mut file) =
+            StateDir::open(&path)?.open_file(&state_file_names::task_hold(self.name(), id))?
+        else {
             return Ok(None);
         };
         match file.try_lock_shared() {

@@ -6,7 +6,7 @@ use super::lock_queue_ticket::Ticket;
 use super::transaction::TaskTransaction;
 use crate::error::Error;
 use crate::file_io::{MAX_ATTEMPTS, UNLOCKED_ATTEMPTS};
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use crate::team_file_names::{LOCK_FILE, task_of_file};
 use crate::team_handle::Team;
 use protocol::member_task_and_request_ids::TaskId;

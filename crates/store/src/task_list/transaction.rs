@@ -8,7 +8,7 @@ use super::high_water_mark::raise_high_water_mark;
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, JsonShape, PreparedChange, sync_dir};
-use crate::lock_directory::Lock;
+use crate::mkdir_lock::Lock;
 use crate::team_file_names::{HIGH_WATER_MARK_FILE, LOCK_FILE, task_file_name};
 use crate::team_handle::Team;
 use protocol::member_task_and_request_ids::TaskId;

@@ -7,9 +7,9 @@ use profile::build_worktree_and_spawn_requests::git_variables;
 use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, Request};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
+use protocol::state_file_names::agent_log_dir;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::agent_log_dir;
 
 /// Delete a team with its inboxes, tasks and worktrees
 ///

@@ -10,6 +10,7 @@ use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::parse_duration;
+use protocol::state_file_names::EVENT_LOG;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::{parse_iso8601, parse_typed_time};
 use serde_json::{Value, json};
@@ -121,7 +122,7 @@ pub(crate) fn run(context: &CommandContext, args: &EventsArgs) -> Result<ExitCod
             print_event(context, args, line);
         }
     });
-    let mut log = RotatedLog::open(&state.join("events.jsonl"));
+    let mut log = RotatedLog::open(&state.join(EVENT_LOG));
     loop {
         while let Some(chunk) = log.next_chunk()? {
             lines.push(&chunk);

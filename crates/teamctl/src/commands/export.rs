@@ -4,7 +4,7 @@
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::policy::Policy;
+use protocol::state_file_names;
 use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -41,7 +41,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn run(context: &CommandContext, args: &ExportArgs) -> Result<ExitCode, ErrorReport> {
     let context = context.with_team_argument(args.name.as_deref());
     let team = context.team()?;
-    let policy = context.state_dir()?.read(&Policy::file_name(team.name()))?;
+    let policy = context.state_dir()?.read(&state_file_names::policy(team.name()))?;
     let path = args
         .output
         .clone()

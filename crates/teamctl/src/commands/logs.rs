@@ -10,13 +10,13 @@ use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::spawn_mark_in_output_log::{SpawnOutput, split_by_spawn};
+use protocol::state_file_names::agent_log_dir;
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::agent_log_dir;
 
 /// Print the output of a member's program
 ///

@@ -96,7 +96,7 @@ pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode
     // An earlier merge that was killed has left its worktree.
     lock.remove_worktree(&environment)?;
     let branch = open_branch(&team, &branches[0].repository, &into, args.start(), &environment)?;
-    let lock = SharedMergeLock::remove_worktree_on_signal(lock, environment.clone())?;
+    let lock = SharedMergeLock::new_with_signal_handler(lock, environment.clone())?;
     let mut run = MergeRun { context, args, team: &team, environment, branch };
     let result = run.merge_all(&branches, &lock);
     let removal = lock.with(|lock| lock.remove_worktree(&run.environment));
@@ -159,7 +159,7 @@ impl MergeRun<'_> {
         for branch in branches {
             let listed = worktrees.iter().find(|listed| listed.path == branch.path);
             let member = self.merge_member(branch, listed, &worktree, lock)?;
-            lock.wait_if_ending();
+            lock.block_if_process_is_ending();
             if !self.context.args.json && !self.context.args.quiet {
                 member.lines().iter().for_each(|line| output::print_line(&output::sanitize(line)));
             }
@@ -218,7 +218,7 @@ impl MergeRun<'_> {
         let message = format!("Merge branch '{}' into {}", member.branch, self.branch.name);
         let method = self.args.method();
         let outcome = worktree.merge(&self.branch, &commit, method, &message);
-        lock.wait_if_ending();
+        lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
                 // The start commit may have the member's commits, and an existing branch lack them.
@@ -231,7 +231,7 @@ impl MergeRun<'_> {
             MergeOutcome::Merged { commit: merged, commits } => match self.test(member, worktree)? {
                 TestOutcome::Passed => {
                     // A signal that ends this command ends the test, which may then exit with 0.
-                    lock.wait_if_ending();
+                    lock.block_if_process_is_ending();
                     let moved = self.branch.advance(&merged, method, &commit, &self.environment);
                     moved.map_err(|error| to_report(&error))?;
                     Ok(MergeResult::Merged { commits })

@@ -31,7 +31,7 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
     set_permission_mode::store_config_modes(context.state, team, &snapshot.modes);
     if let Some(reason) = snapshot.repaired {
         context.effects.push(Effect::log_team(team, EventKind::Error { message: reason }));
-        cleanup_after_exit::retry_failed_cleanups(context);
+        cleanup_after_exit::save_roster_and_retry_cleanups(context);
     }
     if is_rescan_needed {
         schedule_config_scan(context, team);

@@ -6,13 +6,15 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
-use crate::core::members::kill;
+use crate::core::members::kill_members_for_client;
 use crate::core::members::shut_down_daemon;
-use crate::core::members::{set_permission_mode, shutdown_requests, spawn, start_pending_respawns};
+use crate::core::members::{
+    set_permission_mode, shutdown_requests, spawn, start_respawns_and_resume_members,
+};
 use crate::core::panes::program_dialogs::DialogCheck;
 use crate::core::panes::{hide_and_show, search_screens_for_dialogs, set_layout, set_person_pane};
 use crate::core::reply_to_client::{error_reply, send_reply};
-use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::core_state::{DaemonShutdown, State};
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -115,7 +117,7 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::CreateWorktree(request) => create_worktree::create_worktree(context, client, request),
         Request::Spawn(request) => spawn::spawn(context, client, request),
         Request::Shutdown(request) => shutdown_requests::request_member_shutdown(context, client, &request),
-        Request::Kill(selection) => kill::kill(context, client, &selection),
+        Request::Kill(selection) => kill_members_for_client::kill(context, client, &selection),
         Request::DeleteTeam(request) => delete::delete(context, client, request),
         Request::SetMode(request) => set_permission_mode::set_permission_mode(context, client, request),
         Request::SetPolicy(request) => set_policy::set_policy(context, client, request),
@@ -150,7 +152,9 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::StopDaemonAndSuspend => {
             shut_down_daemon::shut_down_daemon(context, client, DaemonShutdown::Suspend);
         }
-        Request::ResumeMembers(request) => start_pending_respawns::resume_members(context, client, &request),
+        Request::ResumeMembers(request) => {
+            start_respawns_and_resume_members::resume_members(context, client, &request);
+        }
         Request::ConnectShim(_) => {
             send_reply(
                 context,

@@ -4,7 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::data_for_next_spawn::PendingRespawn;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::taken_and_free_member_names::is_of_member;
 use crate::core::state::waiting_clients::AfterExits;
 use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};

@@ -14,7 +14,7 @@ use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::call_errors::{going_down_error, no_such_team_error};
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::name_reservation_for_worktree::NameReservation;
 use crate::core::state::names_reserved_for_worktrees::expire_reservations;

@@ -3,16 +3,16 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event_time::Now;
 use crate::core::members::{
-    forced_termination, plan_approval_respawn, shutdown_requests, start_pending_respawns,
-    start_steps_after_pane_opened,
+    forced_termination, plan_approval_respawn, register_and_start_agent, shutdown_requests,
+    start_respawns_and_resume_members,
 };
 use crate::core::panes::search_screens_for_dialogs;
 use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
-use crate::core::{member_requests, rescan_files};
+use crate::core::{apply_policy_to_member_requests, rescan_files};
 use protocol::control_socket::Backend;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
@@ -24,10 +24,10 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .values()
         .filter_map(agent_deadline)
         .chain(respawn_deadlines)
-        .chain(member_requests::next_answer_deadline(state))
+        .chain(apply_policy_to_member_requests::next_answer_deadline(state))
         .chain(search_screens_for_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
-        .chain(start_steps_after_pane_opened::batch_deadline(state))
+        .chain(register_and_start_agent::batch_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     for id in due {
         handle_agent_deadline(context, &id);
     }
-    start_pending_respawns::start_due_respawns(context);
-    member_requests::answer_overdue_requests(context);
+    start_respawns_and_resume_members::start_due_respawns(context);
+    apply_policy_to_member_requests::answer_overdue_requests(context);
     search_screens_for_dialogs::reply_to_overdue_clients(context);
     budget::check_due(context);
 }
@@ -64,7 +64,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let Some(expired) = expired else { return };
     match expired {
         ExpiredStage::Start => {
-            start_steps_after_pane_opened::abort_start(context, id, start_timeout_error(context.state, id));
+            register_and_start_agent::abort_start(context, id, start_timeout_error(context.state, id));
         }
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
             forced_termination::terminate(context, id);

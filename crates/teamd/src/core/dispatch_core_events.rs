@@ -4,6 +4,7 @@
 //! clock, so the simulator (a test) can run it without files, processes or tmux.
 
 use crate::core::apply_activities_and_modes_of_config::handle_config_checked;
+use crate::core::apply_policy_to_member_requests::handle_requests_scanned;
 use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
 use crate::core::core_event::CoreEvent;
 use crate::core::create_worktree::handle_worktree_recorded;
@@ -13,13 +14,12 @@ use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
-use crate::core::member_requests::handle_requests_scanned;
 use crate::core::members::cleanup_after_exit::handle_member_deregistered;
+use crate::core::members::register_and_start_agent::handle_member_registered;
 use crate::core::members::set_permission_mode::handle_mode_set;
 use crate::core::members::shutdown_requests::{handle_request_sent, handle_shutdown_answers};
-use crate::core::members::start_steps_after_pane_opened::handle_member_registered;
 use crate::core::members::{
-    cleanup_after_exit, record_exit_and_decide_respawn, spawn, start_steps_after_pane_opened,
+    cleanup_after_exit, record_exit_and_decide_respawn, register_and_start_agent, spawn,
 };
 use crate::core::notifications_to_people::show::{
     handle_notice_shown, show_next_notice, show_notice_outside_tmux,
@@ -30,7 +30,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shim_connections_and_reports::acknowledge_exit;
 use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};
 use crate::core::tasks::{answer_next_task_queries, log_task_changes_and_wake_agents};
 use crate::core::teams::delete::handle_worktrees_removed;
@@ -40,8 +40,8 @@ use crate::core::turns::no_output;
 use crate::core::watch_team_directories::watch_session_team;
 use crate::core::watcher_failures_and_lost_events;
 use crate::core::{
-    client_calls, create_worktree, deadlines, hook_long_poll, hook_reports_and_long_polls, inbox_changes,
-    lead_session, member_requests, reply_status_and_screen_contents, rescan_files,
+    apply_policy_to_member_requests, client_calls, create_worktree, deadlines, hold_and_release_long_polls,
+    hook_reports_and_long_polls, inbox_changes, lead_session, reply_status_and_screen_contents, rescan_files,
     shim_connections_and_reports,
 };
 use protocol::control_socket::{RemovedWorktrees, Reply};
@@ -65,9 +65,9 @@ const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 const AFTER: [fn(&mut Context); 6] = [
     run_follow_ups,
     budget::count_started_turns,
-    start_steps_after_pane_opened::register_batch,
+    register_and_start_agent::register_batch,
     show_next_notice,
-    hook_long_poll::wake_waiting_hooks,
+    hold_and_release_long_polls::wake_waiting_hooks,
     save_roster_if_changed,
 ];
 
@@ -112,7 +112,7 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
             client_calls::handle_invalid_call(client, version, &error, &mut context.effects);
         }
         CoreEvent::ShimStarted { spawn, result } => {
-            start_steps_after_pane_opened::handle_shim_started(context, &spawn, result);
+            register_and_start_agent::handle_shim_started(context, &spawn, result);
         }
         CoreEvent::ShimConnected { conn, hello, peer } => {
             shim_connections_and_reports::handle_shim_connected(context, conn, &hello, peer);
@@ -191,7 +191,7 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
         }
         FileResult::RequestsScanned { team, result } => handle_requests_scanned(context, &team, result),
         FileResult::AnswerWritten { team, from, request, result } => {
-            member_requests::handle_answer_written(context, &team, &from, &request, result);
+            apply_policy_to_member_requests::handle_answer_written(context, &team, &from, &request, result);
         }
         FileResult::ModeSet { client, change, result } => handle_mode_set(context, client, change, result),
         FileResult::PolicySaved { client, request, result } => {
@@ -232,7 +232,7 @@ fn reply_and_stop(context: &mut Context, client: ConnId, reply: Reply) {
 fn handle_pane_result(context: &mut Context, pane_result: PaneResult) {
     match pane_result {
         PaneResult::PaneOpened { spawn, result } => {
-            start_steps_after_pane_opened::handle_pane_opened(context, &spawn, result);
+            register_and_start_agent::handle_pane_opened(context, &spawn, result);
         }
         PaneResult::PaneInspected { spawn, presence } => {
             record_exit_and_decide_respawn::handle_pane_inspected(context, &spawn, presence);

@@ -8,7 +8,7 @@
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, release_reply};
+use crate::core::hold_and_release_long_polls::{hold_long_poll, release_long_poll, release_reply};
 use crate::core::ignore_hooks_of_nested_sessions::{
     HookSession, agent_hook_session, ignored_reply, unknown_caller_error,
 };
@@ -21,7 +21,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, PromptDelivery};
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::apply_reported_turns_and_activity;

@@ -4,11 +4,11 @@
 use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
 use crate::core::members::shutdown_requests::read_shutdown_answers;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity;
-use crate::core::{lead_session, member_requests};
+use crate::core::{apply_policy_to_member_requests, lead_session};
 use protocol::control_socket::Activity;
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
@@ -90,7 +90,7 @@ pub(crate) fn handle_inbox_scanned(
 }
 
 fn apply_scan(context: &mut Context, team: &TeamName, owner: &MemberName, scan_result: InboxScanResult) {
-    member_requests::apply_messages(context, team, owner, &scan_result);
+    apply_policy_to_member_requests::apply_messages(context, team, owner, &scan_result);
     for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
             apply_reported_turns_and_activity::apply_native_activity(

@@ -5,7 +5,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
 use crate::core::effect::Effect;
-use crate::core::hook_long_poll::{hold_long_poll, release_long_poll, wake_long_poll};
+use crate::core::hold_and_release_long_polls::{hold_long_poll, release_long_poll, wake_long_poll};
 use crate::core::ignore_hooks_of_nested_sessions::{
     HookSession, ignored_reply, lead_hook_session, unknown_caller_error,
 };

@@ -2,6 +2,7 @@
 //! does no I/O and reads no clock.
 
 pub(crate) mod apply_activities_and_modes_of_config;
+pub(crate) mod apply_policy_to_member_requests;
 pub(crate) mod client_calls;
 pub(crate) mod clients_waiting_for_exits;
 pub(crate) mod connection_spawn_and_watch_ids;
@@ -12,13 +13,12 @@ pub(crate) mod dispatch_core_events;
 pub(crate) mod effect;
 pub(crate) mod event_time;
 pub(crate) mod exit_record;
-pub(crate) mod hook_long_poll;
+pub(crate) mod hold_and_release_long_polls;
 pub(crate) mod hook_reports_and_long_polls;
 pub(crate) mod ignore_hooks_of_nested_sessions;
 pub(crate) mod inbox_changes;
 pub(crate) mod jobs;
 pub(crate) mod lead_session;
-pub(crate) mod member_requests;
 pub(crate) mod members;
 pub(crate) mod notifications_to_people;
 pub(crate) mod pane_labels;

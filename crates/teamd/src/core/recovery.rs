@@ -8,12 +8,12 @@ use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
-    cleanup_after_exit, pending_respawns, record_exit_and_decide_respawn, shutdown_requests,
+    cleanup_after_exit, decide_respawns_and_suspensions, record_exit_and_decide_respawn, shutdown_requests,
 };
 use crate::core::rescan_files;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::lead_session::LeadSession;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::{budget, delete};
@@ -27,7 +27,7 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 fn recover_all(context: &mut Context) {
-    pending_respawns::restore_deadlines(context.state, context.now);
+    decide_respawns_and_suspensions::restore_deadlines(context.state, context.now);
     // Shutdowns are continued before the budgets are checked. An exhausted budget requests new
     // shutdowns, and `recover_shutdown` must only continue those that the last daemon began.
     for agent in context.state.agents.values_mut() {

@@ -9,7 +9,7 @@ use crate::core::members::cleanup_after_exit;
 use crate::core::panes::hidden_panes_in_config::write_all_hidden_panes;
 use crate::core::panes::{hide_and_show, search_screens_for_dialogs};
 use crate::core::schedule_scans::{schedule_all_request_scans, schedule_task_scan};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
@@ -66,7 +66,7 @@ pub(crate) fn rescan_all(context: &mut Context) {
     }
     context.effects.push(Effect::RetryProcessWatches);
     context.effects.push(Effect::CheckSocket);
-    cleanup_after_exit::retry_failed_cleanups(context);
+    cleanup_after_exit::save_roster_and_retry_cleanups(context);
     context.effects.extend(write_all_hidden_panes(context.state));
     context.effects.extend(hide_and_show::check_hidden_panes(context.state));
     search_screens_for_dialogs::capture_at_rescan(context);

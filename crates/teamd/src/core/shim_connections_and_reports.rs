@@ -4,8 +4,8 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
-    cleanup_after_exit, forced_termination, pending_respawns, record_exit_and_decide_respawn,
-    start_steps_after_pane_opened,
+    cleanup_after_exit, decide_respawns_and_suspensions, forced_termination, record_exit_and_decide_respawn,
+    register_and_start_agent,
 };
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -41,8 +41,8 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
             // The report of the start was lost with an earlier connection.
-            Some(pid) => start_steps_after_pane_opened::handle_agent_started(context, id, pid),
-            None => start_steps_after_pane_opened::queue_registration(context, id),
+            Some(pid) => register_and_start_agent::handle_agent_started(context, id, pid),
+            None => register_and_start_agent::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
             record_agent_pid(context, id, hello.agent_pid);
@@ -93,7 +93,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
         }
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
-            pending_respawns::retry_interrupted_start(context, id);
+            decide_respawns_and_suspensions::retry_interrupted_start(context, id);
             cleanup_after_exit::start_cleanup(context, id, None);
         }
     }
@@ -113,8 +113,8 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: Fr
     };
     let id = agent.record.spawn_id.clone();
     match report {
-        FromShim::Started { pid } => start_steps_after_pane_opened::handle_agent_started(context, &id, pid),
-        FromShim::Failed(error) => start_steps_after_pane_opened::fail_start(context, &id, error),
+        FromShim::Started { pid } => register_and_start_agent::handle_agent_started(context, &id, pid),
+        FromShim::Failed(error) => register_and_start_agent::fail_start(context, &id, error),
         FromShim::TurnStatus(turn) => {
             apply_reported_turns_and_activity::apply_turn_state(context, &id, Some(turn));
         }

@@ -5,7 +5,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effects;
 use crate::core::event_time::Now;
 use crate::core::spawn_lifecycle::NameWaiter;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use protocol::control_socket::DeleteTeamRequest;
 use protocol::team_and_member_names::TeamName;
 use std::collections::VecDeque;

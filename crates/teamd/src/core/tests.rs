@@ -29,7 +29,7 @@ use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::spawn_lifecycle::{ExpectedShim, Lifecycle, ShutdownApproval};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use protocol::control_socket::{

@@ -4,7 +4,7 @@
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::rescan_files::{postpone_rescan, rescan_soon};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;

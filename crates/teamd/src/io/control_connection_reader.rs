@@ -106,13 +106,13 @@ impl ConnectionReader {
             .async_io(Interest::READABLE, || {
                 let mut buffer_space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
                 let mut ancillary = RecvAncillaryBuffer::new(&mut buffer_space);
-                let flags = platform::close_on_exec_sockets_and_peer::RECEIVE_CLOSE_ON_EXEC;
+                let flags = platform::unix_sockets_and_peers::RECEIVE_CLOSE_ON_EXEC;
                 let received = recvmsg(&*self.stream, &mut [IoSliceMut::new(buffer)], &mut ancillary, flags)?;
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                         let mut sockets = self.wake_sockets.lock().unwrap_or_else(PoisonError::into_inner);
                         for descriptor in descriptors {
-                            platform::close_on_exec_sockets_and_peer::set_close_on_exec(&descriptor)?;
+                            platform::unix_sockets_and_peers::set_close_on_exec(&descriptor)?;
                             sockets.insert(self.conn, descriptor);
                         }
                     }

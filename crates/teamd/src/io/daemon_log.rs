@@ -7,6 +7,7 @@
 
 use crate::args::{Args, LogFormat};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_file_names::LOGS_DIR;
 use protocol::timestamp::iso8601;
 use std::fs::File;
 use std::io::Write;
@@ -25,7 +26,7 @@ const MAX_BYTES: u64 = 10 << 20;
 pub(crate) fn start(args: &Args, state: &Path) -> Result<(), ErrorReport> {
     let log = match &args.log_file {
         Some(path) => LogFile { file: open(path)?, written: 0, directory: None },
-        None => LogFile::create(state.join("logs").join("teamd"))?,
+        None => LogFile::create(state.join(LOGS_DIR).join("teamd"))?,
     };
     set_subscriber(args, log)
 }

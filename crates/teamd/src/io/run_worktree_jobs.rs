@@ -13,7 +13,7 @@ use crate::core::jobs::worktree_jobs::{
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::io::process_start_error::start_error;
-use crate::io::run_policy_command::{end_unfinished_command, run_policy_command, run_teardowns};
+use crate::io::run_setup_or_teardown::{end_unfinished_command, run_setup_or_teardown, run_teardowns};
 use platform::process_tree::with_ancestors;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -80,11 +80,12 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
                 let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
                 Box::new(WorktreeCreation { client, team, name, proposal, environment, setup: setup.clone() })
             };
-            let result = propose_worktree(options, environment).map(to_creation).map_err(to_error);
+            let result =
+                propose_worktree(options, environment).map(to_creation).map_err(worktree_error_report);
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(creation) => {
-            let result = fill(creation);
+            let result = create_and_prepare(creation);
             let path = match creation.proposal.record.state() {
                 Ok(WorktreeState::Missing) => WorktreePath::Missing,
                 _ => WorktreePath::Present,
@@ -113,13 +114,13 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
 
 /// Lets git fill the worktree, and prepares it for its agent. If the preparation of a new worktree
 /// fails, the worktree is removed. Returns the directory in which the agent works.
-fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
+fn create_and_prepare(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
     let (proposal, environment) = (&creation.proposal, &creation.environment);
-    let cwd = proposal.add(environment).map_err(to_error)?;
+    let cwd = proposal.add(environment).map_err(worktree_error_report)?;
     let record = &proposal.record;
     // There is no note if an earlier daemon was killed before it had prepared the worktree, or if an
     // older version of teamd has made it.
-    if record.is_ready_for_agent().map_err(to_error)? {
+    if record.is_ready_for_agent().map_err(worktree_error_report)? {
         return Ok(cwd);
     }
     let prepared = prepare(creation);
@@ -133,17 +134,17 @@ fn fill(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
 fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
     let (record, environment) = (&creation.proposal.record, &creation.environment);
     if creation.proposal.exists {
-        end_unfinished_command(record).map_err(to_error)?;
+        end_unfinished_command(record).map_err(worktree_error_report)?;
     }
-    record.copy_included_files(environment).map_err(to_error)?;
+    record.copy_included_files(environment).map_err(worktree_error_report)?;
     if let Some(setup) = &creation.setup {
         let variables = setup.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        run_policy_command(setup, &creation.name, record, variables.collect())?;
+        run_setup_or_teardown(setup, &creation.name, record, variables.collect())?;
     }
     // A worktree that existed before may have ignored files of an earlier agent or a person.
     match creation.proposal.exists {
-        true => record.note_no_created_files().map_err(to_error),
-        false => record.note_created_files(environment).map_err(to_error),
+        true => record.note_no_created_files().map_err(worktree_error_report),
+        false => record.note_created_files(environment).map_err(worktree_error_report),
     }
 }
 
@@ -164,12 +165,12 @@ pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
             Err(ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("spawn it again with --worktree for another one"))
         }
-        Err(error) => Err(to_error(error)),
+        Err(error) => Err(worktree_error_report(error)),
     }
 }
 
 /// A worktree and the reasons not to remove it. No reasons means that it can be removed.
-struct UnsavedWork<'a> {
+struct CheckedWorktree<'a> {
     worktree: &'a MemberWorktree,
     reasons: Vec<KeepReason>,
 }
@@ -188,10 +189,10 @@ fn check_unsaved(
     let environment = GitEnvironment::from_process().with_caller(&request.git_env);
     let kept = worktrees.iter().filter(|worktree| !request.discard_worktrees.contains(&worktree.record.path));
     let checked = kept.filter_map(|worktree| {
-        let reasons = unsaved_reasons(worktree, &environment).ok()?;
-        Some(UnsavedWork { worktree, reasons: exclude_team_processes(reasons, shim_pids) })
+        let reasons = find_reasons_to_keep(worktree, &environment).ok()?;
+        Some(CheckedWorktree { worktree, reasons: exclude_team_processes(reasons, shim_pids) })
     });
-    let unsaved: Vec<UnsavedWork> = checked.filter(|work| !work.reasons.is_empty()).collect();
+    let unsaved: Vec<CheckedWorktree> = checked.filter(|work| !work.reasons.is_empty()).collect();
     if unsaved.is_empty() {
         Ok(())
     } else {
@@ -233,27 +234,27 @@ fn remove_all(
     let environment = GitEnvironment::from_process().with_caller(&request.git_env);
     if teardown.is_some() {
         for worktree in worktrees.iter().filter(|worktree| is_present(worktree)) {
-            end_unfinished_command(&worktree.record).map_err(to_error)?;
+            end_unfinished_command(&worktree.record).map_err(worktree_error_report)?;
         }
     }
     let mut checked = Vec::new();
     for worktree in worktrees {
-        match unsaved_reasons(worktree, &environment) {
-            Ok(reasons) => checked.push(UnsavedWork { worktree, reasons }),
+        match find_reasons_to_keep(worktree, &environment) {
+            Ok(reasons) => checked.push(CheckedWorktree { worktree, reasons }),
             Err(foreign) => removed_worktrees.kept.push(foreign.to_string()),
         }
     }
-    let (clean, unsaved): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+    let (clean, unsaved): (Vec<&CheckedWorktree>, Vec<&CheckedWorktree>) =
         checked.iter().partition(|work| work.reasons.is_empty());
-    let (discarded, kept): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) =
+    let (discarded, kept): (Vec<&CheckedWorktree>, Vec<&CheckedWorktree>) =
         unsaved.into_iter().partition(|work| request.discard_worktrees.contains(&work.worktree.record.path));
     if !kept.is_empty() {
         return Err(unsaved_work_error(request, &kept));
     }
-    let (missing, discarded): (Vec<&UnsavedWork>, Vec<&UnsavedWork>) = discarded
+    let (missing, discarded): (Vec<&CheckedWorktree>, Vec<&CheckedWorktree>) = discarded
         .into_iter()
         .partition(|work| matches!(work.worktree.record.state(), Ok(WorktreeState::Missing)));
-    let run_teardown = |worktrees: &[&UnsavedWork]| {
+    let run_teardown = |worktrees: &[&CheckedWorktree]| {
         let present = worktrees.iter().map(|work| work.worktree).filter(|worktree| is_present(worktree));
         teardown.map_or_else(Vec::new, |teardown| {
             run_teardowns(teardown, &present.collect::<Vec<_>>(), &environment)
@@ -265,22 +266,22 @@ fn remove_all(
         run_teardown(&discarded.iter().chain(&clean).copied().collect::<Vec<_>>());
     if teardown.is_some() {
         for (record, saved_worktree) in &mut saved_worktrees {
-            saved_worktree.accept_current_state(record, &environment).map_err(to_error)?;
+            saved_worktree.accept_current_state(record, &environment).map_err(worktree_error_report)?;
         }
     }
     for (record, saved_worktree) in saved_worktrees {
-        record.discard(&saved_worktree, &environment).map_err(to_error)?;
+        record.discard(&saved_worktree, &environment).map_err(worktree_error_report)?;
         removed_worktrees
             .trashed
             .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
     }
     for work in clean {
         let record = &work.worktree.record;
-        match record.remove(&environment).map_err(to_error)? {
+        match record.remove(&environment).map_err(worktree_error_report)? {
             RemoveOutcome::Kept(reasons) => {
                 return Err(unsaved_work_error(
                     request,
-                    &[&UnsavedWork { worktree: work.worktree, reasons }],
+                    &[&CheckedWorktree { worktree: work.worktree, reasons }],
                 ));
             }
             RemoveOutcome::AlreadyGone => removed_worktrees.missing.push(record.path.clone()),
@@ -302,14 +303,14 @@ fn is_present(worktree: &MemberWorktree) -> bool {
 /// all of them are saved.
 fn save_to_trash<'a>(
     request: &DeleteTeamRequest,
-    discarded: &[&UnsavedWork<'a>],
+    discarded: &[&CheckedWorktree<'a>],
     trash: &Path,
     environment: &GitEnvironment,
 ) -> Result<Vec<(&'a WorktreeRecord, SavedWorktree)>, ErrorReport> {
-    let save = |work: &&UnsavedWork<'a>| {
+    let save = |work: &&CheckedWorktree<'a>| {
         let (record, directory) =
             (&work.worktree.record, trash_directory(trash, &request.team, &work.worktree.member));
-        record.save(&directory, environment).map(|saved| (record, saved)).map_err(to_error)
+        record.save(&directory, environment).map(|saved| (record, saved)).map_err(worktree_error_report)
     };
     discarded.iter().map(save).collect()
 }
@@ -321,7 +322,7 @@ fn save_to_trash<'a>(
 ///
 /// `NotRecorded` if another directory is at the path of the worktree. The daemon must not touch
 /// that directory.
-fn unsaved_reasons(
+fn find_reasons_to_keep(
     worktree: &MemberWorktree,
     environment: &GitEnvironment,
 ) -> Result<Vec<KeepReason>, Error> {
@@ -336,7 +337,7 @@ fn unsaved_reasons(
 /// Returns the error for a team deletion that is refused because of unsaved work. The error lists
 /// each worktree with its reasons. If all of these worktrees can go to the trash, the error
 /// contains the command that moves them there.
-fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&UnsavedWork]) -> ErrorReport {
+fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&CheckedWorktree]) -> ErrorReport {
     let lines = kept.iter().map(|work| {
         let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();
         let path = escape_controls(&work.worktree.record.path.display().to_string());
@@ -383,7 +384,7 @@ fn trash_directory(trash: &Path, team: &TeamName, member: &MemberName) -> PathBu
     paths.find(|path| !path.exists()).expect("there is always a next number")
 }
 
-fn to_error(error: Error) -> ErrorReport {
+fn worktree_error_report(error: Error) -> ErrorReport {
     let message = error.to_string();
     let report = |kind| ErrorReport::new(kind, &message);
     match &error {

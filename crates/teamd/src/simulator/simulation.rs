@@ -12,7 +12,7 @@ use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::recovery::recover;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::simulator::clients::CallOrigin;

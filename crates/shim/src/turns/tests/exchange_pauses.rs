@@ -3,6 +3,7 @@
 use super::*;
 use protocol::control_socket::{ExchangePause, TurnPause};
 use protocol::policy::{ExchangeLimits, Policy};
+use protocol::state_file_names;
 use store::StateDir;
 
 fn write_policy(test_team: &TestTeam, turns_per_minute: u32) {
@@ -10,7 +11,7 @@ fn write_policy(test_team: &TestTeam, turns_per_minute: u32) {
     let bytes = serde_json::to_vec(&Policy { exchange, ..Policy::default() }).unwrap();
     StateDir::open(&test_team.dir.path().join("state"))
         .unwrap()
-        .replace(&Policy::file_name(test_team.team.name()), &bytes)
+        .replace(&state_file_names::policy(test_team.team.name()), &bytes)
         .unwrap();
 }
 

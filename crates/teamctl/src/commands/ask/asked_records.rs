@@ -2,7 +2,8 @@
 
 use crate::command_context::CommandContext;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, ASKS_DIR, AskId, AskRecord};
+use protocol::state_file_names::ASKS_DIR;
+use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskRecord};
 use std::time::Duration;
 use store::StateDir;
 

@@ -7,6 +7,7 @@
 
 use super::worktree_error_report::to_report;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::state_file_names;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -87,16 +88,13 @@ impl MergeLock {
 }
 
 fn lock_path(state: &Path, team: &TeamName) -> PathBuf {
-    state.join(format!("merge-{team}.lock"))
+    state.join(state_file_names::merge_lock(team))
 }
 
 /// The worktrees that killed merges have left, with the teams. `state` is the state directory.
 pub(crate) fn worktrees_of_killed_merges(state: &Path) -> Vec<(TeamName, PathBuf)> {
     let names = state.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let team = |name: OsString| {
-        let name = name.into_string().ok()?;
-        TeamName::parse(name.strip_prefix("merge-")?.strip_suffix(".lock")?).ok()
-    };
+    let team = |name: OsString| state_file_names::team_of_merge_lock(name.to_str()?);
     let with_worktree = |team: TeamName| Some((team.clone(), worktree_of_killed_merge(state, &team)?));
     names.filter_map(team).filter_map(with_worktree).collect()
 }

@@ -18,7 +18,7 @@ pub(super) struct SharedMergeLock(Arc<Mutex<MergeLock>>);
 
 impl SharedMergeLock {
     /// Catches the signals from now on.
-    pub(super) fn remove_worktree_on_signal(
+    pub(super) fn new_with_signal_handler(
         lock: MergeLock,
         environment: GitEnvironment,
     ) -> Result<SharedMergeLock, ErrorReport> {
@@ -41,7 +41,7 @@ impl SharedMergeLock {
     }
 
     /// Returns at once, or never if a signal ends this process.
-    pub(super) fn wait_if_ending(&self) {
+    pub(super) fn block_if_process_is_ending(&self) {
         self.with(|_| ());
     }
 }

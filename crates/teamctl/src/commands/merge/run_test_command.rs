@@ -5,6 +5,7 @@ use super::worktree_error_report::to_report;
 use client::short_duration::short_duration;
 use protocol::env_filter::is_inherited;
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::state_file_names::LOGS_DIR;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -50,7 +51,7 @@ impl MergeTest<'_> {
         team: &TeamName,
         member: &MemberName,
     ) -> Result<TestOutcome, ErrorReport> {
-        let directory = state.open_subdir("logs")?.open_subdir("merges")?.open_subdir(team.as_str())?;
+        let directory = state.open_subdir(LOGS_DIR)?.open_subdir("merges")?.open_subdir(team.as_str())?;
         let log = directory.path().join(format!("{}.log", member.file_stem()));
         let argv = ["sh", "-c", self.command].map(str::to_owned);
         let command = LoggedCommand {

@@ -5,11 +5,11 @@ use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_wait
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
-use crate::core::hook_long_poll::release_long_poll;
+use crate::core::hold_and_release_long_polls::release_long_poll;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::PaneJob;
-use crate::core::members::pending_respawns;
+use crate::core::members::decide_respawns_and_suspensions;
 use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::roster::agent_record::{AgentPane, AgentRecord};
 use crate::core::schedule_scans::{schedule_request_scan_if_open, schedule_task_scan};
@@ -132,7 +132,7 @@ pub(crate) fn exit_event(record: &AgentRecord, outcome: ExitOutcome, description
 
 /// Retries the cleanups that have failed. If the last save of the roster has failed, the roster is
 /// saved first. Otherwise the lead could be notified of an exit that the saved roster lacks.
-pub(crate) fn retry_failed_cleanups(context: &mut Context) {
+pub(crate) fn save_roster_and_retry_cleanups(context: &mut Context) {
     context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
     for (id, agent) in &mut context.state.agents {
         if !agent.record.lifecycle.has_failed_cleanup() {
@@ -166,7 +166,7 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     report_to_waiters(context.state, id, &description, WaitOutcome::Gone);
     let record = context.state.agents.remove(id).map(|agent| agent.record);
     record.iter().for_each(|record| {
-        pending_respawns::start_respawn_of_free_name(
+        decide_respawns_and_suspensions::start_respawn_of_free_name(
             context.state,
             &record.request.team,
             &record.request.name,

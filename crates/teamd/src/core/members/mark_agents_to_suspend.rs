@@ -3,7 +3,7 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use std::collections::BTreeSet;
 
 /// Marks agents so that their members are suspended when the agents exit. An agent is not marked if

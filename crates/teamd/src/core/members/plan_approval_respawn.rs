@@ -9,9 +9,9 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::hook_long_poll::release_long_poll;
+use crate::core::hold_and_release_long_polls::release_long_poll;
+use crate::core::members::decide_respawns_and_suspensions::NextSpawn;
 use crate::core::members::forced_termination::{send_terminate, termination};
-use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery};
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::spawn_lifecycle::{

@@ -8,16 +8,18 @@ use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence};
 use crate::core::members::cleanup_after_exit::{exit_event, start_cleanup};
+use crate::core::members::decide_respawns_and_suspensions::NextSpawn;
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
-use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
-use crate::core::members::{pending_respawns, plan_approval_respawn, start_steps_after_pane_opened};
+use crate::core::members::{
+    decide_respawns_and_suspensions, plan_approval_respawn, register_and_start_agent,
+};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::DaemonShutdown;
+use crate::core::state::core_state::DaemonShutdown;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::interrupt_turn;
 use protocol::control_socket::{ExitReport, SpawnRequest};
@@ -69,11 +71,7 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
             // The agent may have started without the daemon's knowledge, and left processes.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
-            start_steps_after_pane_opened::fail_start(
-                context,
-                id,
-                start_steps_after_pane_opened::shim_exited_error(),
-            );
+            register_and_start_agent::fail_start(context, id, register_and_start_agent::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {
             let token = agent.record.token.clone();
@@ -112,10 +110,10 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         // The exit was reported before the start of the agent. So the start has failed, and the
         // client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
-            return start_steps_after_pane_opened::fail_start(
+            return register_and_start_agent::fail_start(
                 context,
                 id,
-                start_steps_after_pane_opened::shim_exited_error(),
+                register_and_start_agent::shim_exited_error(),
             );
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) | Lifecycle::Exited(_) => {}
@@ -220,23 +218,25 @@ fn start_next_spawn(
 ) -> NextSpawn {
     let process = record.lifecycle.process();
     match cause {
-        _ if process.on_exit == OnExit::Suspend => pending_respawns::suspend(context, record),
+        _ if process.on_exit == OnExit::Suspend => decide_respawns_and_suspensions::suspend(context, record),
         ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
-        ExitCause::Failure => match pending_respawns::respawn_after_failure(context, record) {
+        ExitCause::Failure => match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
             // The restart policy allows no respawn. If the machine was rebooted, or if no shim has
             // ever reported the start of the agent, the member is suspended, so that it can be
             // resumed later.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
-                pending_respawns::suspend(context, record)
+                decide_respawns_and_suspensions::suspend(context, record)
             }
             next_spawn => next_spawn,
         },
-        ExitCause::TmuxGone => match pending_respawns::respawn_after_failure(context, record) {
-            NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) => {
-                pending_respawns::suspend(context, record)
+        ExitCause::TmuxGone => {
+            match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
+                NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) => {
+                    decide_respawns_and_suspensions::suspend(context, record)
+                }
+                next_spawn => next_spawn,
             }
-            next_spawn => next_spawn,
-        },
+        }
         ExitCause::Other => NextSpawn::NoRespawn,
     }
 }

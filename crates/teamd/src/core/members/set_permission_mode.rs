@@ -7,7 +7,7 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::file_jobs::{FileJob, ModeChange, ModeRoute};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{find_member, supervised_team};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, SetModeReply, SetModeRequest, SpawnRequest, TurnStatus};

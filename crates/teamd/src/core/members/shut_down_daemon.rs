@@ -2,10 +2,10 @@
 //! that do not approve, and then ends the daemon.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use crate::core::members::decide_respawns_and_suspensions;
 use crate::core::members::mark_agents_to_suspend::suspend_on_exit;
-use crate::core::members::pending_respawns;
 use crate::core::members::shutdown_requests::{ShutdownTerms, request_and_wait};
-use crate::core::state::daemon::DaemonShutdown;
+use crate::core::state::core_state::DaemonShutdown;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
 pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, mode: DaemonShutdown) {
     context.state.daemon_shutdown = mode;
-    let stopped_respawns = pending_respawns::stop_respawns(context);
+    let stopped_respawns = decide_respawns_and_suspensions::stop_respawns(context);
     context.state.has_roster_changed = true;
     // The agents of teams that were deleted are included.
     let living = context.state.agents.values().filter(|agent| !agent.record.lifecycle.has_failed_cleanup());

@@ -14,9 +14,9 @@ use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
-use crate::core::members::kill::abort_if_starting;
+use crate::core::members::kill_members_for_client::abort_if_starting;
 use crate::core::members::mark_agents_to_suspend::{cancel_suspend, is_suspending, suspend_on_exit};
-use crate::core::members::{forced_termination, pending_respawns};
+use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::pane_labels::update_label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::AgentRecord;
@@ -24,7 +24,7 @@ use crate::core::spawn_lifecycle::{
     Lifecycle, OnExit, PendingShutdown, ShutdownRequests, StopCause, StopStage, Stopping, WithoutApproval,
 };
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -74,8 +74,11 @@ pub(crate) fn request_member_shutdown(
         Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
-            let cancelled_respawns =
-                pending_respawns::cancel_and_report(context, &request.targets.team, &request.targets.names);
+            let cancelled_respawns = decide_respawns_and_suspensions::cancel_and_report(
+                context,
+                &request.targets.team,
+                &request.targets.names,
+            );
             let terms = ShutdownTerms {
                 reason: request.reason.clone(),
                 grace_ms: request.grace_ms,

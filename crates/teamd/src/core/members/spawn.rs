@@ -1,5 +1,5 @@
 //! Spawns: checks a spawn request, chooses the member's name, and opens the pane (or starts the
-//! process) in which the shim runs. The module `start_steps_after_pane_opened` has the steps that
+//! process) in which the shim runs. The module `register_and_start_agent` has the steps that
 //! follow.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, new_uuid};
@@ -15,10 +15,10 @@ use crate::core::spawn_lifecycle::{
     AgentProcess, ExpectedShim, Lifecycle, NameCall, NameWaiter, StartStage, Starting,
 };
 use crate::core::state::agent::Agent;
-use crate::core::state::budget_status::exhausted_error;
 use crate::core::state::call_errors::going_down_error;
 use crate::core::state::check_and_forget_recorded_worktrees::{check_worktree, recorded_worktree};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
+use crate::core::state::exhausted_budget::exhausted_error;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::names_reserved_for_worktrees::{expire_reservations, release_name};
 use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
@@ -52,7 +52,7 @@ pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<Spaw
     match check_request(context.state, &request) {
         Err(error) => {
             // The wanted name may be held by a failed cleanup, which may succeed now.
-            cleanup_after_exit::retry_failed_cleanups(context);
+            cleanup_after_exit::save_roster_and_retry_cleanups(context);
             return send_reply(context, client, Err(error));
         }
         Ok(name) => request.set_name(name),

@@ -1,12 +1,12 @@
 //! Shows notices to people. First, the attached tmux clients show the notice as a line
-//! (`io/panes/thread`). Nothing else happens if they already display all panes that the notice is
+//! (`io/panes/run_pane_jobs`). Nothing else happens if they already display all panes that the notice is
 //! about. Otherwise the daemon's terminal also rings the bell
 //! (`io/print_events_on_daemon_terminal`), and `teamctl notify` runs the user's command.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::notifications_to_people::queue::NoticeText;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 
 /// Shows the next notice, but not sooner than a second after the last one.

@@ -4,7 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::agent_record::AgentPane;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use protocol::control_socket::VisibilityReply;
 use protocol::team_and_member_names::TeamName;
 

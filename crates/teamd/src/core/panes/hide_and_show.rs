@@ -7,7 +7,7 @@ use crate::core::jobs::pane_jobs::{PaneJob, PaneMove, PaneVisibility};
 use crate::core::panes::hidden_panes_in_config::write_hidden_panes;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::{iterm2_error, no_pane_error};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
 use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
 use crate::core::state_time_and_effects_of_one_event::Context;

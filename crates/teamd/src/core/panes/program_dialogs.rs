@@ -9,7 +9,7 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::{Agent, ScreenDialog};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{MemberFlag, SpawnRequest, UsageLimit};
 use protocol::event_log_line::EventKind;

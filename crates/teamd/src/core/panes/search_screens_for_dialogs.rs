@@ -10,7 +10,7 @@ use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::panes::program_dialogs::{DialogCheck, dialog_panes, record_screen_dialogs};
 use crate::core::reply_status_and_screen_contents;
 use crate::core::state::agent::ScreenDialog;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::waiting_clients::ScreenWaiter;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The errors of calls that more than one handler returns.
 
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::team::TeamState;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{BEING_DELETED_SUFFIX, ErrorKind, ErrorReport};

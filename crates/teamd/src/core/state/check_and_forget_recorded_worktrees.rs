@@ -2,7 +2,7 @@
 
 use crate::core::roster::MemberWorktree;
 use crate::core::state::call_errors::check_not_deleting;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use protocol::control_socket::{SpawnRequest, WorktreeStatus};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -1,5 +1,6 @@
 //! The settings of the daemon, and the paths of its files and programs.
 
+use protocol::state_file_names::agent_log_path;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 
@@ -42,6 +43,6 @@ impl DaemonSettings {
 
     /// The log of an agent's output.
     pub(crate) fn output_log(&self, team: &TeamName, name: &MemberName) -> PathBuf {
-        store::agent_log_path(&self.state_dir, team, name)
+        agent_log_path(&self.state_dir, team, name)
     }
 }

@@ -4,7 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::roster::agent_record::AgentPane;
 use crate::core::state::agent::Agent;
 use crate::core::state::call_errors::{no_pane_error, no_such_team_error};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::taken_and_free_member_names::is_between_spawns;
 use crate::core::state::team::TeamState;
 use protocol::control_socket::MemberSelection;

@@ -1,11 +1,11 @@
 //! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
-pub(crate) mod budget_status;
 pub(crate) mod call_errors;
 pub(crate) mod check_and_forget_recorded_worktrees;
-pub(crate) mod daemon;
+pub(crate) mod core_state;
 pub(crate) mod daemon_settings;
+pub(crate) mod exhausted_budget;
 pub(crate) mod find_team_or_member;
 pub(crate) mod lead_session;
 pub(crate) mod logged_tasks_messages_and_requests;

@@ -1,7 +1,7 @@
 //! Names of members that are reserved while a worktree is created, until the member is spawned.
 
 use crate::core::event_time::Now;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::name_reservation_for_worktree::NameReservation;
 use protocol::control_socket::SpawnRequest;
 use protocol::team_and_member_names::{MemberName, TeamName};

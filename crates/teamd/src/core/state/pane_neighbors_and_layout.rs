@@ -1,7 +1,7 @@
 //! Where a member's pane is opened or shown: beside which panes, and in which layout.
 
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use protocol::control_socket::{Backend, Layout, PersonPane, SpawnRequest};
 use protocol::team_and_member_names::TeamName;
 

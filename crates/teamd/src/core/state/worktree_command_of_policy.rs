@@ -1,7 +1,7 @@
 //! Looks up the commands `setup` and `teardown` in the policy of a team.
 
 use crate::core::jobs::worktree_jobs::PolicyCommand;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use protocol::policy::WorktreeCommandKind;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;

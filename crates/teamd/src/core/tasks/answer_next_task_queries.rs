@@ -9,7 +9,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::file_jobs::NextTaskQuery;
 use crate::core::reply_to_client::send_reply;
 use crate::core::schedule_scans::schedule_task_scan;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::queued_next_task_queries::QueuedQuery;
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state::watcher_health_and_rescan_interval::WatcherState;

@@ -7,7 +7,7 @@ use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::{LoggedTask, LoggedTaskState, new_events};
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state_time_and_effects_of_one_event::Context;

@@ -5,7 +5,7 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, TeamCreation};
 use crate::core::jobs::file_watcher_command::WatchPurpose;
-use crate::core::members::{forced_termination, pending_respawns};
+use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::TeamUsage;
 use crate::core::state::call_errors::check_not_deleting;
@@ -87,7 +87,7 @@ pub(crate) fn handle_team_created(
             .map(|agent| agent.record.spawn_id.clone())
             .collect();
         strays.iter().for_each(|id| forced_termination::terminate(context, id));
-        pending_respawns::cancel_respawns(context, &reply.team_name, &[]);
+        decide_respawns_and_suspensions::cancel_respawns(context, &reply.team_name, &[]);
         // Worktrees of an earlier team of that name stay in the roster.
         answer_next_task_queries::drop_team_queries(context, &reply.team_name);
         let earlier_worktrees = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);

@@ -6,14 +6,14 @@ use crate::core::effect::{Effect, Effects};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
-use crate::core::members::kill::kill_and_wait;
-use crate::core::members::pending_respawns;
+use crate::core::members::decide_respawns_and_suspensions;
+use crate::core::members::kill_members_for_client::kill_and_wait;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::AcceptedDeletion;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::call_errors::has_members_error;
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::name_reservation_for_worktree::NameReservation;
 use crate::core::state::taken_and_free_member_names::names_between_spawns;
@@ -27,6 +27,7 @@ use protocol::control_socket::{DeleteTeamReply, DeleteTeamRequest, RemovedWorktr
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
 use protocol::policy::WorktreeCommandKind;
+use protocol::state_file_names::TRASH_DIR;
 use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 
@@ -88,7 +89,7 @@ pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, reques
         team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
-    pending_respawns::cancel_respawns(context, &request.team, &[]);
+    decide_respawns_and_suspensions::cancel_respawns(context, &request.team, &[]);
     let ids = living_ids(context.state, &request.team);
     kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, request)));
 }
@@ -115,7 +116,7 @@ pub(crate) fn handle_team_deleted(
     let result = accept_missing_files(client, result);
     context.state.has_roster_changed |= deletion.is_some();
     if result.is_ok() {
-        pending_respawns::cancel_respawns(context, team, &[]);
+        decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
         answer_next_task_queries::drop_team_queries(context, team);
         context.state.teams.remove(team);
         // A team without a lead session causes an error here, which does not matter.
@@ -237,7 +238,7 @@ pub(crate) fn handle_deletion_checked(
             }));
         }
         _ => {
-            let trash = context.state.settings.state_dir.join("trash");
+            let trash = context.state.settings.state_dir.join(TRASH_DIR);
             let (team, kind) = (&request.team, WorktreeCommandKind::Teardown);
             let teardown = worktree_command_of_policy(context.state, team, kind, &request.git_env);
             context.effects.push(Effect::Worktree(WorktreeJob::RemoveAll {

@@ -1,9 +1,9 @@
 //! Replaces the policy of a team. The new policy decides open requests, too.
 
+use crate::core::apply_policy_to_member_requests;
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::FileJob;
-use crate::core::member_requests;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
 use crate::core::state::find_team_or_member::supervised_team;
@@ -36,7 +36,7 @@ pub(crate) fn handle_policy_saved(
         }
         wake_paused_members(context, &request.team);
         budget::check(context, &request.team);
-        member_requests::reapply_policy(context, &request.team);
+        apply_policy_to_member_requests::reapply_policy(context, &request.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
 }

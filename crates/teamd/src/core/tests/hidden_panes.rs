@@ -6,7 +6,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::{recovery, tests};
 use protocol::control_socket::{Layout, MemberAddress, SetLayoutRequest, VisibilityReply};

@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::recovery;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::hooks_and_lead_sessions;
 use protocol::control_socket::RestartPolicy;

@@ -7,7 +7,7 @@ use crate::core::effect::Effect;
 use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, InboxScanResult, MessageHeader};
 use crate::core::recovery;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::hooks_and_lead_sessions;
 use protocol::control_socket::{HookEvent, LaunchArgv, LongPollEnd, LongPollRequest, ResumeArgv};

@@ -6,7 +6,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::file_watcher_command::WatchPurpose;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 

@@ -12,7 +12,7 @@ use crate::core::spawn_lifecycle::{
     AgentProcess, Exited, Lifecycle, PendingShutdown, ShutdownRequests, StartStage, Starting, StopCause,
     StopStage, Stopping, WithoutApproval,
 };
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::turns_and_task_offers::{report_exit, start_member_with, worker_request};
 use protocol::control_socket::RestartPolicy;

@@ -11,7 +11,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::iterm2_jobs::Iterm2Job;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::recovery;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use protocol::control_socket::{Backend, LocatePaneReply, MemberAddress};
 use protocol::error_kind_and_report::ErrorReport;

@@ -8,7 +8,7 @@ use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::roster::PidOrigin;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use protocol::control_socket::RestartPolicy;
 use protocol::control_socket::{CreateTeamReply, PastMember, ResumeMembersRequest};

@@ -7,7 +7,7 @@ use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use protocol::control_socket::{
     Backend, ExchangePause, FailedTurnsPause, MemberAddress, MemberFlag, TurnPause, TurnStatus, UsageLimit,

@@ -9,7 +9,7 @@ use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePa
 use crate::core::recovery::recover;
 use crate::core::roster::MemberWorktree;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests;
 use crate::core::tests::shutdown::next_daemon;

@@ -21,7 +21,7 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::SharedRecord;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use crate::core::turns::log_and_notify_turn_pauses::report_pause;

@@ -3,7 +3,7 @@
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::reply_to_client::send_reply;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::find_member;
 use crate::core::state::waiting_clients::InterruptWaiter;
 use crate::core::state_time_and_effects_of_one_event::Context;

@@ -3,9 +3,10 @@
 //! no longer names it.
 
 use crate::core::roster::Roster;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
+use protocol::state_file_names::ENVIRONMENTS_DIR;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{ENVIRONMENTS_DIR, Error, StateDir};
+use store::{Error, StateDir};
 
 impl FilesThread {
     /// Writes an environment to the file `file`.

@@ -3,12 +3,11 @@
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::call_errors::has_unsupervised_members_error;
 use crate::io::files::root_and_saves_shared_by_threads::lock;
-use crate::io::files::scan_and_repair_team_config::backup_file;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::AgentId;
-use protocol::policy::Policy;
+use protocol::state_file_names;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use store::{Error, StateDir, Team};
@@ -88,10 +87,7 @@ impl FilesThread {
     /// team is in `known_teams`. Such files remain if the deletion of a team is interrupted.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
-            let name = ["policy-", "config-backup-"]
-                .iter()
-                .find_map(|prefix| file.strip_prefix(prefix)?.strip_suffix(".json"));
-            let Some(team) = name.and_then(|name| TeamName::parse(name).ok()) else { continue };
+            let Some(team) = state_file_names::team_of_policy_or_backup(&file) else { continue };
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
             // While this lock is held, no thread of another lane can begin to create the team.
             let creating = lock(&self.shared.creating);
@@ -105,7 +101,7 @@ impl FilesThread {
 
 /// Removes the policy and the config backup of a deleted team from the state directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
-    state.remove(&Policy::file_name(name)).and(state.remove(&backup_file(name)))
+    state.remove(&state_file_names::policy(name)).and(state.remove(&state_file_names::config_backup(name)))
 }
 
 /// The config of a new team, with the lead as its only member.

@@ -1,14 +1,13 @@
 //! Reads and appends to the event log, `events.jsonl` in the state directory.
 
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::state_file_names::{EVENT_LOG, OLDER_EVENT_LOG};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use store::{Error, StateDir};
 
-const EVENT_LOG_FILE: &str = "events.jsonl";
-const OLDER_FILE: &str = "events.jsonl.1";
 /// Maximum size of `events.jsonl` and of `events.jsonl.1`, in bytes. When the log is full, it is
 /// renamed to `events.jsonl.1` and a new log begins. The size is limited because a starting daemon
 /// reads both files completely.
@@ -17,13 +16,13 @@ const EVENT_LOG_LIMIT: usize = 7 * 1024 * 1024;
 /// Appends one line. If the log is full, begins a new one, and keeps a share of the older events
 /// for each team.
 pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
-    let size = std::fs::metadata(state.path().join(EVENT_LOG_FILE)).map_or(0, |file| file.len());
+    let size = std::fs::metadata(state.path().join(EVENT_LOG)).map_or(0, |file| file.len());
     let is_full = size + line.len() as u64 >= EVENT_LOG_LIMIT as u64;
     let kept = is_full
         .then(|| keep_shares(|visit| lines_of_log(state).for_each(|line| visit(&line)), EVENT_LOG_LIMIT));
-    state.append_line(EVENT_LOG_FILE, line, EVENT_LOG_LIMIT as u64)?;
+    state.append_line(EVENT_LOG, line, EVENT_LOG_LIMIT as u64)?;
     match kept {
-        Some(kept) => state.replace(OLDER_FILE, &kept),
+        Some(kept) => state.replace(OLDER_EVENT_LOG, &kept),
         None => Ok(()),
     }
 }
@@ -39,7 +38,7 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
 /// memory. The lines of a part end where it cannot be read.
 fn lines_of_log(state: &StateDir) -> impl Iterator<Item = Vec<u8>> {
     let warn = |error: &dyn std::fmt::Display| tracing::warn!("cannot read the event log: {error}");
-    let parts = [OLDER_FILE, EVENT_LOG_FILE].map(|name| state.open_file(name));
+    let parts = [OLDER_EVENT_LOG, EVENT_LOG].map(|name| state.open_file(name));
     let parts = parts.into_iter().filter_map(move |part| part.inspect_err(|error| warn(error)).ok()?);
     parts.flat_map(move |part| {
         let mut part = BufReader::new(part.take(EVENT_LOG_LIMIT as u64));
@@ -195,7 +194,7 @@ mod tests {
             let event = format!("{{\"team\":\"loops\",\"text\":\"{padding}\",\"number\":{number}}}");
             append_event(&state, &event).unwrap();
         }
-        let older = state.read(OLDER_FILE).unwrap().unwrap();
+        let older = state.read(OLDER_EVENT_LOG).unwrap().unwrap();
         assert_eq!(numbers(&older, "quiet"), [7], "after two new logs");
         assert!(older.len() <= EVENT_LOG_LIMIT && older.len() > EVENT_LOG_LIMIT / 2);
     }

@@ -11,12 +11,12 @@ pub(crate) mod read_exit_report_or_kill_orphans;
 pub(crate) mod register_and_deregister_in_batches;
 pub(crate) mod reopen_root;
 pub(crate) mod root_and_saves_shared_by_threads;
+pub(crate) mod run_file_jobs;
 pub(crate) mod scan_and_repair_team_config;
 pub(crate) mod scan_inboxes_and_restore_messages;
 pub(crate) mod send_shutdown_requests_and_read_answers;
 pub(crate) mod set_permission_mode;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod thread;
 pub(crate) mod write_policies_and_hidden_panes;
 pub(crate) mod write_roster_and_leads;

@@ -4,8 +4,7 @@
 use crate::core::jobs::file_jobs::FileResult;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, SharedRecord};
 use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::io::files::read_exit_report_or_kill_orphans::exit_report_file;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
 use crate::io::run_worktree_jobs;
 use protocol::control_socket::{Activity, EarlierMessages, SpawnRequest};
 use protocol::delivery_kind::Delivery;
@@ -104,7 +103,10 @@ impl FilesThread {
         error: Option<ErrorReport>,
     ) -> FileResult {
         if error.is_none() {
-            self.log_error("remove an exit report", self.state.remove(&exit_report_file(&record.spawn_id)));
+            self.log_error(
+                "remove an exit report",
+                self.state.remove(&protocol::state_file_names::exit_report(record.spawn_id.as_str())),
+            );
             self.log_error("mark a prompt read", self.discard_prompt(record));
         }
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }

@@ -1,8 +1,9 @@
 //! Reads the exit reports of shims, and kills the orphans of an agent whose shim left no report.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::ExitReport;
+use protocol::state_file_names;
 
 impl FilesThread {
     /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
@@ -12,7 +13,7 @@ impl FilesThread {
     /// processes of the agent had exited by then, so no orphans are killed. After a read error it
     /// is unknown whether there is a report, so no orphans are killed either.
     pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
-        match self.state.read(&exit_report_file(spawn)) {
+        match self.state.read(&state_file_names::exit_report(spawn.as_str())) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
             Ok(None) => {
                 if !platform::kill_by_environment(&format!("TEAMD_TOKEN={token}")) {
@@ -26,10 +27,4 @@ impl FilesThread {
             }
         }
     }
-}
-
-/// The file name of a spawn's exit report in the state directory. The shim writes this file before
-/// it reports the exit to the daemon.
-pub(crate) fn exit_report_file(spawn: &SpawnId) -> String {
-    format!("exit-{}.json", spawn.as_str())
 }

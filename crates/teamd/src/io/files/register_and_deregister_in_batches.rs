@@ -11,8 +11,8 @@ use crate::io::files::notify_lead_of_exits::notify_lead;
 use crate::io::files::prepare_and_finish_registration::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered,
 };
+use crate::io::files::run_file_jobs::{FilesThread, to_error};
 use crate::io::files::send_shutdown_requests_and_read_answers::has_open_request;
-use crate::io::files::thread::{FilesThread, to_error};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::MemberName;
 use protocol::team_config::Member;

@@ -8,7 +8,8 @@
 
 use crate::core::jobs::file_jobs::{ConfigSnapshot, RegisteredMember, RosterMembers};
 use crate::io::files::prepare_and_finish_registration::to_config_member;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
+use protocol::state_file_names;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, with_member, without_members};
 use std::collections::HashSet;
@@ -120,12 +121,12 @@ impl FilesThread {
 
     /// Writes the config backup of a team. `text` is a config without members of the roster.
     pub(super) fn save_backup(&self, name: &TeamName, text: &str) -> Result<(), Error> {
-        self.state.replace(&backup_file(name), text.as_bytes())
+        self.state.replace(&state_file_names::config_backup(name), text.as_bytes())
     }
 
     /// Reads the config backup of a team. `None` if there is none or it cannot be read.
     pub(super) fn read_backup(&self, name: &TeamName) -> Option<String> {
-        let read = self.state.read(&backup_file(name)).unwrap_or_else(|error| {
+        let read = self.state.read(&state_file_names::config_backup(name)).unwrap_or_else(|error| {
             tracing::warn!("{error}");
             None
         });
@@ -144,7 +145,10 @@ impl FilesThread {
         let Some(old_backup) = self.read_backup(name) else { return };
         let created_at = |text: &str| TeamConfig::parse(text).ok().map(|config| config.created_at);
         if created_at(&old_backup) != Some(config.created_at) {
-            self.log_error("forget another team of that name", self.state.remove(&backup_file(name)));
+            self.log_error(
+                "forget another team of that name",
+                self.state.remove(&state_file_names::config_backup(name)),
+            );
             return;
         }
         let Ok(backup) = without_members(config.text(), roster_names) else { return };
@@ -171,9 +175,4 @@ fn restore_members(team: &Team, config: &TeamConfig, registered: &[RegisteredMem
         tracing::warn!(%member, "config.json lacked a running member: restored it");
     }
     Ok(!restored.is_empty())
-}
-
-/// The name of a team's config backup in the state directory.
-pub(super) fn backup_file(name: &TeamName) -> String {
-    format!("config-backup-{name}.json")
 }

@@ -4,7 +4,7 @@ use crate::core::exit_record::ReportTo;
 use crate::core::jobs::file_jobs::ShutdownAnswer;
 use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
 use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;

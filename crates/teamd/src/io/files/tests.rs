@@ -26,7 +26,7 @@ use crate::core::roster::data_for_next_spawn::RespawnRecord;
 use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
 use crate::io::files::prepare_and_finish_registration;
 use crate::io::files::root_and_saves_shared_by_threads::SharedThreadState;
-use crate::io::files::thread::{FilesThread, ROSTER_FILE};
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::{Activity, CreateTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::Message;

@@ -1,7 +1,8 @@
 //! Writes the policies of teams to the state directory, and the ids of hidden panes to config.json.
 
-use crate::io::files::thread::FilesThread;
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::policy::Policy;
+use protocol::state_file_names;
 use protocol::team_and_member_names::TeamName;
 use store::Error;
 
@@ -16,7 +17,7 @@ impl FilesThread {
     /// its policy is replaced.
     pub(super) fn write_policy(&self, name: &TeamName, policy: &Policy) -> Result<(), Error> {
         let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
-        self.state.replace(&Policy::file_name(name), &bytes)
+        self.state.replace(&state_file_names::policy(name), &bytes)
     }
 
     /// Writes the ids of hidden panes to config.json, if they have changed.

@@ -1,9 +1,10 @@
 //! Writes the roster and leads.json to the state directory.
 
 use crate::core::roster::Roster;
-use crate::io::files::thread::{FilesThread, ROSTER_FILE};
+use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::{LeadProcess, LeadsFile};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::state_file_names::{LEADS, ROSTER};
 use store::Error;
 
 impl FilesThread {
@@ -35,7 +36,7 @@ impl FilesThread {
 
     fn write_roster(&mut self, roster: &Roster) -> Result<(), Error> {
         let bytes = serde_json::to_vec(roster).expect("a roster has nothing that JSON cannot hold");
-        self.state.replace(ROSTER_FILE, &bytes)?;
+        self.state.replace(ROSTER, &bytes)?;
         self.write_leads(&roster.lead_sessions)
     }
 
@@ -49,8 +50,8 @@ impl FilesThread {
         let file = LeadsFile { leads: leads.to_vec() };
         let bytes = serde_json::to_vec(&file).expect("leads have nothing that JSON cannot hold");
         match leads.is_empty() {
-            true => self.state.remove(LeadsFile::FILE_NAME)?,
-            false => self.state.replace(LeadsFile::FILE_NAME, &bytes)?,
+            true => self.state.remove(LEADS)?,
+            false => self.state.replace(LEADS, &bytes)?,
         }
         self.leads = Some(file.leads);
         Ok(())

@@ -4,7 +4,7 @@
 
 use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::hide_and_show::{MoveOutcome, place_in_joining_order};
-use crate::io::panes::thread::PaneManager;
+use crate::io::panes::run_pane_jobs::PaneManager;
 use crate::io::panes::window_space::MIN_PANE;
 use protocol::control_socket::PersonPane;
 use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};

@@ -1,6 +1,6 @@
 //! Applies tmux layouts to the windows of a team.
 
-use crate::io::panes::thread::{PaneManager, to_error};
+use crate::io::panes::run_pane_jobs::{PaneManager, to_error};
 use crate::io::panes::window_space::{check_fits, team_windows};
 use protocol::control_socket::Layout;
 use protocol::error_kind_and_report::ErrorReport;

@@ -4,7 +4,7 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;
 use crate::core::state::agent::ScreenDialog;
-use crate::io::panes::thread::PaneManager;
+use crate::io::panes::run_pane_jobs::PaneManager;
 use protocol::find_git_ssh_or_sudo_prompt_on_screen::find_terminal_prompt;
 use protocol::match_dialog_on_screen;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Hides panes and shows them again.
 
 use crate::core::jobs::pane_jobs::PaneMove;
-use crate::io::panes::thread::PaneManager;
+use crate::io::panes::run_pane_jobs::PaneManager;
 use crate::io::panes::window_space::window_with_space;
 use tmux::{Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 

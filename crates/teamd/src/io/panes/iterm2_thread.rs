@@ -19,6 +19,7 @@ use crate::io::process_start_error::thread_error;
 use protocol::control_socket::CapturePaneReply;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
+use protocol::state_file_names::ITERM2_SCRIPTS_DIR;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,6 @@ use store::{StateDir, env_var};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-/// The subdirectory of the state directory with the scripts that start shims.
-const SCRIPTS_DIR: &str = "iterm2";
 /// The longest command that is typed, in bytes. Terminals cut lines at 255 bytes or later.
 const MAX_TYPED_BYTES: usize = 250;
 /// The content of the output log of a member in iTerm2.
@@ -117,7 +116,7 @@ impl Iterm2Sessions {
     /// Opens a session, starts the shim in it, and sets its title.
     fn open(&mut self, spec: &Iterm2Spec) -> Result<OpenedPane, ErrorReport> {
         check_shim_start(&spec.argv)?;
-        let scripts = StateDir::open(&spec.state_dir.join(SCRIPTS_DIR))?;
+        let scripts = StateDir::open(&spec.state_dir.join(ITERM2_SCRIPTS_DIR))?;
         self.scripts = Some(scripts.path().to_owned());
         let script = spec.spawn.as_str();
         let typed = typed_command(&scripts.path().join(script))?;

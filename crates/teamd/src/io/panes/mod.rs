@@ -10,5 +10,5 @@ pub(crate) mod hide_and_show;
 pub(crate) mod iterm2_thread;
 pub(crate) mod open;
 mod run_it2;
-pub(crate) mod thread;
+pub(crate) mod run_pane_jobs;
 pub(crate) mod window_space;

@@ -5,7 +5,7 @@ use crate::core::roster::agent_record::AgentPane;
 use crate::core::spawn_lifecycle::ExpectedShim;
 use crate::io::mark_spawn_in_output_log::mark_spawn_in_log;
 use crate::io::panes::cached_window_and_prepared_pane::PaneOpeningCache;
-use crate::io::panes::thread::{PaneManager, is_server_gone};
+use crate::io::panes::run_pane_jobs::{PaneManager, is_server_gone};
 use crate::io::panes::window_space::window_with_space;
 use protocol::control_socket::Layout;
 use protocol::team_and_member_names::TeamName;

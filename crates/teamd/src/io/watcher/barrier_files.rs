@@ -6,6 +6,7 @@
 
 use crate::core::core_event::CoreEvent;
 use notify::EventKind;
+use protocol::state_file_names::BARRIERS_DIR;
 use std::fs::{DirBuilder, File, remove_file};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -18,7 +19,7 @@ pub(crate) struct Barriers(PathBuf);
 impl Barriers {
     /// Barrier files are in the daemon's state directory `state`, where only the daemon writes.
     pub(crate) fn new(state: &Path) -> Barriers {
-        Barriers(state.join("barriers"))
+        Barriers(state.join(BARRIERS_DIR))
     }
 
     /// Creates the directory, and returns it to be watched.

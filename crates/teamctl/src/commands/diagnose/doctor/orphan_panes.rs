@@ -6,7 +6,7 @@ use super::report::DoctorReport;
 use crate::command_context::CommandContext;
 use client::select_tmux_server::{self, TMUX_NAME};
 use protocol::control_socket::StatusReply;
-use protocol::roster_file_for_clients::RosterFile;
+use protocol::state_file_names::ROSTER;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;
@@ -111,7 +111,7 @@ fn tagged_panes(server: &TmuxServerArgs) -> Vec<OrphanPane> {
 /// read, because any spawn could be in that roster.
 fn spawns_in_all_rosters(state_dirs: &Path) -> Option<Vec<String>> {
     let state_dirs = std::fs::read_dir(state_dirs).into_iter().flatten().flatten().map(|entry| entry.path());
-    let dirs_with_roster = state_dirs.filter(|state_dir| state_dir.join(RosterFile::FILE_NAME).exists());
+    let dirs_with_roster = state_dirs.filter(|state_dir| state_dir.join(ROSTER).exists());
     let spawns = dirs_with_roster.map(|state_dir| Some(store::read_roster_file(&state_dir)?.spawn_ids()));
     spawns.collect::<Option<Vec<_>>>().map(|spawns| spawns.concat())
 }

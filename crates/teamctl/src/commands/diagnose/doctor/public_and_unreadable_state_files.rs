@@ -5,6 +5,7 @@ use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;
 use protocol::policy::Policy;
 use protocol::roster_file_for_clients::RosterFile;
+use protocol::state_file_names::{self, TRASH_DIR};
 use std::fs::{Permissions, read_dir, set_permissions, symlink_metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub(super) fn check(state: &Path, mode: FixMode, report: &mut DoctorReport) {
     check_private(state, mode, report);
     for path in entries(state) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if name == RosterFile::FILE_NAME {
+        if name == state_file_names::ROSTER {
             ROSTER.check_readable(state, name, report);
         } else if name.starts_with("policy-") && name.ends_with(".json") {
             POLICY.check_readable(state, name, report);
@@ -102,7 +103,7 @@ fn public_files(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn is_private_trash(path: &Path, metadata: &std::fs::Metadata) -> bool {
-    path.file_name().is_some_and(|name| name == "trash") && metadata.permissions().mode() & 0o077 == 0
+    path.file_name().is_some_and(|name| name == TRASH_DIR) && metadata.permissions().mode() & 0o077 == 0
 }
 
 /// The entries of the directory, sorted by name.

@@ -7,6 +7,7 @@ use super::probe_servers_processes_and_disks;
 use super::team_evidence::TeamEvidence;
 use protocol::control_socket::{MemberStatus, PastMember};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::state_file_names::agent_log_path;
 use protocol::team_and_member_names::{MemberName, strip_team};
 use protocol::team_config::Member;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(super) fn gather_evidence(
 ) -> MemberEvidence {
     let MemberLookup { name, agent, past_member, member } = look_up_member(team, address);
     let snapshot = team.snapshot;
-    let log = store::agent_log_path(&team.state_dir, team.team.name(), &name);
+    let log = agent_log_path(&team.state_dir, team.team.name(), &name);
     let stopped_below =
         |pid: u32| probe_servers_processes_and_disks::stopped_processes(&snapshot.processes, pid);
     let inboxes = team.inboxes_of(&name);

@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::control_socket::DeleteTeamRequest;
+use protocol::state_file_names;
 
 fn delete_request() -> DeleteTeamRequest {
     DeleteTeamRequest::forced(survey_team())
@@ -39,7 +40,7 @@ fn nothing_is_deleted_before_the_roster_has_the_deletion() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     team_with_ann(&mut files);
-    std::fs::create_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();
+    std::fs::create_dir(dir.path().join("state").join(protocol::state_file_names::ROSTER)).unwrap();
     files.save_roster(&Roster::default()).unwrap_err();
     files.delete(&delete_request()).unwrap_err();
     assert!(dir.path().join("root/teams/survey/inboxes/ann.json").exists());
@@ -61,7 +62,7 @@ fn a_rescan_removes_files_of_deleted_teams() {
     let mut files = new_files_thread(dir.path(), BTreeMap::new());
     created_team(&mut files);
     let policy =
-        |team: &str| dir.path().join("state").join(Policy::file_name(&TeamName::parse(team).unwrap()));
+        |team: &str| dir.path().join("state").join(state_file_names::policy(&TeamName::parse(team).unwrap()));
     let backup = |team: &str| dir.path().join(format!("state/config-backup-{team}.json"));
     let probe = files.root.path().join("teams/.probe.tmp.1");
     for path in [&policy("gone"), &backup("gone"), &backup("known"), &policy("survey"), &probe] {

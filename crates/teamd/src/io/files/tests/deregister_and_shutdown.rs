@@ -100,13 +100,13 @@ fn exits_are_reported_and_shutdowns_requested_only_after_the_roster_is_saved() {
     };
     let message_count = || team.inbox(&MemberName::lead()).read().unwrap().len();
     let is_member = || team.config().unwrap().member(&ann.request.name).is_some();
-    std::fs::create_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();
+    std::fs::create_dir(dir.path().join("state").join(protocol::state_file_names::ROSTER)).unwrap();
     assert!(matches!(files.run_job(roster()), Some(FileResult::RosterNotSaved(_))));
     assert!(!acknowledge(&mut files) && !request_shutdown(&mut files) && !deregister(&mut files));
     assert!(team.inbox(&ann.request.name).read().unwrap().iter().all(|entry| entry.index == 0), "no request");
     files.check_config(&survey_team(), &RosterMembers::default()).unwrap();
     assert_eq!((message_count(), is_member()), (0, true));
-    std::fs::remove_dir(dir.path().join("state").join(ROSTER_FILE)).unwrap();
+    std::fs::remove_dir(dir.path().join("state").join(protocol::state_file_names::ROSTER)).unwrap();
     assert!(files.run_job(roster()).is_none());
     assert!(acknowledge(&mut files) && request_shutdown(&mut files) && deregister(&mut files));
     assert_eq!((message_count(), is_member()), (1, false));

@@ -5,6 +5,7 @@ use crate::core::jobs::worktree_jobs::PolicyCommand;
 use crate::core::roster::MemberWorktree;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::WorktreeCommandKind;
+use protocol::state_file_names::LOGS_DIR;
 use protocol::team_and_member_names::MemberName;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Erro
 ///
 /// `Refused` if the command fails, `Timeout` if it does not end in time, `Io` if it cannot be
 /// started. Each error names the log, which has the output.
-pub(super) fn run_policy_command(
+pub(super) fn run_setup_or_teardown(
     command: &PolicyCommand,
     member: &MemberName,
     record: &WorktreeRecord,
@@ -76,7 +77,7 @@ pub(super) fn run_teardowns(
         let mut variables = environment.variables().to_vec();
         let caller = command.variables.iter().map(|(name, value)| (name.into(), value.into()));
         variables.extend(caller);
-        run_policy_command(command, &worktree.member, &worktree.record, variables)
+        run_setup_or_teardown(command, &worktree.member, &worktree.record, variables)
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = worktrees.iter().map(|worktree| scope.spawn(|| run(worktree))).collect();
@@ -102,7 +103,7 @@ fn teamd_variables(
 
 /// The file for the output, `logs/worktrees/TEAM/MEMBER-setup.log` in the state directory.
 fn log_path(command: &PolicyCommand, member: &MemberName) -> Result<PathBuf, ErrorReport> {
-    let logs = StateDir::open(&command.state_dir)?.open_subdir("logs")?.open_subdir("worktrees")?;
+    let logs = StateDir::open(&command.state_dir)?.open_subdir(LOGS_DIR)?.open_subdir("worktrees")?;
     let directory = logs.open_subdir(command.team.as_str())?;
     Ok(directory.path().join(format!("{}-{}.log", member.file_stem(), command.kind.as_str())))
 }

@@ -4,8 +4,8 @@ use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_wait
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::mark_agents_to_suspend::cancel_suspend;
-use crate::core::members::start_steps_after_pane_opened::abort_start;
-use crate::core::members::{forced_termination, pending_respawns};
+use crate::core::members::register_and_start_agent::abort_start;
+use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::reply_to_client::send_reply;
 use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StartStage};
 use crate::core::state::find_team_or_member::resolve_targets;
@@ -19,8 +19,11 @@ pub(crate) fn kill(context: &mut Context, client: ConnId, selection: &MemberSele
         Err(error) => send_reply(context, client, Err(error)),
         Ok(ids) => {
             cancel_suspend(context.state, &ids);
-            let cancelled_respawns =
-                pending_respawns::cancel_and_report(context, &selection.team, &selection.names);
+            let cancelled_respawns = decide_respawns_and_suspensions::cancel_and_report(
+                context,
+                &selection.team,
+                &selection.names,
+            );
             kill_and_wait(context, ExitWaiter::new(&ids, cancelled_respawns, AfterExits::Reply(client)));
         }
     }

@@ -2,13 +2,15 @@
 //! resumes.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::members::pending_respawns::{NAME_BUSY_RETRY, suspend_pending, update_past_member};
+use crate::core::members::decide_respawns_and_suspensions::{
+    NAME_BUSY_RETRY, suspend_pending, update_past_member,
+};
 use crate::core::members::spawn;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnStart};
-use crate::core::state::budget_status::{exhausted_error, is_exhausted, used_share_reason};
 use crate::core::state::call_errors::going_down_error;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
+use crate::core::state::exhausted_budget::{exhausted_error, is_exhausted, used_share_reason};
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state_time_and_effects_of_one_event::Context;

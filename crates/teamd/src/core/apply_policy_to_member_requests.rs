@@ -19,7 +19,7 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
 use crate::core::state::agent::Agent;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::tracked_member_request::{GivenAnswer, RequestStage, TrackedRequest};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

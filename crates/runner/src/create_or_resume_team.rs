@@ -4,7 +4,7 @@
 //! Members are spawned before the tasks are created, because only a current member can be made the
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
-use crate::decide_task_releases::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
+use crate::decide_task_retries::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::release_task::release_task;

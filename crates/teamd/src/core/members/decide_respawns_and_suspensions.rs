@@ -14,7 +14,7 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
 use crate::core::schedule_scans::schedule_task_scan;
-use crate::core::state::daemon::{DaemonShutdown, State};
+use crate::core::state::core_state::{DaemonShutdown, State};
 use crate::core::state::taken_and_free_member_names::is_of_member;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::RestartPolicy;

@@ -67,7 +67,7 @@ fn is_stale(dir: &DirHandle, name: &str, stat: &FileStat, stamp: LockStamp) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock_directory::Lock;
+    use crate::mkdir_lock::Lock;
     use std::time::UNIX_EPOCH;
 
     #[test]

@@ -8,9 +8,9 @@ use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
 use crate::core::jobs::file_jobs::{FileJob, Registration};
 use crate::core::jobs::pane_jobs::OpenedPane;
 use crate::core::members::cleanup_after_exit::{close_pane, start_cleanup};
+use crate::core::members::decide_respawns_and_suspensions;
+use crate::core::members::decide_respawns_and_suspensions::NextSpawn;
 use crate::core::members::forced_termination::terminate;
-use crate::core::members::pending_respawns;
-use crate::core::members::pending_respawns::NextSpawn;
 use crate::core::members::spawn::{SESSION_START_DEADLINE, START_DEADLINE};
 use crate::core::pane_labels::{color_name, update_label};
 use crate::core::panes::hide_and_show;
@@ -21,7 +21,7 @@ use crate::core::spawn_lifecycle::{
     AgentProcess, Cleanup, ExpectedShim, Lifecycle, OnExit, StartStage, Starting,
 };
 use crate::core::state::call_errors::no_such_team_error;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::queued_registration::QueuedRegistration;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Backend, PlanStage};
@@ -328,7 +328,7 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     context.effects.push(Effect::log_member(&agent.record, event_kind));
     context.effects.extend(update_label(agent));
     schedule_config_scan(context, &team);
-    pending_respawns::cancel_respawns(context, &team, &[name]);
+    decide_respawns_and_suspensions::cancel_respawns(context, &team, &[name]);
     hide_and_show::hide_again(context, spawn);
     if let Some(client) = client {
         context
@@ -415,10 +415,10 @@ pub(crate) fn fail_start(context: &mut Context, spawn: &SpawnId, error: ErrorRep
 /// is notified. Returns `None` if the lead is not notified, because another respawn is scheduled,
 /// the member is being suspended, or the daemon shuts down.
 fn fail_respawn(context: &mut Context, record: &SharedRecord, error: &ErrorReport) -> Option<ExitRecord> {
-    let next_spawn = match pending_respawns::respawn_after_failure(context, record) {
+    let next_spawn = match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
         // The cause of the failure may go away later. A client can then resume the member.
         NextSpawn::NoRespawn | NextSpawn::RespawnsExhausted(_) if record.can_respawn() => {
-            pending_respawns::suspend(context, record)
+            decide_respawns_and_suspensions::suspend(context, record)
         }
         next_spawn => next_spawn,
     };

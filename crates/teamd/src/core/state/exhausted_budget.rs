@@ -1,7 +1,7 @@
 //! Reads a team's budget: what is used, what is left, and whether it is exhausted.
 
 use crate::core::event_time::Now;
-use crate::core::state::daemon::State;
+use crate::core::state::core_state::State;
 use crate::core::state::team::TeamState;
 use protocol::control_socket::BudgetStatus;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

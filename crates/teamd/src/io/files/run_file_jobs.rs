@@ -29,9 +29,6 @@ use std::time::UNIX_EPOCH;
 use store::{BaseVersion, Error, Root, StateDir, Team};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The name of the roster in the state directory.
-pub(crate) const ROSTER_FILE: &str = protocol::roster_file_for_clients::RosterFile::FILE_NAME;
-
 /// The state of a files thread.
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedThreadState>,

@@ -1,0 +1,99 @@
+//! The names of the files and directories in the state directory. Section 10 of docs/protocol.md
+//! says what each contains. The names in a team's own directory are in `store::team_file_names`.
+
+use crate::member_task_and_request_ids::TaskId;
+use crate::team_and_member_names::{MemberName, TeamName};
+use std::path::{Path, PathBuf};
+
+/// The lock of the daemon, with its pid and control socket.
+pub const DAEMON_LOCK: &str = "teamd.lock";
+/// The daemon's record of all agents.
+pub const ROSTER: &str = "roster.json";
+/// The programs that lead teams from a person's terminal.
+pub const LEADS: &str = "leads.json";
+/// The event log that the daemon appends to.
+pub const EVENT_LOG: &str = "events.jsonl";
+/// The part of the event log before [`EVENT_LOG`].
+pub const OLDER_EVENT_LOG: &str = "events.jsonl.1";
+/// The directory of the records of `teamctl ask`.
+pub const ASKS_DIR: &str = "asks";
+/// The directory of the answer logs, one for each team ([`team_log`]).
+pub const ANSWERS_DIR: &str = "answers";
+/// The directory of the journals, one for each team ([`team_log`]).
+pub const JOURNAL_DIR: &str = "journal";
+/// The directory of the files that mark tasks in work ([`task_hold`]).
+pub const TASK_HOLDS_DIR: &str = "task-holds";
+/// The directory of the environments of agents.
+pub const ENVIRONMENTS_DIR: &str = "environments";
+/// The directory of the barrier files, by which the file watcher finds out that all earlier events
+/// have arrived.
+pub const BARRIERS_DIR: &str = "barriers";
+/// The directory of the scripts that start shims in sessions of iTerm2.
+pub const ITERM2_SCRIPTS_DIR: &str = "iterm2";
+/// The directory of copies of damaged files.
+pub const CORRUPT_DIR: &str = "corrupt";
+/// The directory of saved work of removed worktrees.
+pub const TRASH_DIR: &str = "trash";
+/// The directory of all logs but the event log.
+pub const LOGS_DIR: &str = "logs";
+
+/// The policy of a team.
+pub fn policy(team: &TeamName) -> String {
+    format!("policy-{team}.json")
+}
+
+/// The daemon's copy of a team's config.json, from which it repairs a damaged one.
+pub fn config_backup(team: &TeamName) -> String {
+    format!("config-backup-{team}.json")
+}
+
+/// The team whose policy or config backup `file` is.
+pub fn team_of_policy_or_backup(file: &str) -> Option<TeamName> {
+    let team = file.strip_prefix("policy-").or_else(|| file.strip_prefix("config-backup-"))?;
+    TeamName::parse(team.strip_suffix(".json")?).ok()
+}
+
+/// The lock of `teamctl run`, with a note of what it does.
+pub fn run_lock(team: &TeamName) -> String {
+    format!("run-{team}.lock")
+}
+
+/// The lock of `teamctl merge`, with a note of its worktree.
+pub fn merge_lock(team: &TeamName) -> String {
+    format!("merge-{team}.lock")
+}
+
+/// The team that [`merge_lock`] names, if `file` is one.
+pub fn team_of_merge_lock(file: &str) -> Option<TeamName> {
+    TeamName::parse(file.strip_prefix("merge-")?.strip_suffix(".lock")?).ok()
+}
+
+/// How a spawn ended. Its shim writes the file, for a daemon that it cannot reach.
+pub fn exit_report(spawn_id: &str) -> String {
+    format!("exit-{spawn_id}.json")
+}
+
+/// The team's file in [`ANSWERS_DIR`] or [`JOURNAL_DIR`].
+pub fn team_log(team: &TeamName) -> String {
+    format!("{team}.jsonl")
+}
+
+/// The part of a team's log before [`team_log`].
+pub fn older_team_log(team: &TeamName) -> String {
+    format!("{team}.jsonl.1")
+}
+
+/// The file in [`TASK_HOLDS_DIR`] that marks a task.
+pub fn task_hold(team: &TeamName, id: &TaskId) -> String {
+    format!("{team}.{id}")
+}
+
+/// The directory with the output logs of a team's agents.
+pub fn agent_log_dir(state_dir: &Path, team: &TeamName) -> PathBuf {
+    state_dir.join(LOGS_DIR).join("agents").join(team.as_str())
+}
+
+/// The output log of an agent. It holds the output of all spawns of the member.
+pub fn agent_log_path(state_dir: &Path, team: &TeamName, name: &MemberName) -> PathBuf {
+    agent_log_dir(state_dir, team).join(format!("{}.log", name.file_stem()))
+}
