@@ -23,6 +23,6 @@ pub fn program_exists(program: &str, cwd: &Path, path: &str) -> bool {
 /// The error for a program that was not found.
 pub fn program_not_found(program: &str) -> ErrorReport {
     ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {program}: no such program")).with_help(
-        "install it, or add its directory to your PATH; profiles and their programs: teamctl profiles check",
+        "check its spelling, or install it; profiles with an installed program: teamctl profiles check",
     )
 }

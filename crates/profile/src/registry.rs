@@ -109,13 +109,19 @@ impl ProfileRegistry {
         if program_exists("claude") {
             return self.profile("claude");
         }
+        let names = self.all_names().into_iter();
+        let installed = names.filter(|name| {
+            let profile = self.profile(name).ok();
+            profile.is_some_and(|profile| profile.program().is_none_or(&program_exists))
+        });
         Err(ErrorReport::new(
             ErrorKind::Usage,
             "cannot choose a profile: no default_profile is configured, and the default, claude, is not installed",
         )
-        .with_help(
-            "name one with --profile, such as --profile codex; which can start here: teamctl profiles check",
-        ))
+        .with_help(format!(
+            "install claude, or name an installed one with --profile: {}; all: teamctl profiles check",
+            installed.collect::<Vec<_>>().join(", ")
+        )))
     }
 
     /// Whether [`ProfileRegistry::default_profile`] can choose a profile. Also `true` if the user's

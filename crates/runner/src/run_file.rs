@@ -237,10 +237,15 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Validati
     let mut errors = ValidationErrors::new(text);
     let table = parse_toml(text, &mut errors);
     let file = TableReader::new(table.get_ref(), 0, "a policy file");
-    file.check_keys(&RUN_FILE_KEYS, &mut errors);
     let policy_table = file.table("policy", "the policy", &mut errors);
-    if policy_table.is_none() {
-        errors.push_missing(0, "a policy file needs a table [policy] (see: teamctl help policy)");
+    match policy_table {
+        Some(_) => file.check_keys(&RUN_FILE_KEYS, &mut errors),
+        // Other keys do not matter in a file that is no policy file.
+        None => errors.push_missing(
+            0,
+            "a policy file needs a table [policy]: write a line [policy], and below it keys such as plans = \"auto\" \
+             (an example: teamctl help policy)",
+        ),
     }
     let policy = policy_table.map(|table| policy::parse_policy_table(table, directory, &mut errors));
     let errors = errors.into_sorted();

@@ -189,7 +189,7 @@ pub enum Error {
         cause: Box<Error>,
     },
     /// No open request has this id or an id that begins with it.
-    #[error("cannot answer {id}: {}", if open.is_empty() { "no request waits for an answer" } else { "there is no such request" })]
+    #[error("cannot answer {id}: {}", if open.is_empty() { "no member waits for an answer now" } else { "there is no such request" })]
     NoSuchRequest {
         /// The requested id.
         id: String,
@@ -354,16 +354,22 @@ impl Error {
             Error::AlreadyInProgress { id, .. } => {
                 format!("go on with it, or give it back with: teamctl task release {id}")
             }
-            Error::TaskBlocked { .. } | Error::NoTaskAvailable(_) | Error::DependencyCycle { .. } => {
-                "what waits for what: teamctl task list".to_owned()
+            Error::NoTaskAvailable(_) => {
+                "create one with: teamctl task create SUBJECT; see what the others wait for: teamctl task list"
+                    .to_owned()
+            }
+            Error::TaskBlocked { .. } | Error::DependencyCycle { .. } => {
+                "see which task waits for which: teamctl task list".to_owned()
             }
             Error::InvalidTransition { id, .. } => format!("see: teamctl task get {id}"),
             Error::NoSuchRequest { open, .. } if !open.is_empty() => format!("open: {}", open.join(", ")),
             Error::AmbiguousRequest { .. } => {
                 "give more of its id; all that wait: teamctl requests".to_owned()
             }
-            Error::NoSuchRequest { .. }
-            | Error::AlreadyAnswered { .. }
+            Error::NoSuchRequest { .. } => {
+                "nothing to do; see the members with: teamctl status".to_owned()
+            }
+            Error::AlreadyAnswered { .. }
             | Error::AskerGone { .. }
             | Error::Withdrawn { .. }
             | Error::AnswerNotApplicable { .. } => "what waits for an answer: teamctl requests".to_owned(),

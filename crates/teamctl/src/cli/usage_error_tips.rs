@@ -1,36 +1,36 @@
 //! Adds tips to clap's usage errors. For a command name of other programs, such as `ls`, the tip is
-//! the command of `teamctl` that does the same. For `spawn`, it is the `--` that must precede the
+//! the commands of `teamctl` that may be meant. For `spawn`, it is the `--` that must precede the
 //! member's program. For a missing argument, it is the full usage.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use protocol::shell_quote::shell_quote;
 
-/// Command names of other programs, each with the command of `teamctl` that does the same.
-const COMMAND_SYNONYMS: [(&str, &str); 23] = [
-    ("add", "spawn"),
-    ("daemon", "up"),
-    ("destroy", "delete"),
-    ("end", "shutdown"),
-    ("exit", "down"),
-    ("history", "events"),
-    ("init", "create"),
-    ("list", "status"),
-    ("ls", "status"),
-    ("mail", "inbox"),
-    ("message", "send"),
-    ("messages", "inbox"),
-    ("msg", "send"),
-    ("new", "create"),
-    ("open", "attach"),
-    ("quit", "down"),
-    ("read", "inbox"),
-    ("remove", "delete"),
-    ("rm", "delete"),
-    ("start", "up"),
-    ("stop", "down"),
-    ("tail", "logs"),
-    ("tell", "send"),
+/// Command names of other programs, each with the commands of `teamctl` that may be meant.
+const COMMAND_SYNONYMS: [(&str, &[&str]); 23] = [
+    ("add", &["spawn", "create"]),
+    ("daemon", &["up"]),
+    ("destroy", &["delete"]),
+    ("end", &["shutdown", "down"]),
+    ("exit", &["down", "shutdown"]),
+    ("history", &["events"]),
+    ("init", &["create"]),
+    ("list", &["status"]),
+    ("ls", &["status"]),
+    ("mail", &["inbox"]),
+    ("message", &["send"]),
+    ("messages", &["inbox"]),
+    ("msg", &["send"]),
+    ("new", &["create", "spawn"]),
+    ("open", &["attach"]),
+    ("quit", &["down"]),
+    ("read", &["inbox"]),
+    ("remove", &["delete", "kill"]),
+    ("rm", &["delete"]),
+    ("start", &["up", "spawn"]),
+    ("stop", &["down", "shutdown"]),
+    ("tail", &["logs"]),
+    ("tell", &["send"]),
 ];
 
 /// Adds tips to `error`, with which the parser `root` has rejected the `arguments`. The arguments
@@ -39,7 +39,9 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
     root.build();
     let command = find_command(&root, arguments);
     match error.kind() {
-        ErrorKind::InvalidSubcommand if command.get_name() == root.get_name() => suggest_command(error),
+        ErrorKind::InvalidSubcommand if command.get_name() == root.get_name() => {
+            suggest_commands(error, &root)
+        }
         ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
         ErrorKind::MissingRequiredArgument => {
             let usage = command.clone().render_usage();
@@ -67,12 +69,14 @@ fn find_command<'a>(root: &'a Command, arguments: &[String]) -> &'a Command {
     words.fold(root, |command, word| command.find_subcommand(word).unwrap_or(command))
 }
 
-fn suggest_command(error: &mut clap::Error) {
+/// Names the commands that may be meant, each with what it does.
+fn suggest_commands(error: &mut clap::Error, root: &Command) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
-    let suggestion = COMMAND_SYNONYMS.iter().find(|(synonym, _)| synonym == word);
-    if let Some((_, command)) = suggestion {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String((*command).to_owned()));
-    }
+    let Some((_, commands)) = COMMAND_SYNONYMS.iter().find(|(synonym, _)| synonym == word) else { return };
+    let about = |name| root.find_subcommand(name).and_then(Command::get_about).cloned().unwrap_or_default();
+    let tips = commands.iter().map(|name| format!("teamctl {name}: {}", about(name)).into());
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips.collect()));
+    error.remove(ContextKind::SuggestedSubcommand);
 }
 
 /// The program of a spawn stands behind `--`. Without it, clap takes the program for another name.
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn errors_name_what_was_meant() {
-        assert!(error_text("start").contains("subcommand exists: 'up'"), "{}", error_text("start"));
+        assert!(error_text("start").contains("tip: teamctl up: Start teamd"), "{}", error_text("start"));
         let spawn = error_text("-t survey spawn zed echo hi");
         assert!(spawn.contains("teamctl -t survey spawn zed -- echo hi"), "{spawn}");
         assert!(!error_text("spawn zed --modle x").contains("comes after"));
@@ -128,9 +132,9 @@ mod tests {
     #[test]
     fn synonyms_are_no_commands_and_stand_for_commands() {
         let root = Cli::command();
-        for (synonym, command) in COMMAND_SYNONYMS {
+        for (synonym, commands) in COMMAND_SYNONYMS {
             assert!(root.find_subcommand(synonym).is_none(), "{synonym}");
-            assert!(root.find_subcommand(command).is_some(), "{command}");
+            assert!(commands.iter().all(|command| root.find_subcommand(command).is_some()), "{commands:?}");
         }
     }
 }
