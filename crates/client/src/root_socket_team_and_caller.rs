@@ -419,8 +419,9 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
 
 fn no_team_error(root: &Path) -> ErrorReport {
     let message = format!("cannot find a team: there is none in {}", root.display());
-    ErrorReport::new(ErrorKind::NotFound, message)
-        .with_help("make one with: teamctl create NAME; then start its agents, each with: teamctl spawn NAME")
+    ErrorReport::new(ErrorKind::NotFound, message).with_help(
+        "make one with: teamctl create NAME; then start agents with: teamctl spawn NAME --profile PROFILE",
+    )
 }
 
 /// The error for a team whose directory has no `config.json`.

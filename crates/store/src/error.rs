@@ -355,7 +355,7 @@ impl Error {
                 format!("go on with it, or give it back with: teamctl task release {id}")
             }
             Error::NoTaskAvailable(_) => {
-                "create one with: teamctl task create SUBJECT; see what the others wait for: teamctl task list"
+                "create one with: teamctl task create SUBJECT; see what the other tasks wait for: teamctl task list"
                     .to_owned()
             }
             Error::TaskBlocked { .. } | Error::DependencyCycle { .. } => {
@@ -367,7 +367,7 @@ impl Error {
                 "give more of its id; all that wait: teamctl requests".to_owned()
             }
             Error::NoSuchRequest { .. } => {
-                "nothing to do; see the members with: teamctl status".to_owned()
+                "nothing to do; see the requests with: teamctl requests".to_owned()
             }
             Error::AlreadyAnswered { .. }
             | Error::AskerGone { .. }

@@ -45,21 +45,13 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
         ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
         ErrorKind::MissingRequiredArgument => {
             let usage = command.clone().render_usage();
-            if ["approve", "deny"].contains(&command.get_name()) && is_missing(error, "<ID>") {
+            if ["approve", "deny"].contains(&command.get_name()) {
                 let tip = "requests and their IDs: teamctl requests".into();
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }
         _ => {}
-    }
-}
-
-/// Whether the argument with this placeholder is missing.
-fn is_missing(error: &clap::Error, placeholder: &str) -> bool {
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.iter().any(|argument| argument == placeholder),
-        _ => false,
     }
 }
 
@@ -126,7 +118,7 @@ mod tests {
         let create = error_text("task create");
         assert!(create.contains("Usage: teamctl task create [OPTIONS] <SUBJECT>"), "{create}");
         assert!(error_text("approve").contains("tip: requests and their IDs: teamctl requests"));
-        assert!(!error_text("deny plan-1").contains("tip"));
+        assert!(error_text("deny plan-1").contains("tip: requests and their IDs: teamctl requests"));
     }
 
     #[test]

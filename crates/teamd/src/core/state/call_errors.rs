@@ -46,7 +46,7 @@ pub(crate) fn tmux_gone_error() -> ErrorReport {
 pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
     let message = format!("Cannot cleanup team with {} active member(s): {}", names.len(), names.join(", "));
     ErrorReport::new(ErrorKind::Refused, message)
-        .with_help(format!("end them with: teamctl shutdown --all -t {team}"))
+        .with_help(format!("end them with: teamctl shutdown --all -t {team}; then delete it again"))
 }
 
 /// The error for deleting a team with members that teamd does not run.
