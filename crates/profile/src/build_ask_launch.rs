@@ -12,7 +12,7 @@ use protocol::deferred_template_variables::escape_variables;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskedOptions};
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, TurnProgram};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -23,7 +23,9 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::UsageScope;
-use protocol::turn_program::{DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker};
+use protocol::worker_or_program_that_runs_turns::{
+    DrivenProgram, MAX_ARGUMENT_BYTES, PerTurnProgram, TurnProgram, Worker,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use parse_delivery_keys::{check_session, parse_delivery, variables_in_args};
 use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::find_usage_limit;
-use protocol::turn_program::SessionSource;
+use protocol::worker_or_program_that_runs_turns::SessionSource;
 use std::collections::BTreeMap;
 use toml::Value;
 

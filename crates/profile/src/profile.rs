@@ -3,7 +3,7 @@
 use crate::required_program_settings::SettingsEntry;
 use protocol::delivery_kind::Delivery;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
-use protocol::turn_program::SessionSource;
+use protocol::worker_or_program_that_runs_turns::SessionSource;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -97,8 +97,8 @@ pub struct ReplySource {
     /// turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key whose value is the reply. If `file_key` is set, this is a key in the lines of that
-    /// file, otherwise a key in the turn-end event. If the key occurs more than once, its last
+    /// The key whose value is the reply. It is a key in the lines of the file that `file_key` names,
+    /// or in the turn-end event if `file_key` is `None`. If the key occurs more than once, its last
     /// string is the reply.
     pub key: String,
 }

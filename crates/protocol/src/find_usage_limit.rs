@@ -51,7 +51,7 @@ fn last_match(text: &str, pattern: &str, now: u64, zone: ZoneLookup<'_>) -> Opti
     })
 }
 
-/// The texts between the `*` of a part of a pattern.
+/// The segments of a part of a pattern: the texts between its `*`.
 fn segments(part: &str) -> Vec<&str> {
     part.split('*').map(str::trim).collect()
 }

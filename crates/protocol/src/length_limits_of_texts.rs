@@ -6,7 +6,7 @@
 //! `store::member_operations`.
 
 use crate::error_kind_and_report::{ErrorKind, ErrorReport};
-use crate::turn_program::MAX_ARGUMENT_BYTES;
+use crate::worker_or_program_that_runs_turns::MAX_ARGUMENT_BYTES;
 use serde::Serialize;
 
 /// The maximum length of one kind of text.

@@ -121,4 +121,4 @@ pub mod team_config;
 pub mod teamctl_ask_setup_and_record;
 pub mod timestamp;
 pub mod token_and_cost_usage;
-pub mod turn_program;
+pub mod worker_or_program_that_runs_turns;

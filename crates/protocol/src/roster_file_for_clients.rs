@@ -9,7 +9,7 @@ use crate::delivery_kind::Delivery;
 use crate::member_task_and_request_ids::RequestId;
 use crate::team_and_member_names::{MemberName, TeamName};
 use crate::token_and_cost_usage::Usage;
-use crate::turn_program::TurnProgram;
+use crate::worker_or_program_that_runs_turns::TurnProgram;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::member_request::{Answer, Approval, MemberRequest};
     use crate::permission_mode::PermissionMode;
-    use crate::turn_program::{DrivenProgram, PerTurnProgram};
+    use crate::worker_or_program_that_runs_turns::{DrivenProgram, PerTurnProgram};
     use serde_json::{Value, json};
 
     fn roster(request: Value, lifecycle: &str) -> RosterFile {

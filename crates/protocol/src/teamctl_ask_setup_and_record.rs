@@ -7,7 +7,7 @@
 use crate::control_socket::Process;
 use crate::permission_mode::PermissionMode;
 use crate::token_and_cost_usage::Usage;
-use crate::turn_program::PerTurnProgram;
+use crate::worker_or_program_that_runs_turns::PerTurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

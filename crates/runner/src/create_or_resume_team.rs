@@ -5,9 +5,9 @@
 //! owner of a task. A task that is created without an owner could be claimed by any other member.
 
 use crate::decide_task_retries::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
+use crate::make_task_pending_again::release_task;
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
-use crate::release_task::release_task;
 use crate::run_file::TaskSpec;
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::root_socket_team_and_caller::TeamContext;

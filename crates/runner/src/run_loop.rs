@@ -4,9 +4,9 @@
 //! a person stops the run.
 
 use crate::decide_task_retries::{ReleaseReason, TaskFate};
+use crate::make_task_pending_again::release_task;
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
-use crate::release_task::release_task;
 use crate::{create_or_resume_team, end_run, team_snapshot};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};

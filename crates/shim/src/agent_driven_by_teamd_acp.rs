@@ -14,7 +14,7 @@ use protocol::acp_driver_protocol::{
 use protocol::control_socket::{ExitReport, StartAgent};
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::Usage;
-use protocol::turn_program::DrivenProgram;
+use protocol::worker_or_program_that_runs_turns::DrivenProgram;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::process::ExitStatus;

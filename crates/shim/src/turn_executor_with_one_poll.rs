@@ -22,7 +22,7 @@ use protocol::acp_driver_protocol::PermissionAnswer;
 use protocol::control_socket::{FromShim, StartAgent, ToShim, TurnSetup, TurnStatus};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsageReading, UsageScope};
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

@@ -155,7 +155,7 @@ fn dispatch_integration(
         IntegrationCommand::Doctor(args) => commands::diagnose::doctor::run(context, &args),
         IntegrationCommand::Mcp(args) => commands::exec_teamd_mcp::run(context, &args),
         IntegrationCommand::Instructions(args) => commands::instructions::run(context, &args),
-        IntegrationCommand::Lead(args) => commands::lead_from_this_terminal::run(context, &args),
+        IntegrationCommand::Lead(args) => commands::make_this_session_the_lead::run(context, &args),
         IntegrationCommand::Notify(args) => commands::notify_person_by_command::run(&args),
         IntegrationCommand::Help(args) => commands::help::run(&args, Cli::command()),
         IntegrationCommand::Completions(args) => commands::completions::run(&args, &Cli::command()),

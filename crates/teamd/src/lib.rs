@@ -5,7 +5,7 @@ mod args;
 mod core;
 mod event_loop;
 mod io;
-mod read_and_update_roster_at_startup;
+mod read_roster_and_update_its_teams;
 mod signals_to_core_events;
 #[cfg(test)]
 mod simulator;

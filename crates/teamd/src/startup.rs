@@ -21,7 +21,7 @@ use crate::io::watcher::barrier_files::Barriers;
 use crate::io::watcher::file_watcher::OverflowFlag;
 use crate::io::watcher::thread_that_adds_watches::WatcherThread;
 use crate::io::{bind_control_socket, daemon_log, single_instance_locks};
-use crate::read_and_update_roster_at_startup::{
+use crate::read_roster_and_update_its_teams::{
     add_unknown_teams, forget_deletions_of_newer_teams, read_roster, remove_deleted_teams,
 };
 use crate::signals_to_core_events::watch_signals;

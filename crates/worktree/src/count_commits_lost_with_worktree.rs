@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 use crate::head_and_reflog_of_worktree::HeadState;
 use crate::look_up_branches::{branch_exists, branch_ref};
-use crate::refs_for_saved_commits::SAVED_REFS;
+use crate::temporary_refs_for_git_bundle::SAVED_REFS;
 use crate::trash_branch_names::TRASH_BRANCHES;
 use crate::worktree_record::WorktreeRecord;
 

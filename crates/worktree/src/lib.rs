@@ -43,7 +43,6 @@ mod merge_or_rebase_commits;
 mod mount_points;
 mod processes_using_directory;
 mod propose_worktree;
-mod refs_for_saved_commits;
 mod remove_worktree;
 mod repository_and_its_worktrees;
 mod restore_instructions;
@@ -51,6 +50,7 @@ mod save_unsaved_work;
 mod stashes_of_worktree;
 mod tar_archive;
 mod target_branch_of_merges;
+mod temporary_refs_for_git_bundle;
 mod temporary_worktree_for_merges;
 #[cfg(test)]
 mod tests;

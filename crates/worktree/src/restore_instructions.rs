@@ -3,7 +3,7 @@
 
 use crate::head_and_reflog_of_worktree::HeadState;
 use crate::keep_reason::escape_controls;
-use crate::refs_for_saved_commits::SAVED_REFS;
+use crate::temporary_refs_for_git_bundle::SAVED_REFS;
 use crate::trash_branch_names::trash_branch;
 use crate::worktree_record::WorktreeRecord;
 use protocol::shell_quote::shell_quote;

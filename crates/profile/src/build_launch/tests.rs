@@ -5,7 +5,7 @@ use crate::parse_profile::parse_profile;
 use crate::registry::{built_in_names, built_in_profile};
 use protocol::plan_mode_prompts::PLAN_PROMPT;
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::turn_program::SessionSource;
+use protocol::worker_or_program_that_runs_turns::SessionSource;
 
 struct SampleMember {
     name: MemberName,

@@ -6,7 +6,7 @@ use crate::toml_table_reader::TomlTable;
 use protocol::deferred_template_variables;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::token_and_cost_usage::{UsagePaths, UsageScope};
-use protocol::turn_program::SessionSource;
+use protocol::worker_or_program_that_runs_turns::SessionSource;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use toml::Value;

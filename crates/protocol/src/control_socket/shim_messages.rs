@@ -11,7 +11,7 @@ use crate::error_kind_and_report::ErrorReport;
 use crate::member_color::Color;
 use crate::permission_mode::PermissionMode;
 use crate::team_and_member_names::{MemberName, TeamName};
-use crate::turn_program::TurnProgram;
+use crate::worker_or_program_that_runs_turns::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;

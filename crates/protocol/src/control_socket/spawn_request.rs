@@ -4,7 +4,7 @@
 use crate::delivery_kind::Delivery;
 use crate::permission_mode::PermissionMode;
 use crate::team_and_member_names::{MemberName, TeamName};
-use crate::turn_program::TurnProgram;
+use crate::worker_or_program_that_runs_turns::TurnProgram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

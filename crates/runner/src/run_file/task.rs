@@ -6,7 +6,7 @@ use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control_socket::SpawnRequest;
 use protocol::task::RUN_OWNER_KEY;
 use protocol::team_and_member_names::MemberName;
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 

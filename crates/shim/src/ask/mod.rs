@@ -23,7 +23,7 @@ use protocol::state_file_names::ASKS_DIR;
 use protocol::teamctl_ask_setup_and_record::{
     ASK_VARIABLE, AskAttachment, AskOutcome, AskRecord, AskSetup, AskState,
 };
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use running_program_and_its_pipes::{AskedProgram, ReportedFacts};
 use std::io::{BufRead, Write};
 use std::path::Path;

@@ -8,7 +8,7 @@ use protocol::inbox_message_payload::{Payload, PermissionResponse, PlanApprovalR
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::parse_iso8601;
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use std::collections::BTreeSet;
 
 /// One action on entries of the inbox.
@@ -195,7 +195,7 @@ pub(super) fn answers_to_request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::turn_program::{PerTurnProgram, SessionSource, Worker};
+    use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, SessionSource, Worker};
 
     const REQUEST: &str = r#"{"type":"shutdown_request","requestId":"x-1","from":"team-lead"}"#;
     const ASSIGNMENT: &str = r#"{"type":"task_assignment","taskId":"3","subject":"s"}"#;

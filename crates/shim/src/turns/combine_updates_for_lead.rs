@@ -28,7 +28,7 @@ impl LeadUpdate {
     }
 }
 
-/// The updates that the lead gets about all its unread entries, oldest first. The line about idle
+/// The updates for the lead that stand for all unread entries of its inbox, oldest first. The line about idle
 /// members comes last, because the messages of these members should be read before it.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut updates: Vec<LeadUpdate> = Vec::new();

@@ -10,7 +10,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::PlanApprovalResponse;
 use protocol::team_and_member_names::MemberName;
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, TurnProgram};
 use std::path::PathBuf;
 
 /// Once a prompt has this many bytes, no more messages are added to it. The remaining messages are

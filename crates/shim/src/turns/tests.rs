@@ -23,7 +23,7 @@ use protocol::inbox_message_payload::{IdleNotification, Payload};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::turn_program::{PerTurnProgram, SessionSource, TurnProgram, Worker};
+use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, SessionSource, TurnProgram, Worker};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;

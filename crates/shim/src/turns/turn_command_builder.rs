@@ -10,7 +10,9 @@ use protocol::inbox_message_payload::IdleReason;
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
 use protocol::token_and_cost_usage::{UsageReading, UsageReport, UsageScope};
-use protocol::turn_program::{MAX_ARGUMENT_BYTES, PerTurnProgram, SessionSource, TurnProgram, Worker};
+use protocol::worker_or_program_that_runs_turns::{
+    MAX_ARGUMENT_BYTES, PerTurnProgram, SessionSource, TurnProgram, Worker,
+};
 use std::path::PathBuf;
 use store::StateDir;
 use uuid::Uuid;
@@ -37,8 +39,8 @@ enum SessionState {
     /// A turn of the session has started, but none has succeeded. So the program may not have
     /// stored the session. The value is the session's id, `None` if the program has no session ids.
     Opened(Option<String>),
-    /// An earlier spawn has opened the session with this id. No turn of this spawn has succeeded in
-    /// it, so the program may not have stored the session.
+    /// An earlier spawn of the member has opened the session with this id. The current spawn has not
+    /// completed a turn in it, so the program may not have stored the session.
     Inherited(String),
     /// A turn of the session has succeeded, so the program has stored the session.
     Confirmed(Option<String>),

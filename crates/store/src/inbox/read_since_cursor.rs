@@ -49,9 +49,9 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor.
     ///
-    /// Later reads count these entries again only if the bytes right before the cursor have moved
-    /// or changed. So the count can be wrong if a program changes a read flag without changing the
-    /// length of the entry. Known programs write `true` or `false`, which differ in length.
+    /// A later read does not count these entries again if the bytes right before the cursor are
+    /// unchanged. So it misses a changed read flag if the entry keeps its length: the following
+    /// bytes then stay where they are. Known programs write `true` or `false`, which differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }

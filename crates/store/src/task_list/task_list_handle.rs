@@ -70,7 +70,7 @@ impl Tasks {
     }
 
     /// The names of JSON files in the task directory that are not named by a task id, such as
-    /// `plan.json`. No task list contains them.
+    /// `plan.json`. They are no tasks, and a list of the tasks leaves them out.
     pub fn misnamed_files(&self) -> Result<Vec<String>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
         let mut names = Vec::new();

@@ -7,7 +7,7 @@ use protocol::member_request::{Answer, Approval, parse_answer};
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::team_and_member_names::MemberName;
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, TurnProgram};
 use serde_json::{Value, json};
 use store::{Error, OpenRequest};
 

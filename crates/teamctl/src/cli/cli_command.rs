@@ -56,7 +56,7 @@ pub(crate) enum IntegrationCommand {
     Doctor(commands::diagnose::doctor::DoctorArgs),
     Mcp(commands::exec_teamd_mcp::McpArgs),
     Instructions(commands::instructions::InstructionsArgs),
-    Lead(commands::lead_from_this_terminal::LeadArgs),
+    Lead(commands::make_this_session_the_lead::LeadArgs),
     Help(commands::help::HelpArgs),
     Notify(commands::notify_person_by_command::NotifyArgs),
     Completions(commands::completions::CompletionsArgs),

@@ -40,7 +40,7 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
     let command = find_command(&root, arguments);
     match error.kind() {
         ErrorKind::InvalidSubcommand if command.get_name() == root.get_name() => {
-            suggest_commands(error, &root)
+            suggest_commands(error, &root);
         }
         ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
         ErrorKind::MissingRequiredArgument => {

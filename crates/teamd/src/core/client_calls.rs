@@ -19,7 +19,7 @@ use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
-use crate::core::teams::{create, delete, set_policy, supervise_foreign_team};
+use crate::core::teams::{add_foreign_team_to_state, create, delete, set_policy};
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
 use crate::core::{
@@ -86,13 +86,13 @@ pub(crate) fn handle_team_found(
     let is_known = context.state.teams.contains_key(&team);
     let mut find_error = None;
     match member_count {
-        Ok(Some(count)) => supervise_foreign_team::adopt_team(context, team, count),
+        Ok(Some(count)) => add_foreign_team_to_state::adopt_team(context, team, count),
         _ if is_known => {}
         Err(error)
             if error.kind == ErrorKind::InvalidData
                 && waiting.as_ref().is_some_and(WaitingCall::is_forced_deletion) =>
         {
-            supervise_foreign_team::adopt_team(context, team, 0);
+            add_foreign_team_to_state::adopt_team(context, team, 0);
         }
         result => {
             find_error = result.err();

@@ -12,7 +12,7 @@ use protocol::delivery_kind::Delivery;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{Approver, Policy, TimeoutAction};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::turn_program::{PerTurnProgram, TurnProgram};
+use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, TurnProgram};
 
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];

@@ -32,7 +32,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
 use protocol::member_task_and_request_ids::AgentId;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 
 /// How long a spawn that is ready to register its member waits for other spawns, in milliseconds.
 /// About a dozen panes open in that time. Their members are then registered together, with one

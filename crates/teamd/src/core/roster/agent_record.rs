@@ -10,7 +10,7 @@ use protocol::member_color::Color;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::token_and_cost_usage::Usage;
-use protocol::turn_program::TurnProgram;
+use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use std::ops::{Deref, DerefMut};

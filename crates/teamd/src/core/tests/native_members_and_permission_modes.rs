@@ -12,7 +12,7 @@ use protocol::event_log_line::EventKind;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::MemberRequestKind;
 use protocol::permission_mode::PermissionMode;
-use protocol::turn_program::{DrivenProgram, TurnProgram};
+use protocol::worker_or_program_that_runs_turns::{DrivenProgram, TurnProgram};
 
 fn start_native_member(state: &mut State) -> SpawnId {
     let ann = start_member(state, "ann", 50);

@@ -14,7 +14,7 @@ use protocol::control_socket::{
 };
 use protocol::inbox_message_payload::IdleReason;
 use protocol::task::Task;
-use protocol::turn_program::{TurnProgram, Worker};
+use protocol::worker_or_program_that_runs_turns::{TurnProgram, Worker};
 use std::sync::Arc;
 
 pub(crate) fn worker_request(name: &str, change: impl FnOnce(&mut SpawnRequest)) -> Request {

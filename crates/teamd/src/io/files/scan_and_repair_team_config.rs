@@ -133,11 +133,11 @@ impl FilesThread {
         read.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Updates the config backup of the team `name`: a copy of `config` without the members
-    /// `roster_names`.
+    /// Updates the config backup of the team `name` with `config`. The backup lacks the members
+    /// `roster_names`, which the roster has.
     ///
-    /// A backup that is left from an earlier team with the same name is removed. If the team has no
-    /// backup, none is created, because another program created the team.
+    /// Only a team that teamd created has a backup, from its creation on; another team gets none. A
+    /// backup of an earlier team with the same name is removed.
     fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[MemberName]) {
         if self.config_backups.get(name) == Some(&config.base_version()) {
             return;
