@@ -50,9 +50,9 @@ pub(crate) struct DriverArgs {
     pub(crate) plan_mode: Option<String>,
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
-    /// The session mode in which the driver also opens files outside the working directory, as the
-    /// program's own mode id. An empty string is the program's default mode. `None`: the driver
-    /// never opens files outside the working directory.
+    /// The program's id of the session mode in which the driver may open files outside the working
+    /// directory. An empty string is the program's default mode. `None`: the driver never opens such
+    /// files.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,

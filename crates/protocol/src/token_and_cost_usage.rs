@@ -137,9 +137,9 @@ pub struct UsagePaths {
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Path of an id, for a program that reports its usage in parts, such as one part for each call
-    /// of its model. The parts are added up, but a later line with the same id replaces the earlier
-    /// line. `None` if the last line reports the whole usage.
+    /// Some programs report the usage of each call of their model in a line of its own. For these,
+    /// this is the path of the call's id. The lines are added up, but a later line with the same id
+    /// replaces the earlier one. `None` if the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.

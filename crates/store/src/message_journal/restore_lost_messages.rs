@@ -321,9 +321,9 @@ impl InboxReconciler {
     }
 }
 
-/// Updates `unread`, the unread messages, for one entry of the inbox. If the entry is read, removes
-/// its message. Otherwise notes that the message is in the inbox, and returns its id. `None` if the
-/// entry is read or is not in `unread`.
+/// Updates `unread`, the unread messages that the journal knows, with one entry of the inbox. A
+/// message that is marked read is removed from `unread`. Otherwise `unread` notes that the message
+/// is in the inbox. Returns the id of an unread message that is in `unread`.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

@@ -177,10 +177,11 @@ pub(crate) enum RestoreRule {
     Never,
     /// Nothing is restored now, because no agent reads the inbox.
     NotNow,
-    /// Lost messages are restored. The owner gets messages only through the daemon's own delivery.
+    /// Lost messages are restored. The inbox belongs to a member that gets its messages only by a
+    /// delivery of teamd.
     OwnDelivery,
-    /// Lost messages are restored. The owner reads the inbox without the daemon: with `teamctl` or
-    /// with its own code.
+    /// Lost messages are restored. The inbox belongs to a member that reads it with `teamctl` or with
+    /// its own code.
     ForeignProgram,
 }
 

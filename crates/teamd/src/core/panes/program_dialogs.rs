@@ -127,8 +127,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     context.state.notices.add(team, name, pane, kind);
 }
 
-/// Forgets the dialog of an agent, both from a hook's report and from the screen. Returns whether
-/// the agent's record has changed, so that the roster must be saved.
+/// Forgets the dialog of an agent, whether a hook reported it or it was found on the screen. Returns
+/// whether the agent's record has changed, so that the roster must be saved.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();

@@ -13,8 +13,8 @@ pub(crate) struct ExitWaiter {
 }
 
 impl ExitWaiter {
-    /// Waits for the exits of the agents `ids`. `exits` are entries of the reply that are known
-    /// already.
+    /// Waits for the exits of the agents `ids`. The reply also gets the entries `exits`, of agents
+    /// that have exited before.
     pub(crate) fn new(ids: &BTreeSet<SpawnId>, exits: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
         ExitWaiter { pending: ids.clone(), exits, after }
     }
