@@ -51,7 +51,7 @@ fn program_pid(env: &TestEnv) -> u32 {
 
 /// A program that writes its pid and never answers. A process of it leaves its session.
 fn endless_program(env: &TestEnv) -> String {
-    format!("setsid sleep 3600 & echo $$ >{}; sleep 3600", env.path("out/pid").display())
+    format!("exec 2>/dev/null; setsid sleep 3600 & echo $$ >{}; sleep 3600", env.path("out/pid").display())
 }
 
 /// Waits until only the tmux server of the environment runs.

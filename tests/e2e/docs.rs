@@ -10,6 +10,7 @@ mod quickstart;
 mod shell_session;
 
 use crate::mcp::is_installed;
+use harness::{Facility, skips_without};
 
 use page_parser::{DocPage, DocStep};
 use shell_session::ShellSession;
@@ -65,6 +66,10 @@ fn document_paths() -> Vec<String> {
 
 #[allow(clippy::print_stdout, reason = "the test prints the commands that it skips")]
 fn run_page(path: &str) {
+    // The page shows that a task failed twice, of which the daemon may see only the second failure.
+    if path == "docs/night.md" && skips_without(Facility::NamesInFileEvents) {
+        return;
+    }
     let page = DocPage::read(&read_document(path)).unwrap_or_else(|error| panic!("{path}:{error}"));
     for (line, reason) in page.skipped_blocks() {
         println!("{path}:{line}: not run: {reason}");

@@ -2,7 +2,7 @@
 //! branches, costs, and what waits for a person.
 
 use crate::worktrees::{env_with_repository, git, path_text, spawn, write_file};
-use harness::TestEnv;
+use harness::{Facility, TestEnv};
 use serde_json::{Value, json};
 
 const PERMISSION: &str = r#"{"type":"permission_request","request_id":"perm-1-abcdefg","agent_id":"cat","tool_name":"Bash","tool_use_id":"t","description":"count the lines","input":{"command":"wc -l"}}"#;
@@ -217,6 +217,9 @@ fn row_of_a_task_is_that_of_the_run() {
     let run = env.teamctl(["run", &file, "--keep-team"]).expect_success();
     let row = run.lines().find(|line| line.starts_with("good  ")).unwrap();
     let page = env.teamctl(["report"]).expect_success();
-    assert!(page.contains(row), "{row} is not in:\n{page}");
+    // The daemon may not see that this short task begins.
+    if !harness::skips_without(Facility::NamesInFileEvents) {
+        assert!(page.contains(row), "{row} is not in:\n{page}");
+    }
     env.shut_down();
 }

@@ -21,7 +21,7 @@ pub enum Facility {
     /// The reads from a terminal. Without them, a hook does not notice that a person types.
     TerminalReads,
     /// File events that name the changed file. Without them, the daemon does not know when it has seen all
-    /// changes of tasks, and a claim reads all tasks.
+    /// changes of tasks, and a claim reads all tasks. Of two changes of a task within 100 ms, it sees only the second.
     NamesInFileEvents,
     /// The start times of processes to a fraction of a second. Without them, a process that gets the pid of
     /// another within the same second is taken for it.

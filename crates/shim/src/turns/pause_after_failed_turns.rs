@@ -57,7 +57,12 @@ pub(super) struct FailureStreak {
 /// Until when no turn starts.
 #[derive(Debug)]
 enum Pause {
-    Until(Instant),
+    /// Both clocks show the end. The monotonic clock stands still while the machine sleeps, and the
+    /// wall clock, in milliseconds since the epoch, can be set back. The earlier time counts.
+    Until {
+        instant: Instant,
+        wall_ms: u64,
+    },
     UntilMessage,
 }
 
@@ -88,8 +93,11 @@ impl FailureStreak {
         let limit_wait = limit.as_ref().map(|limit| limit_wait(limit.until, now, fastrand::f64()));
         let length = pause_length(self.failed_turns, fastrand::f64())
             .map(|backoff| backoff.max(limit_wait.unwrap_or_default()));
-        self.pause = Some(length.map_or(Pause::UntilMessage, |length| Pause::Until(Instant::now() + length)));
         let pause_end = length.map(|length| now + u64::try_from(length.as_millis()).unwrap_or(0));
+        self.pause = Some(match (length, pause_end) {
+            (Some(length), Some(wall_ms)) => Pause::Until { instant: Instant::now() + length, wall_ms },
+            _ => Pause::UntilMessage,
+        });
         FailedTurnsPause { failed_turns: self.failed_turns, reason, until: pause_end, limit }
     }
 
@@ -127,13 +135,19 @@ impl FailureStreak {
         self.pause.is_some() && unread_messages.is_subset(&self.known_messages)
     }
 
-    /// When the pause ends. `None` if there is no pause, or if only a message ends it.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    /// When the pause ends. `None` if there is no pause, or if only a message ends it. `now` is in
+    /// milliseconds since the epoch.
+    pub(super) fn deadline(&self, now: u64) -> Option<Instant> {
         match self.pause {
-            Some(Pause::Until(at)) => Some(at),
+            Some(Pause::Until { instant, wall_ms }) => Some(instant.min(instant_of(wall_ms, now))),
             _ => None,
         }
     }
+}
+
+/// The instant of the time `at`. Both times are in milliseconds since the epoch.
+pub(super) fn instant_of(at: u64, now: u64) -> Instant {
+    Instant::now() + Duration::from_millis(at.saturating_sub(now))
 }
 
 /// The pause after this many failed turns in a row, `None` if only a message ends it. `random`,
@@ -219,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn pause_ends_by_the_clock_that_is_ahead() {
+        let mut streak = FailureStreak::default();
+        let end = streak.add_failure("exit 1".to_owned(), None, 5_000).until.unwrap();
+        let started_at = Instant::now();
+        assert!(streak.deadline(5_000).unwrap() > started_at + Duration::from_secs(1));
+        assert!(streak.deadline(end).unwrap() <= Instant::now(), "the machine has slept");
+        assert!(streak.deadline(0).unwrap() < started_at + Duration::from_secs(4), "the clock was set back");
+    }
+
+    #[test]
     fn turn_that_does_not_fail_ends_the_streak() {
         let mut streak = FailureStreak::default();
         for turn in 1..=MAX_FAILED_TURNS {
@@ -228,7 +252,7 @@ mod tests {
             let pause = streak.add_failure("exit 1".to_owned(), None, 0);
             assert_eq!((pause.failed_turns, pause.until.is_none()), (turn, turn == MAX_FAILED_TURNS));
         }
-        assert_eq!(streak.deadline(), None);
+        assert_eq!(streak.deadline(0), None);
         streak.begin_turn(BTreeSet::new());
         streak.end();
         assert_eq!(streak.add_failure("exit 1".to_owned(), None, 0).failed_turns, 1);

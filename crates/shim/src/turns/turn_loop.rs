@@ -10,7 +10,7 @@ use super::agent_team_files::AgentTeamFiles;
 use super::choose_inbox_action::{self, InboxAction, messages_of_lead, plan_answer_text};
 use super::count_exchange_turns::ExchangeTurns;
 use super::failed_messages::FailedMessages;
-use super::pause_after_failed_turns::FailureStreak;
+use super::pause_after_failed_turns::{FailureStreak, instant_of};
 use super::permission_question_to_message::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::turn_command_builder::TurnBuilder;
@@ -22,7 +22,6 @@ use protocol::inbox_message_payload::{IdleReason, Payload, PlanApprovalResponse}
 use protocol::permission_mode::PermissionMode;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
-use std::time::{Duration, Instant};
 use store::now;
 
 /// How a turn loop ended.
@@ -401,8 +400,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.last_error = None;
         }
         let (deadline, ends_streak_pause) = match &self.status.pause {
-            Some(TurnPause::FailedTurns(_)) => (self.streak.deadline(), true),
-            Some(TurnPause::Exchange(pause)) => (Some(instant_of(pause.until)), false),
+            Some(TurnPause::FailedTurns(_)) => (self.streak.deadline(now()), true),
+            Some(TurnPause::Exchange(pause)) => (Some(instant_of(pause.until, now())), false),
             None => (None, false),
         };
         match self.executor.next_event(deadline) {
@@ -424,11 +423,6 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.executor.print_line("idle");
         self.executor.report_status(&self.status);
     }
-}
-
-/// The instant of a time in milliseconds since the epoch.
-fn instant_of(at: u64) -> Instant {
-    Instant::now() + Duration::from_millis(at.saturating_sub(now()))
 }
 
 impl From<TurnLoopEnd> for StepError {

@@ -77,8 +77,12 @@ fn remember_latest_time(context: &mut Context) {
     context.state.latest_wall_ms = context.state.latest_wall_ms.max(context.now.wall);
 }
 
+/// After a sleep of the machine, wakes the members whose turns wait until a time. A shim waits by
+/// the monotonic clock, which stood still, so it would wait too long.
 fn observe_sleep(context: &mut Context) {
-    context.state.sleep_clock.observe(context.now);
+    if context.state.sleep_clock.observe(context.now) {
+        set_policy::wake_paused_members(context, |_| true);
+    }
 }
 
 /// Does the work that the handlers of this event have queued: calls that have waited for a member's

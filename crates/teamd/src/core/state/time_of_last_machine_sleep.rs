@@ -17,14 +17,15 @@ pub(crate) struct SleepClock {
 impl SleepClock {
     /// Observes the time of an event. If the wall clock has advanced over a second more than the
     /// monotonic clock since the last event, the machine has slept. A clock that was set forward
-    /// counts as sleep, too.
-    pub(crate) fn observe(&mut self, now: Now) {
+    /// counts as sleep, too. Returns whether the machine has slept.
+    pub(crate) fn observe(&mut self, now: Now) -> bool {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);
             now.wall.saturating_sub(before.wall) > passed.saturating_add(MAX_CLOCK_ADJUSTMENT)
         };
         let slept = self.latest.replace(now).is_some_and(has_slept);
         self.awake_since = if slept { now.wall } else { self.awake_since.min(now.wall) };
+        slept
     }
 
     /// When the machine last woke from sleep, in milliseconds since the epoch. 0 if the machine has

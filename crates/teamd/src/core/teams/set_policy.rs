@@ -34,17 +34,18 @@ pub(crate) fn handle_policy_saved(
         if let Some(team_state) = context.state.teams.get_mut(&request.team) {
             team_state.policy = request.policy;
         }
-        wake_paused_members(context, &request.team);
+        wake_paused_members(context, |team| *team == request.team);
         budget::check(context, &request.team);
         apply_policy_to_member_requests::reapply_policy(context, &request.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
 }
 
-/// Wakes the members whose turns wait, because the new policy may let them go on.
-fn wake_paused_members(context: &mut Context, team: &TeamName) {
+/// Wakes the members of the selected teams whose turns wait, so that they find out whether to go on.
+pub(crate) fn wake_paused_members(context: &mut Context, is_selected: impl Fn(&TeamName) -> bool) {
     let is_paused = |agent: &&Agent| {
-        agent.record.request.team == *team && agent.turn.as_ref().is_some_and(|turn| turn.pause.is_some())
+        is_selected(&agent.record.request.team)
+            && agent.turn.as_ref().is_some_and(|turn| turn.pause.is_some())
     };
     for agent in context.state.agents.values().filter(is_paused) {
         context.effects.wake_agent(&agent.record.spawn_id, Wake::Needed);

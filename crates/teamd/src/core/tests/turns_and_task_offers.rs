@@ -524,3 +524,17 @@ fn task_offered_to_a_busy_agent_is_offered_to_another() {
     }
     assert_eq!(woken_spawns(&effects).len(), 1, "the task is not offered to the other agent: {effects:?}");
 }
+
+#[test]
+fn paused_member_is_woken_after_a_sleep_of_the_machine() {
+    let mut state = new_state();
+    let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+    report_turn(&mut state, 50, limited_turn(NOW.wall + 3_600_000, 1));
+    let mut wakes_ann = |slept: u64| {
+        let now = Now { wall: NOW.wall + 30_000 + slept, mono: NOW.mono + 30_000 };
+        let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now);
+        effects.iter().any(|effect| matches!(effect, Effect::WakeAgent { spawn, .. } if *spawn == ann))
+    };
+    assert!(!wakes_ann(0));
+    assert!(wakes_ann(7_200_000));
+}
