@@ -38,6 +38,7 @@ pub(crate) async fn run_event_loop(
         let must_exit = effects.drain(..).any(|effect| runner.run(effect, wall).is_break());
         runner.files.flush();
         if must_exit {
+            runner.setups.wait();
             return;
         }
         let deadline = clock + std::time::Duration::from_millis(next_deadline(state));

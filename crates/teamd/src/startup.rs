@@ -6,6 +6,7 @@ use crate::core::roster::Roster;
 use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::event_loop::run_event_loop;
+use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::control_connections::Connections;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::{agent_environment_files, event_log, run_file_jobs as files_thread};
@@ -144,6 +145,7 @@ impl Startup {
             wake_sockets,
             processes,
             headless_shims: HeadlessShims::new(self.limits),
+            setups: CancelledSetups::default(),
             unwatched_processes: HashMap::new(),
             terminal: DaemonTerminal::start(),
             listener: ControlListener::start(

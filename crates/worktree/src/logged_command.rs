@@ -62,11 +62,32 @@ impl LoggedCommand<'_> {
     ///
     /// [`Error::Io`] if the log cannot be written, or if the command cannot be started or ended.
     pub fn run(&self) -> Result<CommandEnd, Error> {
+        self.finish(self.start()?)
+    }
+
+    /// Starts the command. [`LoggedCommand::finish`] must follow.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the log cannot be written, or if the command cannot be started.
+    pub fn start(&self) -> Result<Child, Error> {
         let mut options = File::options();
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         let log = options.open(self.log).map_err(io_error("write", self.log))?;
-        let program = Path::new(self.argv.first().map_or("", String::as_str));
-        let mut child = self.start(program, &log)?;
+        self.start_child(&log)
+    }
+
+    fn program(&self) -> &Path {
+        Path::new(self.argv.first().map_or("", String::as_str))
+    }
+
+    /// Waits for the end of the started command, and ends all processes that it has started.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the command cannot be ended.
+    pub fn finish(&self, mut child: Child) -> Result<CommandEnd, Error> {
+        let program = self.program();
         let has_ended = self.wait(&child).map_err(io_error("wait for", program));
         let processes_ended = end_processes_with_variable(self.marker, self.worktree);
         // A process may have another environment. The group exists until `wait` below.
@@ -90,7 +111,8 @@ impl LoggedCommand<'_> {
         file.map_err(io_error("read", self.log))
     }
 
-    fn start(&self, program: &Path, log: &File) -> Result<Child, Error> {
+    fn start_child(&self, log: &File) -> Result<Child, Error> {
+        let program = self.program();
         let output = || Ok(Stdio::from(log.try_clone().map_err(io_error("write", self.log))?));
         let mut command = Command::new(program);
         command.args(self.argv.iter().skip(1)).current_dir(self.directory).process_group(0);

@@ -236,3 +236,28 @@ fn run_file_has_the_commands_too() {
     assert!(!env.path("repo.worktrees").exists());
     env.shut_down();
 }
+
+/// A setup command that hangs does not outlive the `teamctl spawn` that waits for it, and neither the
+/// daemon.
+#[test]
+fn hanging_setup_ends_with_its_spawn_and_with_the_daemon() {
+    let env = env_with_policy("setup = 'echo $$ >>$TEAMD_ROOT/../out/started; sleep 1000 & wait'\n");
+    let repository = env.path("repo");
+    let started = |count: usize| (env.read("out/started").matches('\n').count() == count).then_some(());
+    let mut interrupted = env.start_teamctl(spawn_args(path_text(&repository), "ann"));
+    env.wait_until("setup has started", || started(1));
+    interrupted.kill().unwrap();
+    interrupted.wait().unwrap();
+    env.wait_until("the worktree is gone", || (!env.path("repo.worktrees").exists()).then_some(()));
+    let mut waiting = env.start_teamctl(spawn_args(path_text(&repository), "bob"));
+    env.wait_until("setup has started again", || started(2));
+    env.teamctl(["down"]).expect_success();
+    assert!(!waiting.wait().unwrap().success());
+    for pid in env.read("out/started").lines() {
+        assert_eq!(harness::start_time(pid.parse().unwrap()), None, "{pid} has ended");
+    }
+    env.start_daemon();
+    env.teamctl(["delete", "survey"]).expect_success();
+    assert!(!env.path("repo.worktrees").exists());
+    env.shut_down();
+}

@@ -22,7 +22,7 @@ use crate::core::state::taken_and_free_member_names::{NameChoice, choose_free_na
 use crate::core::state::worktree_command_of_policy::worktree_command_of_policy;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{Reply, WorktreeReply, WorktreeRequest};
-use protocol::error_kind_and_report::ErrorReport;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::WorktreeCommandKind;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub(crate) fn create_worktree(context: &mut Context, client: ConnId, request: Wo
     let setup =
         worktree_command_of_policy(context.state, &request.team, WorktreeCommandKind::Setup, &request.env);
     let Some(team) = context.state.teams.get_mut(&request.team) else { return };
-    team.reserved_names.insert(name.clone(), NameReservation::Creating);
+    team.reserved_names.insert(name.clone(), NameReservation::Creating { client: Some(client), path: None });
     let options = WorktreeOptions {
         cwd: request.cwd,
         name: format!("{}-{name}", request.team),
@@ -108,15 +108,51 @@ pub(crate) fn record_proposal(context: &mut Context, creation: Box<WorktreeCreat
     context.effects.push(Effect::File(FileJob::ConfirmWorktreeRecorded { creation }));
 }
 
-/// Lets git fill the worktree once the saved roster names it.
+/// Lets git fill the worktree once the saved roster names it, if the client still waits for it.
 pub(crate) fn handle_worktree_recorded(
     context: &mut Context,
     creation: Box<WorktreeCreation>,
     result: Result<(), ErrorReport>,
 ) {
-    match result {
+    match result.and_then(|()| begin_fill(context.state, &creation)) {
         Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(creation))),
         Err(error) => fail_creation(context, creation.client, &creation.team, &creation.name, error),
+    }
+}
+
+fn begin_fill(state: &mut State, creation: &WorktreeCreation) -> Result<(), ErrorReport> {
+    let team = state.teams.get_mut(&creation.team);
+    match team.and_then(|team| team.reserved_names.get_mut(&creation.name)) {
+        Some(NameReservation::Creating { client: None, .. }) => {
+            let message = "cannot make a worktree: the command that asked for it has ended";
+            Err(ErrorReport::new(ErrorKind::Refused, message))
+        }
+        Some(NameReservation::Creating { path, .. }) => {
+            *path = Some(creation.proposal.record.path.clone());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cancels the setup commands of the worktrees for which this client waits, because it has gone.
+pub(crate) fn cancel_setups_of_client(context: &mut Context, gone: ConnId) {
+    cancel_setups(context, |client| *client == Some(gone));
+}
+
+/// Cancels all setup commands, because the daemon shuts down.
+pub(crate) fn cancel_all_setups(context: &mut Context) {
+    cancel_setups(context, |_| true);
+}
+
+fn cancel_setups(context: &mut Context, is_selected: impl Fn(&Option<ConnId>) -> bool) {
+    for reservation in context.state.teams.values_mut().flat_map(|team| team.reserved_names.values_mut()) {
+        let NameReservation::Creating { client, path } = reservation else { continue };
+        if is_selected(client) {
+            *client = None;
+            let cancel = path.clone().map(|worktree| Effect::CancelSetup { worktree });
+            context.effects.extend(cancel);
+        }
     }
 }
 

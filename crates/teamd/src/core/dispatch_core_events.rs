@@ -169,6 +169,7 @@ fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     shim_connections_and_reports::handle_shim_disconnected(context, conn);
     hook_reports_and_long_polls::drop_long_poll(context.state, conn);
     answer_next_task_queries::drop_query(context.state, conn);
+    create_worktree::cancel_setups_of_client(context, conn);
 }
 
 fn handle_file_result(context: &mut Context, file_result: FileResult) {

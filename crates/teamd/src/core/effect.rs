@@ -92,6 +92,8 @@ pub(crate) enum Effect {
     Pane(PaneJob),
     /// A git job, on a thread of its own.
     Worktree(WorktreeJob),
+    /// End the setup command in a worktree that is being created, or do not start it.
+    CancelSetup { worktree: PathBuf },
     /// Start a shim without a pane.
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
@@ -126,6 +128,7 @@ impl Effect {
             Effect::File(_) => "effect.file-job",
             Effect::Pane(_) => "effect.pane-job",
             Effect::Worktree(_) => "effect.worktree-job",
+            Effect::CancelSetup { .. } => "effect.cancel-setup",
             Effect::StartShim { .. } => "effect.start-shim",
             Effect::ShowNotice { .. } => "effect.show-notice",
             Effect::Log(_) => "effect.log",

@@ -10,6 +10,7 @@ use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
 use crate::core::jobs::pane_jobs::PaneJob;
+use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::control_connections::Connections;
 use crate::io::files::file_job_queues::JobSender;
 use crate::io::headless_shim_processes::HeadlessShims;
@@ -39,6 +40,7 @@ pub(crate) struct EffectRunner {
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
     pub(crate) headless_shims: HeadlessShims,
+    pub(crate) setups: CancelledSetups,
     /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again to watch
     /// them.
     pub(crate) unwatched_processes: HashMap<WatchId, Process>,
@@ -97,7 +99,8 @@ impl EffectRunner {
             }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
-            Effect::Worktree(job) => run_worktree_jobs::begin(job, self.events.clone()),
+            Effect::Worktree(job) => run_worktree_jobs::begin(job, self.events.clone(), &self.setups),
+            Effect::CancelSetup { worktree } => self.setups.cancel(worktree),
             Effect::StartShim { spawn, argv, log } => {
                 let result = self.headless_shims.start_shim(&spawn, &argv, &log);
                 self.events.send(CoreEvent::ShimStarted { spawn, result }).ok();

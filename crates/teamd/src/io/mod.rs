@@ -2,6 +2,7 @@
 //! changes, process exits, socket calls and finished jobs to the core as events.
 
 pub(crate) mod bind_control_socket;
+pub(crate) mod cancel_worktree_setups;
 pub(crate) mod check_shim_program_and_descriptors;
 pub(crate) mod container_init_process;
 mod control_connection_reader;

@@ -3,6 +3,7 @@
 
 use crate::core::jobs::worktree_jobs::PolicyCommand;
 use crate::core::roster::MemberWorktree;
+use crate::io::cancel_worktree_setups::{CancelledSetups, WORKTREE_VARIABLE};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::WorktreeCommandKind;
 use protocol::state_file_names::LOGS_DIR;
@@ -14,25 +15,24 @@ use worktree::{
     CommandEnd, Error, GitEnvironment, LoggedCommand, WorktreeRecord, end_processes_with_variable,
 };
 
-/// The variable with the path of the worktree. By it all processes of a command are found.
-const WORKTREE_VARIABLE: &str = "TEAMD_WORKTREE";
-
 /// Ends what is left of a setup or teardown command whose daemon was killed.
 pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Error> {
     end_processes_with_variable(WORKTREE_VARIABLE, &record.path)
 }
 
-/// Runs the command at the top of a worktree.
+/// Runs the command at the top of a worktree. Of the setup commands, `cancelled` has those that must
+/// not run.
 ///
 /// # Errors
 ///
-/// `Refused` if the command fails, `Timeout` if it does not end in time, `Io` if it cannot be
+/// `Refused` if the command fails or is cancelled, `Timeout` if it does not end in time, `Io` if it cannot be
 /// started. Each error names the log, which has the output.
 pub(super) fn run_setup_or_teardown(
     command: &PolicyCommand,
     member: &MemberName,
     record: &WorktreeRecord,
     variables: Vec<(OsString, OsString)>,
+    cancelled: &CancelledSetups,
 ) -> Result<(), ErrorReport> {
     let (kind, log) = (command.kind, log_path(command, member)?);
     let logged = LoggedCommand {
@@ -44,7 +44,9 @@ pub(super) fn run_setup_or_teardown(
         timeout: command.command.timeout(kind),
         log: &log,
     };
-    let (error_kind, reason) = match logged.run() {
+    let child = cancelled.start_unless_cancelled(&record.path, || logged.start());
+    let end = child.map(|child| child.and_then(|child| logged.finish(child)));
+    let (error_kind, reason) = match end.unwrap_or(Ok(CommandEnd::Failed("cancelled".to_owned()))) {
         Ok(CommandEnd::Succeeded) => return Ok(()),
         Ok(CommandEnd::Failed(status)) => (ErrorKind::Refused, format!("failed ({status})")),
         Ok(CommandEnd::TimedOut) => {
@@ -77,7 +79,8 @@ pub(super) fn run_teardowns(
         let mut variables = environment.variables().to_vec();
         let caller = command.variables.iter().map(|(name, value)| (name.into(), value.into()));
         variables.extend(caller);
-        run_setup_or_teardown(command, &worktree.member, &worktree.record, variables)
+        let never_cancelled = CancelledSetups::default();
+        run_setup_or_teardown(command, &worktree.member, &worktree.record, variables, &never_cancelled)
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = worktrees.iter().map(|worktree| scope.spawn(|| run(worktree))).collect();

@@ -12,6 +12,7 @@ use crate::core::jobs::worktree_jobs::{
 };
 use crate::core::roster::MemberWorktree;
 use crate::core::roster::agent_record::AgentRecord;
+use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::process_start_error::start_error;
 use crate::io::run_setup_or_teardown::{end_unfinished_command, run_setup_or_teardown, run_teardowns};
 use platform::process_tree::with_ancestors;
@@ -30,12 +31,15 @@ use worktree::{
 };
 
 /// Starts a thread for a job. The result arrives as [`CoreEvent::WorktreeJobDone`].
-pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>) {
-    let job = Arc::new(job);
+pub(crate) fn begin(job: WorktreeJob, events: UnboundedSender<CoreEvent>, cancelled: &CancelledSetups) {
+    if let WorktreeJob::Fill(creation) = &job {
+        cancelled.forget(&creation.proposal.record.path);
+    }
+    let (job, cancelled) = (Arc::new(job), cancelled.clone());
     let (thread_job, thread_events) = (Arc::clone(&job), events.clone());
     let run = move || {
         failpoint::hit("worktree.job");
-        let result = run_job(&thread_job);
+        let result = run_job(&thread_job, &cancelled);
         failpoint::hit("worktree.done");
         // If the event loop has ended, the result is dropped.
         drop(thread_events.send(CoreEvent::WorktreeJobDone(result)));
@@ -72,7 +76,7 @@ impl WorktreeJob {
     }
 }
 
-fn run_job(job: &WorktreeJob) -> WorktreeResult {
+fn run_job(job: &WorktreeJob, cancelled: &CancelledSetups) -> WorktreeResult {
     match job {
         WorktreeJob::Propose { client, team, name, options, environment, setup } => {
             let (client, team, name) = (*client, team.clone(), name.clone());
@@ -85,7 +89,7 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(creation) => {
-            let result = create_and_prepare(creation);
+            let result = create_and_prepare(creation, cancelled);
             let path = match creation.proposal.record.state() {
                 Ok(WorktreeState::Missing) => WorktreePath::Missing,
                 _ => WorktreePath::Present,
@@ -114,7 +118,10 @@ fn run_job(job: &WorktreeJob) -> WorktreeResult {
 
 /// Lets git fill the worktree, and prepares it for its agent. If the preparation of a new worktree
 /// fails, the worktree is removed. Returns the directory in which the agent works.
-fn create_and_prepare(creation: &WorktreeCreation) -> Result<PathBuf, ErrorReport> {
+fn create_and_prepare(
+    creation: &WorktreeCreation,
+    cancelled: &CancelledSetups,
+) -> Result<PathBuf, ErrorReport> {
     let (proposal, environment) = (&creation.proposal, &creation.environment);
     let cwd = proposal.add(environment).map_err(worktree_error_report)?;
     let record = &proposal.record;
@@ -123,7 +130,7 @@ fn create_and_prepare(creation: &WorktreeCreation) -> Result<PathBuf, ErrorRepor
     if record.is_ready_for_agent().map_err(worktree_error_report)? {
         return Ok(cwd);
     }
-    let prepared = prepare(creation);
+    let prepared = prepare(creation, cancelled);
     if prepared.is_err() && !proposal.exists {
         record.remove_before_agent_starts(environment).ok();
     }
@@ -131,7 +138,7 @@ fn create_and_prepare(creation: &WorktreeCreation) -> Result<PathBuf, ErrorRepor
 }
 
 /// Copies the files that `.worktreeinclude` names, and runs the setup command.
-fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
+fn prepare(creation: &WorktreeCreation, cancelled: &CancelledSetups) -> Result<(), ErrorReport> {
     let (record, environment) = (&creation.proposal.record, &creation.environment);
     if creation.proposal.exists {
         end_unfinished_command(record).map_err(worktree_error_report)?;
@@ -139,7 +146,7 @@ fn prepare(creation: &WorktreeCreation) -> Result<(), ErrorReport> {
     record.copy_included_files(environment).map_err(worktree_error_report)?;
     if let Some(setup) = &creation.setup {
         let variables = setup.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        run_setup_or_teardown(setup, &creation.name, record, variables.collect())?;
+        run_setup_or_teardown(setup, &creation.name, record, variables.collect(), cancelled)?;
     }
     // A worktree that existed before may have ignored files of an earlier agent or a person.
     match creation.proposal.exists {

@@ -77,6 +77,8 @@ impl Simulation {
                     daemon.panes.push_back(job);
                 }
             }
+            // The result of the job in the queue is random anyway.
+            Effect::CancelSetup { .. } => {}
             Effect::Worktree(job) => {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.worktrees.push_back(job);

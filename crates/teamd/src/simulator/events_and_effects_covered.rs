@@ -115,6 +115,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::File(_) => "Effect::File",
         Effect::Pane(_) => "Effect::Pane",
         Effect::Worktree(_) => "Effect::Worktree",
+        Effect::CancelSetup { .. } => "Effect::CancelSetup",
         Effect::StartShim { .. } => "Effect::StartShim",
         Effect::ShowNotice { .. } => "Effect::ShowNotice",
         Effect::Log(_) => "Effect::Log",

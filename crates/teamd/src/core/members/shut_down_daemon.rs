@@ -2,6 +2,7 @@
 //! that do not approve, and then ends the daemon.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use crate::core::create_worktree::cancel_all_setups;
 use crate::core::members::decide_respawns_and_suspensions;
 use crate::core::members::mark_agents_to_suspend::suspend_on_exit;
 use crate::core::members::shutdown_requests::{ShutdownTerms, request_and_wait};
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 /// Shuts down all agents, terminates those that do not approve, and then ends the daemon.
 pub(crate) fn shut_down_daemon(context: &mut Context, client: ConnId, mode: DaemonShutdown) {
     context.state.daemon_shutdown = mode;
+    cancel_all_setups(context);
     let stopped_respawns = decide_respawns_and_suspensions::stop_respawns(context);
     context.state.has_roster_changed = true;
     // The agents of teams that were deleted are included.

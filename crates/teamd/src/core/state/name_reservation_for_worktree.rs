@@ -1,10 +1,18 @@
 //! The reservation of a member's name for a worktree.
 
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use std::path::PathBuf;
+
 /// Why a name is reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NameReservation {
-    /// Git creates the worktree.
-    Creating,
+    /// The worktree is being created.
+    Creating {
+        /// The client that waits for the worktree. `None` if it has gone.
+        client: Option<ConnId>,
+        /// The path of the worktree, from when git and the setup command work in it.
+        path: Option<PathBuf>,
+    },
     /// The worktree exists. The reservation ends if the member is not spawned by this time, in
     /// milliseconds on the monotonic clock.
     ReservedUntil(u64),

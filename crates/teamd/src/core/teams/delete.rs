@@ -180,9 +180,11 @@ fn add_partial_effects(
 pub(crate) fn check_deletable(state: &State, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    if team.reserved_names.values().any(|reservation| *reservation == NameReservation::Creating) {
+    if team.reserved_names.values().any(|reservation| matches!(reservation, NameReservation::Creating { .. }))
+    {
         let message = format!("cannot delete {}: a worktree is being made for it", request.team);
-        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"));
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help("try again when its `teamctl spawn` has ended"));
     }
     let is_own = |path: &&PathBuf| team.worktrees.iter().any(|worktree| worktree.record.path == **path);
     match request.discard_worktrees.iter().find(|path| !is_own(path)) {

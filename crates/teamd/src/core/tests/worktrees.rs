@@ -359,3 +359,42 @@ fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
     let next_state = State::new(state.settings.clone(), state.to_roster(), EventLogCursor::default());
     assert_eq!(saved_worktrees(&next_state).len(), 1, "the next daemon has the record too");
 }
+
+/// Git fills ann's worktree.
+fn state_with_worktree_in_work() -> State {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    worktree_proposed(&mut state);
+    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Ok(()) };
+    handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
+    state
+}
+
+fn cancels_setup(effects: &[Effect]) -> bool {
+    let path = worktree_record().path;
+    effects.iter().any(|effect| matches!(effect, Effect::CancelSetup { worktree } if *worktree == path))
+}
+
+#[test]
+fn setup_is_cancelled_if_its_client_goes_or_the_daemon_shuts_down() {
+    let mut state = state_with_worktree_in_work();
+    let closed = |conn| CoreEvent::ConnectionClosed { conn };
+    assert!(!cancels_setup(&handle_event(&mut state, closed(2), NOW)), "another client");
+    assert!(cancels_setup(&handle_event(&mut state, closed(1), NOW)));
+    let mut state = state_with_worktree_in_work();
+
+    assert!(cancels_setup(&send_call(&mut state, 2, Request::StopDaemon)));
+}
+
+#[test]
+fn worktree_of_a_client_that_has_gone_is_not_filled() {
+    let mut state = new_state();
+    send_call(&mut state, 1, worktree_request("ann"));
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 1 }, NOW);
+    worktree_proposed(&mut state);
+    let recorded = FileResult::WorktreeRecorded { creation: worktree_creation(1), result: Ok(()) };
+    let effects = handle_event(&mut state, CoreEvent::FileJobDone(recorded), NOW);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Worktree(_))), "{effects:?}");
+    let again = send_call(&mut state, 2, worktree_request("ann"));
+    assert!(matches!(again[..], [Effect::Worktree(WorktreeJob::Propose { .. })]), "{again:?}");
+}
