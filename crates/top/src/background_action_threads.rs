@@ -3,12 +3,15 @@
 //! process that still runs when `top` ends is not killed.
 
 use crate::args::{ScreenArgs, ScreenKind};
-use crate::output_log_tail::{agent_log_path, last_log_lines};
+use crate::output_log_tail::{agent_log_path, last_output};
 use crate::teamctl_command::{
     attach_command, command_result, commands_without_team, run_teamctl, start_teamctl,
 };
 use crate::tmux_client_of_this_pane::TmuxClient;
-use crate::ui_events_and_effects::{ActionResult, ActionStatus, BackgroundAction, PaneAvailability, UiEvent};
+use crate::ui_events_and_effects::{
+    ActionResult, ActionStatus, BackgroundAction, MemberOutput, MemberPane, UiEvent,
+};
+use client::select_tmux_server::tmux_output;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
@@ -26,6 +29,8 @@ const FINISH_POLL: Duration = Duration::from_millis(10);
 pub(crate) struct BackgroundThreads {
     worker: BackgroundWorker,
     running: Vec<RunningCommand>,
+    /// The member whose output was read last, and the thread that reads it.
+    capture: Option<(String, JoinHandle<()>)>,
 }
 
 /// A running `teamctl`.
@@ -37,7 +42,11 @@ struct RunningCommand {
 
 impl BackgroundThreads {
     pub(crate) fn new(arguments: ScreenArgs, sender: Sender<UiEvent>) -> BackgroundThreads {
-        BackgroundThreads { worker: BackgroundWorker { arguments, sender }, running: Vec::new() }
+        BackgroundThreads {
+            worker: BackgroundWorker { arguments, sender },
+            running: Vec::new(),
+            capture: None,
+        }
     }
 
     /// Runs an action on a new thread, which sends the result as an event. The process of a
@@ -54,15 +63,24 @@ impl BackgroundThreads {
                 });
                 self.running.push(RunningCommand { args: args.join(" "), thread });
             }
-            BackgroundAction::CapturePane { name, pane } => {
-                worker.run(move |worker| worker.capture_or_log(name, pane));
-            }
+            BackgroundAction::CapturePane { name, pane } => self.capture(name, pane),
             BackgroundAction::Diagnose { name } => {
                 worker.run(move |worker| worker.diagnose(name));
             }
             BackgroundAction::Attach { name } => {
                 worker.run(move |worker| worker.attach(&name));
             }
+        }
+    }
+
+    /// Reads a member's output, unless a thread still reads the output of the same member.
+    fn capture(&mut self, name: String, pane: MemberPane) {
+        let is_running =
+            |(member, thread): &(String, JoinHandle<()>)| *member == name && !thread.is_finished();
+        if !self.capture.as_ref().is_some_and(is_running) {
+            let member = name.clone();
+            let thread = self.worker.clone().run(move |worker| worker.capture_or_log(name, &pane));
+            self.capture = Some((member, thread));
         }
     }
 
@@ -103,22 +121,31 @@ impl BackgroundWorker {
         std::thread::spawn(move || drop(self.sender.send(action(&self))))
     }
 
-    /// Reads the screen of a member's pane. If the member has no pane, or if the daemon cannot read
-    /// the pane, the result has the last lines of the member's log instead.
-    fn capture_or_log(&self, name: String, pane: PaneAvailability) -> UiEvent {
-        let capture = || run_teamctl(&self.arguments, &["capture", "--", &name]).ok();
-        let captured = if pane == PaneAvailability::Exists { capture() } else { None };
-        let text = match captured.filter(|output| output.status.success()) {
-            Some(output) => {
-                format!("its pane shows:\n{}", String::from_utf8_lossy(&output.stdout).trim_end())
+    /// Reads the screen of a member's pane. If the member has no pane, or if the pane cannot be read,
+    /// the result has the last lines of the member's log instead.
+    fn capture_or_log(&self, name: String, pane: &MemberPane) -> UiEvent {
+        let screen = match pane {
+            MemberPane::Tmux { socket, pane } => {
+                let server = ["-S".to_owned(), socket.display().to_string()];
+                tmux_output(&server, &["capture-pane", "-p", "-e", "-t", pane]).ok()
             }
-            None => {
-                let lines = last_log_lines(&agent_log_path(&self.arguments, &name));
-                let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-                format!("its output ends:\n{}", last.trim_end())
-            }
+            MemberPane::Other => self.capture_by_daemon(&name),
+            MemberPane::Missing => None,
         };
-        UiEvent::PaneCaptured { name, text }
+        let output = screen.map_or_else(|| self.end_of_log(&name), MemberOutput::Screen);
+        UiEvent::PaneCaptured { name, output }
+    }
+
+    fn capture_by_daemon(&self, name: &str) -> Option<String> {
+        let output = run_teamctl(&self.arguments, &["capture", "--", name]).ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn end_of_log(&self, name: &str) -> MemberOutput {
+        let log = last_output(&agent_log_path(&self.arguments, name));
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.trim_end().lines().collect();
+        MemberOutput::Log(lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
     }
 
     fn diagnose(&self, name: String) -> UiEvent {

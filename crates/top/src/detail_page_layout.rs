@@ -1,6 +1,9 @@
 //! The layout of a detail page and of the lines around it.
 
+use crate::screen_areas::page_area;
+use crate::styled_output_lines::styled_lines;
 use crate::terminal_capabilities::TerminalCapabilities;
+use crate::ui_events_and_effects::MemberOutput;
 use crate::ui_state::{ActiveView, DetailPage, ReadProgress, UiState};
 use ratatui::text::Span;
 
@@ -10,17 +13,14 @@ pub(crate) const MIN_SIZE: (u16, u16) = (40, 10);
 /// How many lines the result of an action takes at most.
 const MAX_RESULT_LINES: usize = 4;
 
-/// The number of lines that are not part of the panels or the page: header, result and bottom line.
-pub(crate) const FIXED_LINES: usize = 3;
-
 /// Whether the size is below [`MIN_SIZE`]. The screen then shows only `too small`.
 pub(crate) fn is_too_small((width, height): (u16, u16)) -> bool {
     width < MIN_SIZE.0 || height < MIN_SIZE.1
 }
 
 /// How many lines of a page fit below its title.
-pub(crate) fn page_height((_, height): (u16, u16)) -> usize {
-    usize::from(height).saturating_sub(FIXED_LINES + 1)
+pub(crate) fn page_height(size: (u16, u16)) -> usize {
+    usize::from(page_area(size).height).saturating_sub(1)
 }
 
 /// How much of a detail page the user has seen after `state` is drawn: the number of lines from the
@@ -35,18 +35,16 @@ pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadPro
     let result = state.result.as_ref().map(|result| result_lines(&result.text, size, capabilities).len());
     let covered = result.unwrap_or_default().saturating_sub(1);
     let read = read.max(page.first_line + page_height(size).saturating_sub(covered));
-    if read >= page_lines(page, size, capabilities).len() {
-        ReadProgress::Complete
-    } else {
-        ReadProgress::UpToLine(read)
-    }
+    if read >= page_lines(state, page).len() { ReadProgress::Complete } else { ReadProgress::UpToLine(read) }
 }
 
-/// Records that the user has seen the lines of the detail page that were just drawn.
+/// Records that the user has seen the lines of the page that were just drawn.
 pub(crate) fn mark_drawn(state: &mut UiState) {
-    let ActiveView::Details(page) = &state.view else { return };
-    let read = progress_after_draw(state, page);
-    if let ActiveView::Details(page) = &mut state.view {
+    if state.view == ActiveView::Help {
+        return;
+    }
+    let read = state.page.as_ref().map(|page| progress_after_draw(state, page));
+    if let Some((page, read)) = state.page.as_mut().zip(read) {
         page.progress = read;
     }
 }
@@ -63,15 +61,65 @@ pub(crate) fn result_lines(
     lines
 }
 
-/// The lines of a page.
-pub(crate) fn page_lines(
-    page: &DetailPage,
-    (width, _): (u16, u16),
-    capabilities: TerminalCapabilities,
-) -> Vec<String> {
-    let sections = [page.text.as_str(), &page.diagnosis, &page.pane_screen];
+/// A line of a page.
+type PageLine = Vec<Span<'static>>;
+
+/// The lines of a page. The page of a member ends with its output.
+pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
+    let sections = [page.text.as_str(), &page.diagnosis];
     let text = sections.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
-    wrap(&capabilities.printable(&text), usize::from(width))
+    let width = usize::from(page_area(state.size).width);
+    let lines = wrap(&state.capabilities.printable(&text), width);
+    let mut lines: Vec<PageLine> = lines.into_iter().map(|line| vec![Span::raw(line)]).collect();
+    if let Some(output) = &page.output {
+        let room = page_height(state.size).saturating_sub(lines.len() + 2);
+        lines.extend(output_lines(state, output, room));
+    }
+    lines
+}
+
+/// The lines with a member's output below a heading. While the keys act on the lists, only the last
+/// `room` lines of the output, because the page then cannot be scrolled to its end.
+fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
+    let (heading, text) = match output {
+        MemberOutput::Screen(text) => ("its pane shows", text),
+        MemberOutput::Log(text) => ("its output ends", text),
+    };
+    let width = usize::from(page_area(state.size).width);
+    let lines = styled_lines(text.trim_end(), state.capabilities);
+    let mut lines: Vec<PageLine> = lines.into_iter().flat_map(|line| wrap_styled(line, width)).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    let hidden = match state.view {
+        ActiveView::Lists => lines.len().saturating_sub(room.max(1)),
+        ActiveView::Details | ActiveView::Help => 0,
+    };
+    lines.drain(..hidden);
+    let heading =
+        if hidden == 0 { format!("{heading}:") } else { format!("{heading}, {hidden} lines above:") };
+    lines.splice(..0, [Vec::new(), vec![Span::raw(heading)]]);
+    lines
+}
+
+/// Breaks a line as [`wrap`] does, and keeps the styles of its parts.
+fn wrap_styled(line: PageLine, width: usize) -> Vec<PageLine> {
+    let text: String = line.iter().map(|span| &*span.content).collect();
+    let mut parts = line.into_iter().flat_map(|span| {
+        let style = span.style;
+        span.content.chars().map(move |c| (c, style)).collect::<Vec<_>>()
+    });
+    let mut style_line = |line: String| {
+        let mut spans: PageLine = Vec::new();
+        for (c, style) in parts.by_ref().take(line.chars().count()) {
+            match spans.last_mut().filter(|last| last.style == style) {
+                Some(last) => last.content.to_mut().push(c),
+                None => spans.push(Span::styled(c.to_string(), style)),
+            }
+        }
+        spans
+    };
+    wrap_line(&text, width.max(2)).into_iter().map(&mut style_line).collect()
 }
 
 /// Breaks each line of `text` into lines of at most `width` columns. A line is broken at the last
@@ -112,6 +160,13 @@ pub(crate) fn fitting_bytes(text: &str, width: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrapped_line_keeps_its_styles() {
+        let (red, plain) = (ratatui::style::Style::new().fg(ratatui::style::Color::Red), Span::raw);
+        let line = vec![plain("abc d"), Span::styled("é漢f", red)];
+        assert_eq!(wrap_styled(line, 5), [vec![plain("abc ")], vec![plain("d"), Span::styled("é漢f", red)]]);
+    }
 
     #[test]
     fn wrap_breaks_at_spaces_and_keeps_all_text() {

@@ -7,11 +7,10 @@ mod panel_title;
 
 use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
+use crate::screen_areas::{divider_column, has_page_beside_lists, page_area};
 use crate::team_snapshot_for_screen::{DaemonReachability, Panel, TaskState, TeamPresence};
 use crate::ui_events_and_effects::ActionStatus;
-use crate::ui_state::{
-    ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,
-};
+use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use panel_title::title_line;
 use protocol::team_and_member_names::MemberName;
 use ratatui::buffer::Buffer;
@@ -46,10 +45,13 @@ pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
         return painter.draw_line(0, 0, &[Span::raw("too small")]);
     }
     painter.draw_header();
-    match &state.view {
-        ActiveView::Lists => painter.draw_lists(),
-        ActiveView::Details(page) => painter.draw_details(page),
+    match state.view {
         ActiveView::Help => painter.draw_help(),
+        ActiveView::Details if !has_page_beside_lists(state.size) => painter.draw_details(),
+        ActiveView::Lists | ActiveView::Details => {
+            painter.draw_lists();
+            painter.draw_right_column();
+        }
     }
     painter.draw_result(height - 2);
     painter.draw_bottom_line(height - 1, width);
@@ -176,12 +178,23 @@ impl Painter<'_> {
         }
     }
 
-    fn draw_rule(&mut self, y: u16, text: &str, modifier: Modifier) {
+    /// Draws what a wide screen shows beside the lists.
+    fn draw_right_column(&mut self) {
+        let Some(column) = divider_column(self.state.size) else { return };
+        let divider = Span::raw(self.state.capabilities.glyph("│", "|"));
+        for y in 1..self.state.size.1 - 2 {
+            self.draw_line(column, y, std::slice::from_ref(&divider));
+        }
+        self.draw_details();
+    }
+
+    /// Draws the title line of an area.
+    fn draw_title(&mut self, area: Rect, title: &str, modifier: Modifier) {
         let rule = self.state.capabilities.glyph("─", "-");
         let style = Style::new().add_modifier(modifier);
-        let rest = usize::from(self.state.size.0).saturating_sub(1 + Span::raw(text).width());
-        let spans = [Span::raw(rule), Span::styled(text, style), Span::raw(rule.repeat(rest))];
-        self.draw_line(0, y, &spans);
+        let rest = usize::from(area.width).saturating_sub(1 + Span::raw(title).width());
+        let spans = [Span::raw(rule), Span::styled(title, style), Span::raw(rule.repeat(rest))];
+        self.draw_line_between(area.left()..area.right(), area.y, &spans);
     }
 
     /// Draws the shown items of a panel.
@@ -201,24 +214,30 @@ impl Painter<'_> {
         }
     }
 
-    fn draw_details(&mut self, page: &DetailPage) {
-        let lines = detail_page_layout::page_lines(page, self.state.size, self.state.capabilities);
-        let columns_left = detail_page_layout::page_height(self.state.size);
-        let last = (page.first_line + columns_left).min(lines.len());
+    /// Draws the page, if there is one. Its title is in brackets if the keys act on the page.
+    fn draw_details(&mut self) {
+        let Some(page) = &self.state.page else { return };
+        let area = page_area(self.state.size);
+        let lines = detail_page_layout::page_lines(self.state, page);
+        let last = (page.first_line + detail_page_layout::page_height(self.state.size)).min(lines.len());
         let kind = page.panel.title().trim_end_matches('s');
-        self.draw_rule(
-            1,
-            &format!("[{kind}, lines {} to {last} of {}]", page.first_line + 1, lines.len()),
-            Modifier::BOLD,
-        );
-        for (y, line) in (2..).zip(&lines[page.first_line.min(lines.len())..last]) {
-            self.draw_line(0, y, &[Span::raw(line)]);
+        let title = format!("{kind}, lines {} to {last} of {}", page.first_line + 1, lines.len());
+        match self.state.view {
+            ActiveView::Details => self.draw_title(area, &format!("[{title}]"), Modifier::BOLD),
+            _ if last - page.first_line.min(last) < lines.len() => {
+                self.draw_title(area, &format!(" {title} "), Modifier::empty());
+            }
+            _ => self.draw_title(area, &format!(" {kind} "), Modifier::empty()),
+        }
+        for (y, line) in (area.y + 1..).zip(&lines[page.first_line.min(lines.len())..last]) {
+            self.draw_line_between(area.left()..area.right(), y, line);
         }
     }
 
     fn draw_help(&mut self) {
-        self.draw_rule(1, "[help]", Modifier::BOLD);
-        for (y, line) in (2..self.state.size.1 - 2).zip(HELP) {
+        let area = Rect::new(0, 1, self.state.size.0, self.state.size.1 - 3);
+        self.draw_title(area, "[help]", Modifier::BOLD);
+        for (y, line) in (2..area.bottom()).zip(HELP) {
             self.draw_line(1, y, &[Span::raw(*line)]);
         }
     }
@@ -273,16 +292,18 @@ impl Painter<'_> {
     }
 
     fn key_help(&self) -> &'static str {
-        match &self.state.view {
-            ActiveView::Help => "any key: back",
-            ActiveView::Lists => "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit",
-            ActiveView::Details(page) if page.panel == Panel::Requests => {
+        match (self.state.view, &self.state.page) {
+            (ActiveView::Help, _) => "any key: back",
+            (ActiveView::Details, Some(page)) if page.panel == Panel::Requests => {
                 match detail_page_layout::progress_after_draw(self.state, page) == ReadProgress::Complete {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",
                     false => "Space, arrows: to its end, then it can be answered   Esc:back",
                 }
             }
-            ActiveView::Details(_) => "Space, arrows: scroll   s:send x:shutdown K:kill a:attach Esc:back",
+            (ActiveView::Details, _) => "Space, arrows: scroll   s:send x:shutdown K:kill a:attach Esc:back",
+            (ActiveView::Lists, _) => {
+                "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit"
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
         member.mode.as_ref().map(|mode| format!("mode {mode}")),
         respawns.map(|times| format!("started again {times} times")),
         member.worktree.as_ref().map(|path| format!("worktree {}", path.display())),
+        member.branch.as_ref().map(|branch| format!("branch {branch}")),
         member.delivery_point.map(|point| point.description().to_string()),
         member.activity_reason.clone().filter(|activity_reason| !activity_reason.is_empty()),
     ];

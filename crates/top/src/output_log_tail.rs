@@ -24,6 +24,11 @@ pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
 /// The last lines that the member's last spawn has printed, without control characters. Empty if the log
 /// cannot be read.
 pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
+    client::terminal_output_to_plain_lines::printable_lines(&last_output(path))
+}
+
+/// The last bytes that the member's last spawn has printed. Empty if the log cannot be read.
+pub(crate) fn last_output(path: &Path) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -33,8 +38,7 @@ pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
         Ok(bytes)
     };
     let log = read().unwrap_or_default();
-    let last_spawn = split_by_spawn(&log).pop().map_or(&[][..], |spawn| spawn.output);
-    client::terminal_output_to_plain_lines::printable_lines(last_spawn)
+    split_by_spawn(&log).pop().map_or_else(Vec::new, |spawn| spawn.output.to_vec())
 }
 
 #[cfg(test)]

@@ -124,6 +124,7 @@ impl SnapshotReader {
         ScreenSnapshot {
             daemon,
             team: TeamPresence::Exists,
+            tmux_socket: status.as_ref().and_then(|status| status.daemon.tmux.clone()),
             budget: view.budget.as_ref().map(budget_text).unwrap_or_default(),
             members: self.member_items(&view),
             tasks: self.task_items(&team, &view),

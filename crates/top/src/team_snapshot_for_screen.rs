@@ -4,6 +4,7 @@
 //! other programs wrote them; drawing replaces control characters.
 
 use protocol::member_task_and_request_ids::TaskId;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Everything that the screen shows of a team.
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub(crate) struct ScreenSnapshot {
     pub(crate) daemon: DaemonReachability,
     pub(crate) team: TeamPresence,
+    /// The socket of the tmux server with the members' panes. `None` without a daemon or tmux.
+    pub(crate) tmux_socket: Option<PathBuf>,
     /// The team's usage and limits. Empty if neither is known.
     pub(crate) budget: String,
     pub(crate) members: Vec<MemberItem>,

@@ -94,6 +94,7 @@ fn example_snapshot() -> ScreenSnapshot {
     ScreenSnapshot {
         daemon: DaemonReachability::Running,
         team: TeamPresence::Exists,
+        tmux_socket: Some("/tmux".into()),
         budget: String::new(),
         members: vec![
             MemberItem { name: "team-lead".to_owned(), ..lead },

@@ -1,6 +1,7 @@
 //! Inputs of the event loop, and the effects that follow from them.
 
 use crate::team_snapshot_for_screen::ScreenSnapshot;
+use std::path::PathBuf;
 
 /// An input of the event loop.
 #[derive(Debug)]
@@ -14,10 +15,9 @@ pub(crate) enum UiEvent {
     SnapshotRead(Box<ScreenSnapshot>),
     /// The result of an action.
     ActionFinished(ActionResult),
-    /// The screen of a member's pane, or the end of its log.
     PaneCaptured {
         name: String,
-        text: String,
+        output: MemberOutput,
     },
     /// Why a member makes no progress, or what it does.
     Diagnosed {
@@ -93,16 +93,31 @@ pub(crate) enum BackgroundAction {
     /// Runs a command of `teamctl`. Its output is the result of the action.
     RunTeamctl { args: Vec<String>, stdin: String },
     /// Reads the screen of a member's pane, or the end of its log.
-    CapturePane { name: String, pane: PaneAvailability },
+    CapturePane { name: String, pane: MemberPane },
     /// Asks `teamctl why` about a member.
     Diagnose { name: String },
     /// Switches this terminal to a member's pane.
     Attach { name: String },
 }
 
-/// Whether a member has a pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PaneAvailability {
-    Exists,
+/// Where a member's output is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MemberPane {
+    /// In the pane with this id, of the tmux server with this socket.
+    Tmux {
+        socket: PathBuf,
+        pane: String,
+    },
+    /// In a pane that only the daemon can read.
+    Other,
     Missing,
+}
+
+/// What a member's program has printed, with the sequences that set its colors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MemberOutput {
+    /// The screen of its pane.
+    Screen(String),
+    /// The last lines of its log.
+    Log(String),
 }

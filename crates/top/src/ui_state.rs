@@ -2,7 +2,7 @@
 
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
-use crate::ui_events_and_effects::ActionResult;
+use crate::ui_events_and_effects::{ActionResult, MemberOutput};
 use client::suggested_commands::SuggestedCommands;
 use protocol::team_and_member_names::TeamName;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub(crate) struct UiState {
     /// An empty filter lists all items.
     pub(crate) filter: String,
     pub(crate) view: ActiveView,
+    /// The page of the selected item, or of the item that the keys act on.
+    pub(crate) page: Option<DetailPage>,
     pub(crate) bottom_line: BottomLine,
     /// The result of the last action. It is shown until the next key.
     pub(crate) result: Option<ActionResult>,
@@ -40,13 +42,13 @@ struct Selection {
     index: usize,
 }
 
-/// What fills the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the keys act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActiveView {
     /// The four panels.
     Lists,
-    /// One item in full.
-    Details(DetailPage),
+    /// The page of an item.
+    Details,
     Help,
 }
 
@@ -60,8 +62,8 @@ pub(crate) struct DetailPage {
     pub(crate) text: String,
     /// For a member: why it makes no progress. Empty until that is known.
     pub(crate) diagnosis: String,
-    /// For a member: the screen of its pane. Empty until that is known.
-    pub(crate) pane_screen: String,
+    /// For a member: its output. `None` until that is known.
+    pub(crate) output: Option<MemberOutput>,
     /// The member that the keys act on.
     pub(crate) member: Option<String>,
     /// The index of the first line on the screen.
@@ -125,6 +127,7 @@ impl UiState {
             selected: [None, None, None, None],
             filter: String::new(),
             view: ActiveView::Lists,
+            page: None,
             bottom_line: BottomLine::KeyHelp,
             result: None,
         }
@@ -188,8 +191,8 @@ impl UiState {
 
     /// The member that the keys act on: that of the open page or of the selected item.
     pub(crate) fn selected_member(&self) -> Option<String> {
-        match &self.view {
-            ActiveView::Details(page) => page.member.clone(),
+        match self.view {
+            ActiveView::Details => self.page.as_ref()?.member.clone(),
             _ => self.selected_item()?.member_name().map(str::to_owned),
         }
     }

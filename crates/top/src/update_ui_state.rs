@@ -2,12 +2,11 @@
 //! read no clock.
 
 use crate::detail_page_layout;
-use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
-use crate::ui_events_and_effects::{
-    ActionResult, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
-};
-use crate::ui_state::{
-    ActiveView, BottomLine, DetailPage, InputPrompt, PromptPurpose, ReadProgress, UiState,
+use crate::team_snapshot_for_screen::{Panel, ScreenSnapshot};
+use crate::ui_events_and_effects::{BackgroundAction, Key, UiEffect, UiEvent};
+use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, UiState};
+use crate::update_detail_page::{
+    self, handle_detail_key, open_details, refuse, reset_progress, scroll, update_member_page,
 };
 use std::sync::Arc;
 
@@ -16,6 +15,12 @@ const DEFAULT_DENY_REASON: &str = "a person denied it";
 
 /// Changes the state after an event, and returns the effects to run.
 pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
+    let mut effects = handle_event(state, event);
+    effects.extend(update_detail_page::follow_selection(state));
+    effects
+}
+
+fn handle_event(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
     match event {
         UiEvent::Key(key) => handle_key(state, key),
         UiEvent::Paste(text) => handle_paste(state, &text),
@@ -30,8 +35,8 @@ pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
             state.result = Some(result);
             Vec::new()
         }
-        UiEvent::PaneCaptured { name, text } => {
-            update_member_page(state, &name, |page| page.pane_screen = text)
+        UiEvent::PaneCaptured { name, output } => {
+            update_member_page(state, &name, |page| page.output = Some(output))
         }
         UiEvent::Diagnosed { name, text } => update_member_page(state, &name, |page| page.diagnosis = text),
         UiEvent::Terminate(code) => vec![UiEffect::Quit(code)],
@@ -65,7 +70,7 @@ fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
                 Vec::new()
             }
             ActiveView::Lists => handle_list_key(state, key),
-            ActiveView::Details(_) => handle_detail_key(state, key),
+            ActiveView::Details => handle_detail_key(state, key),
         },
     }
 }
@@ -96,123 +101,7 @@ fn next_panel(panel: Panel, steps: usize) -> Panel {
     Panel::ALL[(at + steps) % Panel::ALL.len()]
 }
 
-fn open_details(state: &mut UiState) -> Vec<UiEffect> {
-    let Some(item) = state.selected_item() else { return Vec::new() };
-    let page = DetailPage {
-        panel: state.panel,
-        key: item.key(),
-        text: item.details(),
-        diagnosis: String::new(),
-        pane_screen: String::new(),
-        member: item.member_name().map(str::to_owned),
-        first_line: 0,
-        progress: ReadProgress::UpToLine(0),
-    };
-    let name = page.key.clone();
-    let effects = match page.panel {
-        Panel::Members => {
-            vec![capture_effect(state, &name), UiEffect::Background(BackgroundAction::Diagnose { name })]
-        }
-        _ => Vec::new(),
-    };
-    state.view = ActiveView::Details(page);
-    effects
-}
-
-fn capture_effect(state: &UiState, name: &str) -> UiEffect {
-    let has_pane = state.snapshot.member(name).is_some_and(|member| member.pane.is_some());
-    let pane = if has_pane { PaneAvailability::Exists } else { PaneAvailability::Missing };
-    UiEffect::Background(BackgroundAction::CapturePane { name: name.to_owned(), pane })
-}
-
-fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
-    let page = isize::try_from(detail_page_layout::page_height(state.size)).unwrap_or(1).max(1);
-    match key {
-        Key::Up | Key::Char('k') => scroll(state, -1),
-        Key::Down | Key::Char('j') => scroll(state, 1),
-        Key::PageUp => scroll(state, -page),
-        Key::PageDown | Key::Char(' ') => scroll(state, page),
-        Key::Home | Key::Char('g') => scroll(state, isize::MIN / 2),
-        Key::End | Key::Char('G') => scroll(state, isize::MAX / 2),
-        Key::Escape | Key::Enter | Key::Char('q') => state.view = ActiveView::Lists,
-        Key::Char('y') => {
-            return answer_request(state, |id| AnswerStep::Run(teamctl_effect(&["approve", "--", id], "")));
-        }
-        Key::Char('n') => {
-            return answer_request(state, |id| {
-                AnswerStep::AskReason(PromptPurpose::DenyReason(id.to_owned()))
-            });
-        }
-        other => return handle_member_key(state, other),
-    }
-    Vec::new()
-}
-
-/// Marks all lines of the open detail page as not seen, unless the user has seen the whole page.
-/// Called when the size of the screen changes, because the page is then broken into other lines.
-fn reset_progress(state: &mut UiState) {
-    if let ActiveView::Details(DetailPage { progress: ReadProgress::UpToLine(read), .. }) = &mut state.view {
-        *read = 0;
-    }
-}
-
-/// Scrolls the page by a number of lines, at most until its last line is on the screen.
-fn scroll(state: &mut UiState, by: isize) {
-    let (size, capabilities) = (state.size, state.capabilities);
-    if let ActiveView::Details(page) = &mut state.view {
-        let max_first_line = detail_page_layout::page_lines(page, size, capabilities)
-            .len()
-            .saturating_sub(detail_page_layout::page_height(size));
-        page.first_line = page.first_line.saturating_add_signed(by).min(max_first_line);
-    }
-}
-
-/// The first step of answering a request.
-enum AnswerStep {
-    Run(UiEffect),
-    AskReason(PromptPurpose),
-}
-
-/// Answers the plan or permission request whose page is open. The answer is refused unless the
-/// whole page has been on the screen and the request is unchanged since then. It is also refused if
-/// another open request has the same id.
-fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
-    let ActiveView::Details(page) = &state.view else { return Vec::new() };
-    if page.panel != Panel::Requests {
-        return Vec::new();
-    }
-    let Some(requests) = &state.snapshot.requests else {
-        let requests = state.suggested_commands.command(&["requests"]);
-        return refuse(state, &format!("cannot answer: the requests can't be read; see `{requests}`"));
-    };
-    let Some(request) = requests.iter().find(|request| request.key() == page.key) else {
-        return refuse(state, "cannot answer: the request is no longer open");
-    };
-    if page.progress != ReadProgress::Complete || request.details != page.text {
-        return refuse(state, "read it to its end first");
-    }
-    if requests.iter().filter(|other| other.id == request.id).count() > 1 {
-        let requests = state.suggested_commands.command(&["requests"]);
-        return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
-    }
-    match first_step(&request.id) {
-        AnswerStep::Run(effect) => {
-            state.view = ActiveView::Lists;
-            vec![effect]
-        }
-        AnswerStep::AskReason(purpose) => {
-            start_prompt(state, purpose);
-            Vec::new()
-        }
-    }
-}
-
-fn refuse(state: &mut UiState, reason: &str) -> Vec<UiEffect> {
-    state.result = Some(ActionResult::failure(reason));
-    Vec::new()
-}
-
-fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
+pub(crate) fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     let Key::Char(key) = key else { return Vec::new() };
     if key == '?' {
         state.view = ActiveView::Help;
@@ -239,7 +128,7 @@ fn attach(state: &mut UiState, name: String) -> Vec<UiEffect> {
     }
 }
 
-fn start_prompt(state: &mut UiState, purpose: PromptPurpose) {
+pub(crate) fn start_prompt(state: &mut UiState, purpose: PromptPurpose) {
     let text = if purpose == PromptPurpose::Filter { state.filter.clone() } else { String::new() };
     state.bottom_line = BottomLine::Prompt(InputPrompt { purpose, text });
 }
@@ -291,7 +180,7 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
     }
 }
 
-fn teamctl_effect(args: &[&str], stdin: &str) -> UiEffect {
+pub(crate) fn teamctl_effect(args: &[&str], stdin: &str) -> UiEffect {
     let args = args.iter().map(|argument| (*argument).to_owned()).collect();
     UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin: stdin.to_owned() })
 }
@@ -311,31 +200,5 @@ fn apply_snapshot(state: &mut UiState, snapshot: ScreenSnapshot) -> Vec<UiEffect
         state.snapshot = Arc::new(snapshot);
     }
     state.pin_selection();
-    let ActiveView::Details(page) = &mut state.view else { return Vec::new() };
-    let items = state.snapshot.items(page.panel);
-    let Some(item) = items.iter().find(|item| item.key() == page.key) else { return Vec::new() };
-    let details = item.details();
-    if details != page.text {
-        page.text = details;
-        if page.panel == Panel::Requests {
-            (page.first_line, page.progress) = (0, ReadProgress::UpToLine(0));
-            state.result = Some(ActionResult::failure("it has changed: read it again"));
-        }
-    }
-    Vec::new()
-}
-
-/// Changes the page of a member, if it is open.
-fn update_member_page(
-    state: &mut UiState,
-    name: &str,
-    change: impl FnOnce(&mut DetailPage),
-) -> Vec<UiEffect> {
-    if let ActiveView::Details(page) = &mut state.view
-        && page.panel == Panel::Members
-        && page.key == name
-    {
-        change(page);
-    }
-    Vec::new()
+    update_detail_page::update_page_text(state)
 }

@@ -4,7 +4,7 @@
 use super::item_rows::column_headings;
 use crate::panel_layout::PanelLayout;
 use crate::team_snapshot_for_screen::Panel;
-use crate::ui_state::UiState;
+use crate::ui_state::{ActiveView, UiState};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 
@@ -13,7 +13,7 @@ const TITLE_COLUMN: usize = 1;
 
 /// The line above a panel. The title of the active panel is in brackets.
 pub(super) fn title_line(state: &UiState, layout: &PanelLayout) -> [Span<'static>; 3] {
-    let is_active = layout.panel == state.panel;
+    let is_active = layout.panel == state.panel && state.view == ActiveView::Lists;
     let count = item_count_text(state, layout.panel);
     let (title, style) = match is_active {
         true => (format!("[{} {count}]", layout.panel.title()), Style::new().add_modifier(Modifier::BOLD)),

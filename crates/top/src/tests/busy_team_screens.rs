@@ -47,27 +47,16 @@ fn lines(state: &UiState) -> Vec<String> {
     screen_text(state).lines().map(str::to_owned).collect()
 }
 
-/// Whether a text is the first or the last of its kind in a line. A wide screen has two panels in a line.
-#[derive(Clone, Copy)]
-enum Side {
-    Left,
-    Right,
-}
-
 /// The column at which `part` begins in the first line with the text `line`.
-fn column(state: &UiState, line: &str, part: &str, side: Side) -> usize {
+fn column(state: &UiState, line: &str, part: &str) -> usize {
     let screen = screen_text(state);
     let line = screen.lines().find(|text| text.contains(line)).unwrap_or_else(|| panic!("{line}:\n{screen}"));
-    let at = match side {
-        Side::Left => line.find(part),
-        Side::Right => line.rfind(part),
-    };
-    line[..at.unwrap_or_else(|| panic!("{part}:\n{screen}"))].chars().count()
+    line[..line.find(part).unwrap_or_else(|| panic!("{part}:\n{screen}"))].chars().count()
 }
 
 #[test]
 fn busy_team_is_drawn_at_each_size() {
-    for (width, height) in [(80, 24), (120, 40), (200, 50)] {
+    for (width, height) in [(80, 24), (120, 40), (200, 50), (300, 80)] {
         assert_screen(&format!("busy-{width}x{height}"), &state(busy_snapshot(), (width, height)));
     }
 }
@@ -77,19 +66,18 @@ fn each_heading_is_above_its_column() {
     for size in [(80, 24), (120, 40), (200, 50)] {
         let state = state(busy_snapshot(), size);
         let cells = [
-            ("[members", " state", ">worker-1", " active", Side::Left),
-            ("[members", " since", ">worker-1", " 14:05", Side::Left),
-            ("[members", " task", ">worker-1", " #1", Side::Left),
-            ("[members", " last line", ">worker-1", " page 1", Side::Left),
-            (" requests", " since", " bob ", " 14:07", Side::Left),
-            (" requests", " request ", " bob ", " asks", Side::Left),
-            (" tasks", " state", "read part 1", " working", Side::Right),
-            (" tasks", " owner", "read part 1", " worker-1", Side::Right),
-            (" tasks", " subject", "read part 1", " read part", Side::Right),
+            ("[members", " state", ">worker-1", " active"),
+            ("[members", " since", ">worker-1", " 14:05"),
+            ("[members", " task", ">worker-1", " #1"),
+            ("[members", " last line", ">worker-1", " page 1"),
+            (" requests", " since", " bob ", " 14:07"),
+            (" requests", " request ", " bob ", " asks"),
+            (" tasks", " state", "read part 1", " working"),
+            (" tasks", " owner", "read part 1", " worker-1"),
+            (" tasks", " subject", "read part 1", " read part"),
         ];
-        for (panel, heading, row, cell, side) in cells {
-            let columns =
-                [(panel, heading), (row, cell)].map(|(line, part)| column(&state, line, part, side));
+        for (panel, heading, row, cell) in cells {
+            let columns = [(panel, heading), (row, cell)].map(|(line, part)| column(&state, line, part));
             assert_eq!(columns[0], columns[1], "{size:?}: {heading}");
         }
     }
@@ -97,7 +85,7 @@ fn each_heading_is_above_its_column() {
     snapshot.members[0].usage = "12.3k $0.42".to_owned();
     let state = state(snapshot, (120, 40));
     let columns = [("[members", " usage"), (">worker-1", " 12.3k")];
-    let columns = columns.map(|(line, part)| column(&state, line, part, Side::Left));
+    let columns = columns.map(|(line, part)| column(&state, line, part));
     assert_eq!(columns[0], columns[1]);
 }
 
@@ -124,14 +112,4 @@ fn summary_has_failed_tasks_and_unread_messages_of_the_lead() {
     assert!(!screen_text(&busy).contains(" #16 ") && !screen_text(&busy).contains(" team-lead  "));
     (snapshot.tasks, snapshot.members[11].unread) = (Arc::default(), Some(0));
     assert_eq!(lines(&state(snapshot, (80, 24)))[0], "survey  11 members active  1 request waits");
-}
-
-#[test]
-fn wide_screen_has_two_columns_of_panels() {
-    let column_of_tasks =
-        |width| column(&state(busy_snapshot(), (width, 50)), " tasks 16 ", " tasks 16 ", Side::Left);
-    assert_eq!([159, 160, 200].map(column_of_tasks), [1, 81, 101]);
-    let state = state(busy_snapshot(), (200, 50));
-    assert!(lines(&state)[1].contains("[members 12]"), "both columns begin at the top");
-    assert!(!screen_text(&state).contains(" below "), "all members, requests and tasks are shown");
 }

@@ -4,7 +4,7 @@ use super::{example_snapshot, member, message, press_keys, request, state, type_
 use crate::detail_page_layout::mark_drawn;
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{
-    ActionResult, ActionStatus, BackgroundAction, Key, PaneAvailability, UiEffect, UiEvent,
+    ActionResult, ActionStatus, BackgroundAction, Key, MemberOutput, MemberPane, UiEffect, UiEvent,
 };
 use crate::ui_state::{ActiveView, BottomLine, ReadProgress, UiState};
 use crate::update_ui_state::update;
@@ -31,6 +31,12 @@ fn state_with_request(details: &str) -> UiState {
     let mut state = state(snapshot, (80, 24));
     press_keys(&mut state, &[Key::Tab, Key::Enter]);
     state
+}
+
+/// The effect that reads the output of a member with the pane of the example.
+fn capture(name: &str) -> UiEffect {
+    let pane = MemberPane::Tmux { socket: "/tmux".into(), pane: "%3".to_owned() };
+    UiEffect::Background(BackgroundAction::CapturePane { name: name.to_owned(), pane })
 }
 
 fn result_text(state: &UiState) -> &str {
@@ -201,22 +207,43 @@ fn member_page_shows_its_pane() {
     let mut state = state(example_snapshot(), (80, 24));
     let effects = press_keys(&mut state, &[Key::Down, Key::Enter]);
     let name = || "ann".to_owned();
-    assert_eq!(
-        effects,
-        [
-            UiEffect::Background(BackgroundAction::CapturePane {
-                name: name(),
-                pane: PaneAvailability::Exists
-            }),
-            UiEffect::Background(BackgroundAction::Diagnose { name: name() })
-        ]
-    );
+    assert_eq!(effects, [capture("ann"), UiEffect::Background(BackgroundAction::Diagnose { name: name() })]);
     update(&mut state, UiEvent::Diagnosed { name: name(), text: "it works".to_owned() });
-    update(&mut state, UiEvent::PaneCaptured { name: "bob".to_owned(), text: "not hers".to_owned() });
-    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), text: "hers".to_owned() });
-    let ActiveView::Details(page) = &state.view else { panic!() };
-    assert_eq!((page.diagnosis.as_str(), page.pane_screen.as_str()), ("it works", "hers"));
+    let output = |text: &str| MemberOutput::Screen(text.to_owned());
+    update(&mut state, UiEvent::PaneCaptured { name: "bob".to_owned(), output: output("not hers") });
+    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), output: output("hers") });
+    let page = state.page.as_ref().unwrap();
+    assert_eq!((page.diagnosis.as_str(), &page.output), ("it works", &Some(output("hers"))));
     assert_eq!(page.progress, ReadProgress::Complete);
+}
+
+#[test]
+fn wide_screen_shows_the_selected_item_and_follows_it() {
+    let mut state = state(example_snapshot(), (120, 40));
+    let key_of_page = |state: &UiState| state.page.as_ref().map(|page| page.key.clone());
+    assert_eq!(key_of_page(&state).as_deref(), Some("team-lead"));
+    assert_eq!(press_keys(&mut state, &[Key::Down]), [capture("ann")]);
+    let mut next = example_snapshot();
+    next.members[1].state = "idle".to_owned();
+    let effects = update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
+    assert_eq!(effects, [capture("ann")], "each snapshot reads the output again");
+    assert!(state.page.as_ref().unwrap().text.starts_with("ann: idle"));
+    press_keys(&mut state, &[Key::Tab]);
+    assert_eq!(key_of_page(&state).as_deref(), Some("bob perm-1"));
+    update(&mut state, UiEvent::Resized(119, 40));
+    assert_eq!(key_of_page(&state), None);
+}
+
+#[test]
+fn request_beside_the_lists_is_answered_only_on_its_page() {
+    let mut state = state(example_snapshot(), (120, 40));
+    press_keys(&mut state, &[Key::Tab]);
+    assert!(type_text(&mut state, "yn").is_empty(), "the selection may have moved to another request");
+    press_keys(&mut state, &[Key::Enter]);
+    let mut next = example_snapshot();
+    next.requests.as_mut().unwrap().insert(0, request("perm-0", "ann", "asks to use rm"));
+    update(&mut state, UiEvent::SnapshotRead(Box::new(next)));
+    assert_eq!(teamctl_args(&type_text(&mut state, "y")), ["approve -- perm-1"]);
 }
 
 #[test]
@@ -285,8 +312,7 @@ fn unchanged_snapshot_keeps_the_state() {
 #[test]
 fn lines_covered_by_a_result_count_as_unread() {
     let mut state = state_with_request(&(0..20).map(|n| format!("line {n}\n")).collect::<String>());
-    let ActiveView::Details(page) = &mut state.view else { panic!() };
-    page.progress = ReadProgress::UpToLine(0);
+    state.page.as_mut().unwrap().progress = ReadProgress::UpToLine(0);
     update(&mut state, UiEvent::ActionFinished(ActionResult::failure("a long refusal ".repeat(20))));
     mark_drawn(&mut state);
     assert!(update(&mut state, UiEvent::Key(Key::Char('y'))).is_empty(), "the result covers the last lines");

@@ -5,7 +5,7 @@ use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, re
 use crate::draw::draw;
 use crate::team_snapshot_for_screen::{DaemonReachability, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
-use crate::ui_events_and_effects::{ActionResult, Key, UiEvent};
+use crate::ui_events_and_effects::{ActionResult, Key, MemberOutput, UiEvent};
 use crate::ui_state::UiState;
 use crate::update_ui_state::update;
 use ratatui::Terminal;
@@ -85,8 +85,8 @@ fn each_panel_can_have_focus() {
 fn detail_pages_and_help_are_drawn() {
     let mut state = state(example_snapshot(), (80, 24));
     press_keys(&mut state, &[Key::Down, Key::Enter]);
-    let screen = "its pane shows:\n$ less manual".to_owned();
-    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), text: screen });
+    let output = MemberOutput::Screen("$ less manual".to_owned());
+    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), output });
     let diagnosis = "ann works on task 2.\n  its turn 3 began at 14:05".to_owned();
     update(&mut state, UiEvent::Diagnosed { name: "ann".to_owned(), text: diagnosis });
     assert_screen("member", &state);
@@ -98,6 +98,26 @@ fn detail_pages_and_help_are_drawn() {
     assert_screen("message", &state);
     press_keys(&mut state, &[Key::Escape, Key::Char('?')]);
     assert_screen("help", &state);
+}
+
+#[test]
+fn selected_item_is_drawn_beside_the_lists() {
+    for size in [(120, 40), (200, 50), (300, 80)] {
+        let mut state = state(example_snapshot(), size);
+        press_keys(&mut state, &[Key::Down]);
+        let lines = (1..=60).map(|n| format!("\u{1b}[32mok\u{1b}[39m chapter {n} {}\n", "x".repeat(50)));
+        let output = MemberOutput::Screen(lines.collect());
+        update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), output });
+        assert_screen(&format!("beside-{}x{}", size.0, size.1), &state);
+        let buffer = draw_buffer(&state);
+        let is_green = |cell: &ratatui::buffer::Cell| cell.symbol() == "k" && cell.fg == Color::Green;
+        assert!(buffer.content.iter().any(is_green), "the output has its colors");
+    }
+    let mut state = state(example_snapshot(), (120, 40));
+    press_keys(&mut state, &[Key::Tab, Key::Enter]);
+    assert_screen("beside-request", &state);
+    press_keys(&mut state, &[Key::Escape, Key::Tab, Key::Down]);
+    assert_screen("beside-task", &state);
 }
 
 #[test]

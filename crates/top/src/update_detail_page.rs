@@ -1,0 +1,185 @@
+//! Changes the page of an item: opens it, scrolls it, and answers the request that it shows.
+
+use crate::detail_page_layout::{page_height, page_lines};
+use crate::screen_areas::has_page_beside_lists;
+use crate::team_snapshot_for_screen::{ListItem, Panel};
+use crate::ui_events_and_effects::{ActionResult, BackgroundAction, Key, MemberPane, UiEffect};
+use crate::ui_state::{ActiveView, DetailPage, PromptPurpose, ReadProgress, UiState};
+use crate::update_ui_state::{handle_member_key, start_prompt, teamctl_effect};
+
+/// Makes the page show the selected item, unless the keys act on the page. A screen without room
+/// for the page beside the lists has no page until a person opens it.
+pub(crate) fn follow_selection(state: &mut UiState) -> Vec<UiEffect> {
+    if state.view != ActiveView::Lists {
+        return Vec::new();
+    }
+    if !has_page_beside_lists(state.size) {
+        state.page = None;
+        return Vec::new();
+    }
+    show_selected_item(state)
+}
+
+/// Makes the keys act on the page of the selected item.
+pub(crate) fn open_details(state: &mut UiState) -> Vec<UiEffect> {
+    let mut effects = show_selected_item(state);
+    let Some(page) = &state.page else { return Vec::new() };
+    if page.panel == Panel::Members {
+        effects.push(UiEffect::Background(BackgroundAction::Diagnose { name: page.key.clone() }));
+    }
+    state.view = ActiveView::Details;
+    effects
+}
+
+/// Replaces the page, if it is not that of the selected item. Removes it if no item is selected.
+fn show_selected_item(state: &mut UiState) -> Vec<UiEffect> {
+    let selected = state.selected_item().map(|item| new_page(state.panel, item));
+    let is_same = |page: &DetailPage| {
+        selected.as_ref().is_some_and(|new| (page.panel, &page.key) == (new.panel, &new.key))
+    };
+    if state.page.as_ref().is_some_and(is_same) {
+        return Vec::new();
+    }
+    state.page = selected;
+    refresh_output(state)
+}
+
+fn new_page(panel: Panel, item: &dyn ListItem) -> DetailPage {
+    DetailPage {
+        panel,
+        key: item.key(),
+        text: item.details(),
+        diagnosis: String::new(),
+        output: None,
+        member: item.member_name().map(str::to_owned),
+        first_line: 0,
+        progress: ReadProgress::UpToLine(0),
+    }
+}
+
+/// Follows the item after a new snapshot. A request that has changed must be read again.
+pub(crate) fn update_page_text(state: &mut UiState) -> Vec<UiEffect> {
+    let Some(page) = &mut state.page else { return Vec::new() };
+    let items = state.snapshot.items(page.panel);
+    let item = items.iter().find(|item| item.key() == page.key);
+    let details = item.map(|item| item.details()).filter(|details| *details != page.text);
+    if let Some(details) = details {
+        page.text = details;
+        if page.panel == Panel::Requests {
+            (page.first_line, page.progress) = (0, ReadProgress::UpToLine(0));
+            if state.view == ActiveView::Details {
+                state.result = Some(ActionResult::failure("it has changed: read it again"));
+            }
+        }
+    }
+    refresh_output(state)
+}
+
+/// Reads the output of the member anew, if the page is that of a member.
+fn refresh_output(state: &UiState) -> Vec<UiEffect> {
+    let Some(page) = state.page.as_ref().filter(|page| page.panel == Panel::Members) else {
+        return Vec::new();
+    };
+    let pane = state.snapshot.member(&page.key).and_then(|member| member.pane.clone());
+    let pane = match (pane, state.snapshot.tmux_socket.clone()) {
+        (None, _) => MemberPane::Missing,
+        (Some(pane), Some(socket)) => MemberPane::Tmux { socket, pane },
+        (Some(_), None) => MemberPane::Other,
+    };
+    vec![UiEffect::Background(BackgroundAction::CapturePane { name: page.key.clone(), pane })]
+}
+
+/// Changes the page of a member, if it is open.
+pub(crate) fn update_member_page(
+    state: &mut UiState,
+    name: &str,
+    change: impl FnOnce(&mut DetailPage),
+) -> Vec<UiEffect> {
+    let page = state.page.as_mut().filter(|page| page.panel == Panel::Members && page.key == name);
+    page.map(change);
+    Vec::new()
+}
+
+pub(crate) fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
+    let page = isize::try_from(page_height(state.size)).unwrap_or(1).max(1);
+    match key {
+        Key::Up | Key::Char('k') => scroll(state, -1),
+        Key::Down | Key::Char('j') => scroll(state, 1),
+        Key::PageUp => scroll(state, -page),
+        Key::PageDown | Key::Char(' ') => scroll(state, page),
+        Key::Home | Key::Char('g') => scroll(state, isize::MIN / 2),
+        Key::End | Key::Char('G') => scroll(state, isize::MAX / 2),
+        Key::Escape | Key::Enter | Key::Char('q') => state.view = ActiveView::Lists,
+        Key::Char('y') => {
+            return answer_request(state, |id| AnswerStep::Run(teamctl_effect(&["approve", "--", id], "")));
+        }
+        Key::Char('n') => {
+            return answer_request(state, |id| {
+                AnswerStep::AskReason(PromptPurpose::DenyReason(id.to_owned()))
+            });
+        }
+        other => return handle_member_key(state, other),
+    }
+    Vec::new()
+}
+
+/// Marks all lines of the page as not seen, unless the user has seen the whole page. Called when
+/// the size of the screen changes, because the page is then broken into other lines.
+pub(crate) fn reset_progress(state: &mut UiState) {
+    if let Some(DetailPage { progress: ReadProgress::UpToLine(read), .. }) = &mut state.page {
+        *read = 0;
+    }
+}
+
+/// Scrolls the page by a number of lines, at most until its last line is on the screen.
+pub(crate) fn scroll(state: &mut UiState, by: isize) {
+    let Some(page) = &state.page else { return };
+    let max_first_line = page_lines(state, page).len().saturating_sub(page_height(state.size));
+    let first_line = page.first_line.saturating_add_signed(by).min(max_first_line);
+    state.page = state.page.take().map(|page| DetailPage { first_line, ..page });
+}
+
+/// The first step of answering a request.
+enum AnswerStep {
+    Run(UiEffect),
+    AskReason(PromptPurpose),
+}
+
+/// Answers the plan or permission request whose page is open. The answer is refused unless the
+/// whole page has been on the screen and the request is unchanged since then. It is also refused if
+/// another open request has the same id.
+fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
+    let Some(page) = state.page.as_ref().filter(|page| page.panel == Panel::Requests) else {
+        return Vec::new();
+    };
+    let Some(requests) = &state.snapshot.requests else {
+        let requests = state.suggested_commands.command(&["requests"]);
+        return refuse(state, &format!("cannot answer: the requests can't be read; see `{requests}`"));
+    };
+    let Some(request) = requests.iter().find(|request| request.key() == page.key) else {
+        return refuse(state, "cannot answer: the request is no longer open");
+    };
+    if page.progress != ReadProgress::Complete || request.details != page.text {
+        return refuse(state, "read it to its end first");
+    }
+    if requests.iter().filter(|other| other.id == request.id).count() > 1 {
+        let requests = state.suggested_commands.command(&["requests"]);
+        return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
+    }
+    match first_step(&request.id) {
+        AnswerStep::Run(effect) => {
+            state.view = ActiveView::Lists;
+            vec![effect]
+        }
+        AnswerStep::AskReason(purpose) => {
+            start_prompt(state, purpose);
+            Vec::new()
+        }
+    }
+}
+
+/// Shows why a key does nothing.
+pub(crate) fn refuse(state: &mut UiState, reason: &str) -> Vec<UiEffect> {
+    state.result = Some(ActionResult::failure(reason));
+    Vec::new()
+}
