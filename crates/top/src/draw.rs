@@ -7,7 +7,7 @@ mod panel_title;
 
 use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
-use crate::screen_areas::{divider_column, has_page_beside_lists, page_area};
+use crate::screen_areas::{divider_column, event_area, has_page_beside_lists, page_area};
 use crate::team_snapshot_for_screen::{DaemonReachability, Panel, TaskState, TeamPresence};
 use crate::ui_events_and_effects::ActionStatus;
 use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, ReadProgress, UiState};
@@ -186,6 +186,25 @@ impl Painter<'_> {
             self.draw_line(column, y, std::slice::from_ref(&divider));
         }
         self.draw_details();
+        self.draw_events();
+    }
+
+    /// Draws the last events, if the screen has room for them.
+    fn draw_events(&mut self) {
+        let Some(area) = event_area(self.state.size) else { return };
+        let events = &self.state.snapshot.events;
+        let rows = usize::from(area.height).saturating_sub(1);
+        let hidden = events.len().saturating_sub(rows);
+        let all = self.state.suggested_commands.command(&["events"]);
+        self.draw_title(area, &format!(" events, all: {all} "), Modifier::empty());
+        for (y, event) in (area.y + 1..).zip(&events[hidden..]) {
+            let text = self.state.capabilities.printable_line(&event.text);
+            self.draw_line_between(
+                area.left()..area.right(),
+                y,
+                &[Span::raw(format!("{} {text}", event.time_text))],
+            );
+        }
     }
 
     /// Draws the title line of an area.

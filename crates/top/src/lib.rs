@@ -15,6 +15,7 @@ mod key_reader;
 mod member_and_request_items;
 mod output_log_tail;
 mod panel_layout;
+mod recent_events;
 mod recent_messages;
 mod screen_areas;
 mod signals_to_events;

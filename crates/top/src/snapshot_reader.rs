@@ -5,6 +5,7 @@ use crate::args::ScreenArgs;
 use crate::clock_time::today;
 use crate::member_and_request_items::{budget_text, member_item, past_member_item, request_item};
 use crate::output_log_tail::{agent_log_path, last_log_lines};
+use crate::recent_events::EventStream;
 use crate::recent_messages::MessageStream;
 use crate::task_items_by_dependency;
 use crate::team_snapshot_for_screen::{
@@ -47,6 +48,7 @@ pub(crate) struct SnapshotReader {
     watched_daemon: Option<u32>,
     team: Option<Team>,
     messages: MessageStream,
+    events: EventStream,
     last_lines: BTreeMap<String, LastLine>,
     tasks: TaskItemCache,
     /// The open requests that were read last, with the sources that they were read from.
@@ -90,6 +92,7 @@ impl SnapshotReader {
     pub(crate) fn new(arguments: ScreenArgs, notifier: WatchNotifier) -> SnapshotReader {
         let suggested_commands = suggested_commands(&arguments);
         let messages = MessageStream::new(&suggested_commands);
+        let events = EventStream::new(&arguments.state_dir, &arguments.team);
         SnapshotReader {
             arguments,
             suggested_commands,
@@ -97,6 +100,7 @@ impl SnapshotReader {
             watched_daemon: None,
             team: None,
             messages,
+            events,
             last_lines: BTreeMap::new(),
             tasks: TaskItemCache::default(),
             requests: None,
@@ -129,6 +133,7 @@ impl SnapshotReader {
             members: self.member_items(&view),
             tasks: self.task_items(&team, &view),
             messages: self.messages.messages(),
+            events: self.events.events(),
             requests: self.request_items(&team),
         }
     }

@@ -21,8 +21,17 @@ pub(crate) struct ScreenSnapshot {
     pub(crate) tasks: Arc<Vec<TaskItem>>,
     /// The messages, oldest first.
     pub(crate) messages: Vec<Arc<MessageItem>>,
+    /// The last events of the team and of the daemon, oldest first.
+    pub(crate) events: Vec<EventItem>,
     /// Open requests, oldest first. `None` if they cannot be read.
     pub(crate) requests: Option<Vec<RequestItem>>,
+}
+
+/// An event of the event log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EventItem {
+    pub(crate) time_text: String,
+    pub(crate) text: String,
 }
 
 /// Whether the daemon answers.

@@ -7,7 +7,7 @@ mod screens;
 
 use crate::detail_page_layout::mark_drawn;
 use crate::team_snapshot_for_screen::{
-    DaemonReachability, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
+    DaemonReachability, EventItem, MemberItem, MessageItem, RequestItem, ScreenSnapshot, TeamPresence,
 };
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
 use crate::ui_events_and_effects::{Key, UiEffect, UiEvent};
@@ -69,6 +69,10 @@ fn message(number: u64, from: &str, to: &str, summary: &str) -> Arc<MessageItem>
     Arc::new(MessageItem { number, at: number, time_text, from, to, summary, text, count: 1 })
 }
 
+fn event(time_text: &str, text: &str) -> EventItem {
+    EventItem { time_text: time_text.to_owned(), text: text.to_owned() }
+}
+
 fn request(id: &str, from: &str, details: &str) -> RequestItem {
     let summary = details.lines().next().unwrap_or_default().to_owned();
     RequestItem {
@@ -107,6 +111,11 @@ fn example_snapshot() -> ScreenSnapshot {
             message(1, "team-lead", "ann", "read the manual"),
             message(2, "ann", "team-lead", "task 1 completed"),
             message(3, "bob", "ann", "which chapter do you read?"),
+        ],
+        events: vec![
+            event("14:01", "teamd ready: pid 7, root /home/ada/.claude"),
+            event("14:05", "ann active: read the manual"),
+            event("14:07", "bob asks to use Bash: perm-1"),
         ],
         requests: Some(vec![request(
             "perm-1",

@@ -2,7 +2,7 @@
 //! sizes of a terminal.
 
 use super::screens::{assert_screen, screen_text};
-use super::{example_snapshot, member, message, press_keys, state};
+use super::{event, example_snapshot, member, message, press_keys, state};
 use crate::team_snapshot_for_screen::{MemberItem, ScreenSnapshot};
 use crate::ui_events_and_effects::Key;
 use crate::ui_state::UiState;
@@ -38,6 +38,7 @@ fn busy_snapshot() -> ScreenSnapshot {
         members,
         tasks: Arc::new(crate::task_items_by_dependency::task_items(&tasks, &[])),
         messages: (10..50).map(message).collect(),
+        events: (10..50).map(|n| event(&format!("14:{n}"), &format!("worker-3 has read page {n}"))).collect(),
         ..example_snapshot()
     }
 }

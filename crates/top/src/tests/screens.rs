@@ -1,7 +1,9 @@
 //! Tests of whole screens, which are drawn on a terminal in memory and compared with the files in
 //! `screens/`. `SCREENS=write cargo test -p teamd-top` rewrites the files.
 
-use super::{FULL_CAPABILITIES, example_snapshot, member, message, press_keys, request, state, type_text};
+use super::{
+    FULL_CAPABILITIES, event, example_snapshot, member, message, press_keys, request, state, type_text,
+};
 use crate::draw::draw;
 use crate::team_snapshot_for_screen::{DaemonReachability, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
@@ -187,6 +189,7 @@ fn hostile_text_is_contained() {
         daemon: DaemonReachability::Running,
         members: vec![member(hostile, hostile, hostile, hostile, hostile)],
         messages: vec![message(1, hostile, hostile, hostile)],
+        events: vec![event(hostile, hostile)],
         requests: Some(vec![request(hostile, hostile, hostile)]),
         ..ScreenSnapshot::default()
     };
@@ -194,11 +197,11 @@ fn hostile_text_is_contained() {
     assert_screen("hostile", &state);
     press_keys(&mut state, &[Key::Enter]);
     assert_screen("hostile-whole", &state);
-    for width in 1..100 {
-        state.size = (width, 12);
+    for size in (1..100).map(|width| (width, 12)).chain([(120, 40)]) {
+        state.size = size;
         let buffer = draw_buffer(&state);
         let is_forbidden = |c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{200b}');
-        assert!(buffer.content.iter().all(|cell| !cell.symbol().contains(is_forbidden)), "{width}");
+        assert!(buffer.content.iter().all(|cell| !cell.symbol().contains(is_forbidden)), "{size:?}");
     }
 }
 
@@ -207,7 +210,9 @@ fn any_size_is_drawn() {
     let mut state = state(example_snapshot(), (80, 24));
     for keys in [&[][..], &[Key::Enter], &[Key::Escape, Key::Char('?')], &[Key::Escape, Key::Char('s')]] {
         press_keys(&mut state, keys);
-        for (width, height) in (1..60).flat_map(|width| (1..30).map(move |height| (width, height))) {
+        for (width, height) in
+            (1..60).chain([119, 120, 300]).flat_map(|width| (1..34).map(move |height| (width, height)))
+        {
             state.size = (width, height);
             draw_buffer(&state);
         }
