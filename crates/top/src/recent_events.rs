@@ -67,12 +67,14 @@ impl EventStream {
 
 /// The event without the name of the team, which is in the header of the screen.
 fn event_item(event: &Event) -> EventItem {
-    let subject = match (&event.team, &event.member) {
-        (None, _) => "teamd ".to_owned(),
-        (Some(_), Some(member)) => format!("{member} "),
-        (Some(team), None) => format!("{team} "),
+    let text = event.kind.to_string();
+    let text = match (&event.team, &event.member) {
+        (None, _) => format!("teamd {text}"),
+        (Some(_), Some(member)) => format!("{member} {text}"),
+        (Some(_), None) if text.starts_with("task ") => text,
+        (Some(team), None) => format!("{team} {text}"),
     };
-    EventItem { time_text: clock_time(event_time(event)), text: format!("{subject}{}", event.kind) }
+    EventItem { time_text: clock_time(event_time(event)), text }
 }
 
 #[cfg(test)]

@@ -19,15 +19,17 @@ pub(crate) fn task_items<T: Borrow<Task>>(all: &[T], abandoned: &[TaskId]) -> Ve
         open.iter().map(|task| (task.id, task.open_blockers(all))).collect();
     let by_id: BTreeMap<TaskId, &Task> = open.iter().map(|task| (task.id, *task)).collect();
     let mut rows = Vec::with_capacity(open.len() + done.len());
-    for placement in depth_first_order(&open, &blockers) {
+    let placements = depth_first_order(&open, &blockers);
+    let branches = branches(&placements.iter().map(|placement| placement.depth).collect::<Vec<_>>());
+    for (placement, branch) in placements.iter().zip(branches) {
         if let Some(task) = by_id.get(&placement.id) {
             let open_blockers = &blockers[&placement.id];
-            let others = open_blockers.iter().copied().filter(|id| Some(*id) != placement.parent).collect();
+            let others = open_blockers.iter().filter(|id| Some(**id) != placement.parent);
             let state = task_state(task, open_blockers, abandoned);
-            rows.push(task_item(task, placement.depth, state, others, all));
+            rows.push(task_item(task, graph_cell(&branch, task.id, others), state, all));
         }
     }
-    rows.extend(done.iter().rev().map(|task| task_item(task, 0, TaskState::Done, Vec::new(), all)));
+    rows.extend(done.iter().rev().map(|task| task_item(task, format!("#{}", task.id), TaskState::Done, all)));
     rows
 }
 
@@ -62,6 +64,34 @@ fn depth_first_order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -
     ordered
 }
 
+/// The lines of the graph before each task, for tasks at these depths from top to bottom.
+fn branches(depths: &[usize]) -> Vec<String> {
+    // Whether a later task is at the same level below the same task, for each level.
+    let mut has_next = vec![false; MAX_DEPTH + 1];
+    let branch = |depth: &usize| {
+        let levels = (1..=*depth).map(|level| match (level == *depth, has_next[level]) {
+            (false, false) => "  ",
+            (false, true) => "│ ",
+            (true, false) => "└ ",
+            (true, true) => "├ ",
+        });
+        let branch = levels.collect();
+        has_next[*depth] = true;
+        has_next[depth + 1..].fill(false);
+        branch
+    };
+    let mut branches: Vec<String> = depths.iter().rev().map(branch).collect();
+    branches.reverse();
+    branches
+}
+
+/// A task after its branch, with the other tasks that it waits for.
+fn graph_cell<'a>(branch: &str, id: TaskId, others: impl Iterator<Item = &'a TaskId>) -> String {
+    let others = others.map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let arrow = if others.is_empty() { "" } else { " ←" };
+    format!("{branch}#{id}{arrow}{others}")
+}
+
 fn task_state(task: &Task, blockers: &[TaskId], abandoned: &[TaskId]) -> TaskState {
     match &task.status {
         _ if task.failure().is_some() => TaskState::Failed,
@@ -73,16 +103,10 @@ fn task_state(task: &Task, blockers: &[TaskId], abandoned: &[TaskId]) -> TaskSta
     }
 }
 
-fn task_item<T: Borrow<Task>>(
-    task: &Task,
-    depth: usize,
-    state: TaskState,
-    waits_for: Vec<TaskId>,
-    all: &[T],
-) -> TaskItem {
+fn task_item<T: Borrow<Task>>(task: &Task, graph: String, state: TaskState, all: &[T]) -> TaskItem {
     let owner = task.owner.as_ref().map(ToString::to_string);
     let details = details(task, state, all);
-    TaskItem { id: task.id, depth, state, owner, subject: task.title().to_owned(), waits_for, details }
+    TaskItem { id: task.id, graph, state, owner, subject: task.title().to_owned(), details }
 }
 
 fn details<T: Borrow<Task>>(task: &Task, state: TaskState, all: &[T]) -> String {
@@ -128,11 +152,8 @@ mod tests {
 
     fn row_texts(all: &[Task], abandoned: &[u32]) -> Vec<String> {
         let abandoned: Vec<TaskId> = abandoned.iter().map(|id| TaskId::from_number(*id).unwrap()).collect();
-        let others = |row: &TaskItem| row.waits_for.iter().map(|id| format!(" +{id}")).collect::<String>();
         let rows = task_items(all, &abandoned);
-        rows.iter()
-            .map(|row| format!("{}{} {}{}", " ".repeat(row.depth), row.id, row.state.label(), others(row)))
-            .collect()
+        rows.iter().map(|row| format!("{} {}", row.graph, row.state.label())).collect()
     }
 
     #[test]
@@ -147,15 +168,39 @@ mod tests {
             task(7, "in_progress", &[], r#","metadata":{"_internal":true}"#),
             task(8, "in_progress", &[], r#","owner":"bob""#),
         ];
-        let expected = ["2 working", " 4 waits +3", "  5 waits", "3 ready", "6 failed", "8 left", "1 done"];
+        let expected =
+            ["#2 working", "└ #4 ←3 waits", "  └ #5 waits", "#3 ready", "#6 failed", "#8 left", "#1 done"];
         assert_eq!(row_texts(&all, &[8]), expected);
         let details = &task_items(&all, &[])[1].details;
         assert!(details.contains("waits for:\n  2: s2 (in_progress)\n  3: s3 (pending)"), "{details}");
     }
 
     #[test]
+    fn branches_lead_to_each_task() {
+        let all = [
+            task(1, "pending", &[], ""),
+            task(2, "pending", &[1], ""),
+            task(3, "pending", &[2], ""),
+            task(4, "pending", &[2, 6, 7], ""),
+            task(5, "pending", &[1], ""),
+            task(6, "pending", &[], ""),
+            task(7, "pending", &[], ""),
+        ];
+        let expected = [
+            "#1 ready",
+            "├ #2 waits",
+            "│ ├ #3 waits",
+            "│ └ #4 ←6,7 waits",
+            "└ #5 waits",
+            "#6 ready",
+            "#7 ready",
+        ];
+        assert_eq!(row_texts(&all, &[]), expected);
+    }
+
+    #[test]
     fn dependency_cycle_is_shown() {
         let all = [task(1, "pending", &[2], ""), task(2, "pending", &[1], "")];
-        assert_eq!(row_texts(&all, &[]), ["1 waits +2", " 2 waits"]);
+        assert_eq!(row_texts(&all, &[]), ["#1 ←2 waits", "└ #2 waits"]);
     }
 }

@@ -126,13 +126,12 @@ pub(crate) struct MemberItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
-    /// How deep the task is below the tasks that it waits for; 0 is the top level.
-    pub(crate) depth: usize,
+    /// The task in the graph of the tasks: the lines that lead to it from the task that it is listed
+    /// below, its id, and the other open tasks that it waits for.
+    pub(crate) graph: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
     pub(crate) subject: String,
-    /// The open tasks that this task waits for, except the one that it is listed below.
-    pub(crate) waits_for: Vec<TaskId>,
     pub(crate) details: String,
 }
 

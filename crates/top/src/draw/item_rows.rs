@@ -49,7 +49,12 @@ pub(super) fn column_headings(state: &UiState, layout: &PanelLayout) -> Vec<(&'s
         Panel::Members => row.member_headings(),
         Panel::Requests => vec![("from", NAME_WIDTH), ("since", TIME_WIDTH), ("request", rest)],
         Panel::Tasks => {
-            vec![("task", NAME_WIDTH), ("state", TASK_STATE_WIDTH), ("owner", NAME_WIDTH), ("subject", rest)]
+            vec![
+                ("task", row.graph_width()),
+                ("state", TASK_STATE_WIDTH),
+                ("owner", NAME_WIDTH),
+                ("subject", rest),
+            ]
         }
         Panel::Messages => {
             let heading = row.capabilities.glyph("time, from → to: message", "time, from -> to: message");
@@ -125,24 +130,19 @@ impl<'a> RowFormatter<'a> {
     }
 
     fn task_row(&self, task: &TaskItem) -> Vec<Span<'static>> {
-        let branch = match task.depth {
-            0 => String::new(),
-            depth => format!("{}{} ", "  ".repeat(depth - 1), self.capabilities.glyph("└", "`")),
-        };
-        let blockers = match task.waits_for.as_slice() {
-            [] => String::new(),
-            ids if task.depth == 0 => format!("  (waits for {})", join_ids(ids)),
-            ids => format!("  (and for {})", join_ids(ids)),
-        };
         let owner = task.owner.as_deref().unwrap_or("-");
-        let id_width = (6 + 2 * task.depth).max(NAME_WIDTH);
         vec![
-            Span::raw(self.padded_cell(&format!("{branch}#{}", task.id), id_width)),
+            Span::raw(self.padded_cell(&task.graph, self.graph_width())),
             Span::styled(self.padded_cell(task.state.label(), TASK_STATE_WIDTH), self.task_style(task.state)),
             Span::styled(self.padded_cell(owner, NAME_WIDTH), self.member_style(owner)),
             Span::raw(self.capabilities.printable_line(&task.subject)),
-            self.colored_text(&blockers, Color::DarkGray),
         ]
+    }
+
+    /// The width of the column with the graph of the tasks: that of the widest task, within limits.
+    fn graph_width(&self) -> usize {
+        let widths = self.state.snapshot.tasks.iter().map(|task| task.graph.chars().count());
+        widths.max().unwrap_or(0).clamp(NAME_WIDTH, self.width / 3)
     }
 
     fn message_row(&self, message: &MessageItem) -> Vec<Span<'static>> {
@@ -203,10 +203,6 @@ impl<'a> RowFormatter<'a> {
             TaskState::Blocked | TaskState::Ready | TaskState::Done | TaskState::Unknown => Style::new(),
         }
     }
-}
-
-fn join_ids(ids: &[protocol::member_task_and_request_ids::TaskId]) -> String {
-    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// How often a message was repeated. Empty for a message that came once.
