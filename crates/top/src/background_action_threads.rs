@@ -7,7 +7,7 @@ use crate::output_log_tail::{agent_log_path, last_output};
 use crate::teamctl_command::{
     attach_command, command_result, commands_without_team, run_teamctl, start_teamctl,
 };
-use crate::tmux_client_of_this_pane::TmuxClient;
+use crate::tmux_client_of_this_pane::{TmuxClient, copy_to_tmux, is_inside_tmux};
 use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, MemberOutput, MemberPane, UiEvent,
 };
@@ -66,6 +66,9 @@ impl BackgroundThreads {
             BackgroundAction::CapturePane { name, pane } => self.capture(name, pane),
             BackgroundAction::Diagnose { name } => {
                 worker.run(move |worker| worker.diagnose(name));
+            }
+            BackgroundAction::CopyToTmux { text } => {
+                worker.run(move |_| UiEvent::ActionFinished(copy_result(&text)));
             }
             BackgroundAction::Attach { name } => {
                 worker.run(move |worker| worker.attach(&name));
@@ -156,7 +159,7 @@ impl BackgroundWorker {
     }
 
     fn attach(&self, name: &str) -> UiEvent {
-        if std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty()) {
+        if is_inside_tmux() {
             return self.switch_client(name);
         }
         UiEvent::ActionFinished(ActionResult::failure(format!(
@@ -181,5 +184,12 @@ impl BackgroundWorker {
                 UiEvent::ActionFinished(ActionResult::success(format!("you were taken to {name}")))
             }
         }
+    }
+}
+
+fn copy_result(text: &str) -> ActionResult {
+    match copy_to_tmux(text) {
+        true => ActionResult::success("copied: prefix ] pastes it in tmux"),
+        false => ActionResult::failure("cannot copy: tmux refused the text"),
     }
 }

@@ -81,12 +81,12 @@ pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
 /// The lines with a member's output below a heading. While the keys act on the lists, only the last
 /// `room` lines of the output, because the page then cannot be scrolled to its end.
 fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
-    let (heading, text) = match output {
-        MemberOutput::Screen(text) => ("its pane shows", text),
-        MemberOutput::Log(text) => ("its output ends", text),
+    let heading = match output {
+        MemberOutput::Screen(_) => "its pane shows",
+        MemberOutput::Log(_) => "its output ends",
     };
     let width = usize::from(page_area(state.size).width);
-    let lines = styled_lines(text.trim_end(), state.capabilities);
+    let lines = styled_lines(output.text(), state.capabilities);
     let mut lines: Vec<PageLine> = lines.into_iter().flat_map(|line| wrap_styled(line, width)).collect();
     if lines.is_empty() {
         return lines;

@@ -30,11 +30,15 @@ const HELP: &[&str] = &[
     "K                kill it: press K again to do it, any other key to cancel",
     "a                go to its pane; tmux says how to come back",
     "y  n             approve or deny a request, after it was shown to its end",
-    "/                show only items that contain these words",
+    "/  n             find a text in the items of all panels; find the next one",
+    "f                show only items that contain a text",
+    "c                copy the item's text",
+    "m                mouse off or on; off, it selects text of the terminal",
     "^L               draw the screen again",
     "q                quit; the team keeps running",
     "",
-    "Times are clock times: since when the state lasts.",
+    "Times are clock times: since when the state lasts. A task is below the one that",
+    "it waits for; after ← are the other tasks that it waits for.",
 ];
 
 /// Draws the whole screen.
@@ -257,7 +261,7 @@ impl Painter<'_> {
         let area = Rect::new(0, 1, self.state.size.0, self.state.size.1 - 3);
         self.draw_title(area, "[help]", Modifier::BOLD);
         for (y, line) in (2..area.bottom()).zip(HELP) {
-            self.draw_line(1, y, &[Span::raw(*line)]);
+            self.draw_line(1, y, &[Span::raw(self.state.capabilities.printable_line(line))]);
         }
     }
 
@@ -306,6 +310,7 @@ impl Painter<'_> {
             }
             PromptPurpose::DenyReason(_) => "no, since: ".to_owned(),
             PromptPurpose::Filter => "only: ".to_owned(),
+            PromptPurpose::Search => "find: ".to_owned(),
         };
         self.state.capabilities.printable_line(&format!("{label}{text}"))
     }
@@ -321,7 +326,7 @@ impl Painter<'_> {
             }
             (ActiveView::Details, _) => "Space, arrows: scroll   s:send x:shutdown K:kill a:attach Esc:back",
             (ActiveView::Lists, _) => {
-                "Tab Enter:whole s:send x:shutdown K:kill a:attach /:filter ?:help q:quit"
+                "Tab Enter:whole s:send x:shutdown K:kill a:attach /:find ?:help q:quit"
             }
         }
     }

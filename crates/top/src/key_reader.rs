@@ -1,7 +1,9 @@
-//! Reads keys from the terminal and sends them to the event loop.
+//! Reads keys and what the mouse does from the terminal and sends them to the event loop.
 
-use crate::ui_events_and_effects::{Key, UiEvent};
-use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crate::ui_events_and_effects::{Key, MouseAction, UiEvent};
+use ratatui::crossterm::event::{
+    self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
+};
 use std::sync::mpsc::Sender;
 
 /// Starts the thread that reads the terminal. It ends with the event loop or the terminal.
@@ -10,6 +12,9 @@ pub(crate) fn start_key_reader(sender: Sender<UiEvent>) {
         while let Ok(read) = event::read() {
             let ui_event = match read {
                 event::Event::Key(key) => to_key(key).map(UiEvent::Key),
+                event::Event::Mouse(mouse) => {
+                    mouse_action(mouse.kind).map(|action| UiEvent::Mouse(action, (mouse.column, mouse.row)))
+                }
                 event::Event::Paste(text) => Some(UiEvent::Paste(text)),
                 event::Event::Resize(width, height) => Some(UiEvent::Resized(width, height)),
                 _ => None,
@@ -21,6 +26,15 @@ pub(crate) fn start_key_reader(sender: Sender<UiEvent>) {
         // The terminal is closed.
         sender.send(UiEvent::Terminate(1)).ok();
     });
+}
+
+fn mouse_action(kind: MouseEventKind) -> Option<MouseAction> {
+    match kind {
+        MouseEventKind::Down(MouseButton::Left) => Some(MouseAction::Click),
+        MouseEventKind::ScrollUp => Some(MouseAction::WheelUp),
+        MouseEventKind::ScrollDown => Some(MouseAction::WheelDown),
+        _ => None,
+    }
 }
 
 fn to_key(key: KeyEvent) -> Option<Key> {

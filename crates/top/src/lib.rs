@@ -8,9 +8,12 @@
 
 mod args;
 mod background_action_threads;
+mod clipboard_sequence;
 mod clock_time;
 mod detail_page_layout;
 mod draw;
+mod find_and_copy;
+mod handle_mouse;
 mod key_reader;
 mod member_and_request_items;
 mod output_log_tail;
@@ -47,7 +50,8 @@ use team_picker::TeamChoice;
 use teamctl_command::suggested_commands;
 use terminal_capabilities::TerminalCapabilities;
 use terminal_screen::TerminalScreen;
-use ui_events_and_effects::{UiEffect, UiEvent};
+use tmux_client_of_this_pane::is_inside_tmux;
+use ui_events_and_effects::{BackgroundAction, UiEffect, UiEvent};
 use ui_state::UiState;
 
 /// The program `teamd-top`. Returns its exit code.
@@ -113,6 +117,11 @@ fn run_event_loop(
                 UiEffect::Quit(code) => return Ok(code),
                 UiEffect::Suspend => screen.suspend()?,
                 UiEffect::Redraw => screen.redraw_all()?,
+                UiEffect::SetMouse(mode) => screen.set_mouse(mode)?,
+                UiEffect::Copy(text) if is_inside_tmux() => {
+                    effects.start(BackgroundAction::CopyToTmux { text });
+                }
+                UiEffect::Copy(text) => screen.copy(&text)?,
                 UiEffect::Background(action) => effects.start(action),
             }
         }

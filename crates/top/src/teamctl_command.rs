@@ -86,7 +86,7 @@ fn path_variable(name: &str) -> Option<PathBuf> {
 
 /// Creates a file without a name, with the content `text`, to be read from the beginning as a child's
 /// standard input. A pipe is not used, because writing to it can block and would need a thread.
-fn memory_file(text: &str) -> std::io::Result<File> {
+pub(crate) fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = platform::system().unnamed_file()?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;

@@ -1,8 +1,10 @@
 //! The screen of the terminal: takes the terminal, draws on it and gives it back as it was, however
 //! the program ends.
 
+use crate::clipboard_sequence::clipboard_sequence;
 use crate::detail_page_layout;
 use crate::draw::draw;
+use crate::ui_events_and_effects::MouseMode;
 use crate::ui_state::UiState;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use ratatui::Terminal;
@@ -11,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -23,6 +26,7 @@ use std::io::{Stdout, stdout};
 pub(crate) struct TerminalScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     drawn_state: DrawnState,
+    mouse: MouseMode,
 }
 
 /// Whether the terminal still shows what was drawn last.
@@ -36,12 +40,13 @@ impl TerminalScreen {
     /// Takes the terminal: raw mode and the alternate screen.
     pub(crate) fn open() -> Result<TerminalScreen, ErrorReport> {
         install_panic_hook();
-        enter_screen().map_err(|error| terminal_error("take", &error))?;
+        enter_screen(MouseMode::On).map_err(|error| terminal_error("take", &error))?;
         let terminal =
             Terminal::new(CrosstermBackend::new(stdout())).map_err(|error| terminal_error("take", &error));
         Ok(TerminalScreen {
             terminal: terminal.inspect_err(|_| leave_screen())?,
             drawn_state: DrawnState::Current,
+            mouse: MouseMode::On,
         })
     }
 
@@ -95,12 +100,23 @@ impl TerminalScreen {
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 
+    /// Takes the mouse, or gives it back to the terminal.
+    pub(crate) fn set_mouse(&mut self, mouse: MouseMode) -> Result<(), ErrorReport> {
+        self.mouse = mouse;
+        print_sequence(mouse_sequence(mouse))
+    }
+
+    /// Copies a text to the clipboard of the terminal, if the terminal permits it.
+    pub(crate) fn copy(&mut self, text: &str) -> Result<(), ErrorReport> {
+        print_sequence(&clipboard_sequence(text))
+    }
+
     /// Takes the terminal again after another program has used it.
     pub(crate) fn redraw_all(&mut self) -> Result<(), ErrorReport> {
         self.drawn_state = DrawnState::Stale;
         // Another program may have changed the mode since, so raw mode is set anew.
         disable_raw_mode().map_err(|error| terminal_error("take", &error))?;
-        enter_screen().map_err(|error| terminal_error("take", &error))
+        enter_screen(self.mouse).map_err(|error| terminal_error("take", &error))
     }
 }
 
@@ -110,15 +126,29 @@ impl Drop for TerminalScreen {
     }
 }
 
-fn enter_screen() -> std::io::Result<()> {
+fn enter_screen(mouse: MouseMode) -> std::io::Result<()> {
     enable_raw_mode()?;
-    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
+    execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide, Print(mouse_sequence(mouse)))
+}
+
+/// The sequence that turns the reports of clicks and of the wheel on or off. The terminal is not
+/// asked to report movements, because each of them would be an event.
+fn mouse_sequence(mouse: MouseMode) -> &'static str {
+    match mouse {
+        MouseMode::On => "\u{1b}[?1000h\u{1b}[?1006h",
+        MouseMode::Off => "\u{1b}[?1006l\u{1b}[?1000l",
+    }
 }
 
 /// Gives the terminal back. Errors are ignored: the terminal may be closed.
 fn leave_screen() {
-    execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show).ok();
+    let mouse_off = Print(mouse_sequence(MouseMode::Off));
+    execute!(stdout(), mouse_off, DisableBracketedPaste, LeaveAlternateScreen, Show).ok();
     disable_raw_mode().ok();
+}
+
+fn print_sequence(sequence: &str) -> Result<(), ErrorReport> {
+    execute!(stdout(), Print(sequence)).map_err(|error| terminal_error("write to", &error))
 }
 
 fn terminal_error(verb: &str, error: &std::io::Error) -> ErrorReport {

@@ -1,6 +1,7 @@
 //! The terminal (tmux client) in which the person sees `top`: which session and window it shows,
 //! and which keys lead from a member's pane back to `top`.
 
+use crate::teamctl_command::memory_file;
 use std::process::{Command, Stdio};
 
 /// A tmux client, and the session and window that it shows.
@@ -45,9 +46,26 @@ impl TmuxClient {
     }
 }
 
+/// Whether this program runs in a pane or a popup of tmux.
+pub(crate) fn is_inside_tmux() -> bool {
+    std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty())
+}
+
+/// Copies a text to a buffer of tmux. tmux also copies it to the clipboard of its terminal. Returns
+/// whether it succeeded.
+pub(crate) fn copy_to_tmux(text: &str) -> bool {
+    // Standard input is used, because the list of processes shows arguments.
+    let input = memory_file(text).map(Stdio::from);
+    input.is_ok_and(|input| run_tmux_with_input(&["load-buffer", "-w", "-"], input).is_some())
+}
+
 /// Runs tmux on the server of this pane. `None` if it failed.
 fn run_tmux(args: &[&str]) -> Option<String> {
+    run_tmux_with_input(args, Stdio::null())
+}
+
+fn run_tmux_with_input(args: &[&str], input: Stdio) -> Option<String> {
     let socket = std::env::var("TMUX").ok()?.split(',').next()?.to_owned();
-    let output = Command::new("tmux").arg("-S").arg(socket).args(args).stdin(Stdio::null()).output().ok()?;
+    let output = Command::new("tmux").arg("-S").arg(socket).args(args).stdin(input).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) enum UiEvent {
     Key(Key),
+    /// What the mouse did, at this column and line of the screen.
+    Mouse(MouseAction, (u16, u16)),
     /// Pasted text, which is never taken for keys.
     Paste(String),
     /// The new size of the terminal, in columns and lines.
@@ -50,6 +52,23 @@ pub(crate) enum Key {
     Backspace,
 }
 
+/// What the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MouseAction {
+    Click,
+    WheelUp,
+    WheelDown,
+}
+
+/// Who gets what the mouse does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MouseMode {
+    /// This program.
+    On,
+    /// The terminal, which then selects text.
+    Off,
+}
+
 /// The result of an action, for the bottom of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ActionResult {
@@ -83,6 +102,10 @@ pub(crate) enum UiEffect {
     Suspend,
     /// Takes the terminal again and draws the whole screen.
     Redraw,
+    /// Takes the mouse, or gives it back to the terminal.
+    SetMouse(MouseMode),
+    /// Copies this text.
+    Copy(String),
     /// Runs beside the event loop. Its result is an event.
     Background(BackgroundAction),
 }
@@ -96,6 +119,8 @@ pub(crate) enum BackgroundAction {
     CapturePane { name: String, pane: MemberPane },
     /// Asks `teamctl why` about a member.
     Diagnose { name: String },
+    /// Copies a text to the tmux server of this pane, and to the clipboard of its terminal.
+    CopyToTmux { text: String },
     /// Switches this terminal to a member's pane.
     Attach { name: String },
 }
@@ -120,4 +145,12 @@ pub(crate) enum MemberOutput {
     Screen(String),
     /// The last lines of its log.
     Log(String),
+}
+
+impl MemberOutput {
+    /// The output without blank lines at its end.
+    pub(crate) fn text(&self) -> &str {
+        let (MemberOutput::Screen(text) | MemberOutput::Log(text)) = self;
+        text.trim_end()
+    }
 }

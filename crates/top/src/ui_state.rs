@@ -2,7 +2,7 @@
 
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
-use crate::ui_events_and_effects::{ActionResult, MemberOutput};
+use crate::ui_events_and_effects::{ActionResult, MemberOutput, MouseMode};
 use client::suggested_commands::SuggestedCommands;
 use protocol::team_and_member_names::TeamName;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub(crate) struct UiState {
     /// The filter: only items that contain this text are listed, whatever the case of the letters.
     /// An empty filter lists all items.
     pub(crate) filter: String,
+    /// The text that was searched last.
+    pub(crate) search: String,
+    pub(crate) mouse: MouseMode,
     pub(crate) view: ActiveView,
     /// The page of the selected item, or of the item that the keys act on.
     pub(crate) page: Option<DetailPage>,
@@ -107,6 +110,7 @@ pub(crate) enum PromptPurpose {
     /// Why the request with this id is denied.
     DenyReason(String),
     Filter,
+    Search,
 }
 
 impl UiState {
@@ -126,6 +130,8 @@ impl UiState {
             panel: Panel::Members,
             selected: [None, None, None, None],
             filter: String::new(),
+            search: String::new(),
+            mouse: MouseMode::On,
             view: ActiveView::Lists,
             page: None,
             bottom_line: BottomLine::KeyHelp,

@@ -2,6 +2,8 @@
 //! read no clock.
 
 use crate::detail_page_layout;
+use crate::find_and_copy::{copy_item, select_next_match};
+use crate::handle_mouse::{handle_mouse, toggle_mouse};
 use crate::team_snapshot_for_screen::{Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{BackgroundAction, Key, UiEffect, UiEvent};
 use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, UiState};
@@ -23,6 +25,10 @@ pub(crate) fn update(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
 fn handle_event(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
     match event {
         UiEvent::Key(key) => handle_key(state, key),
+        UiEvent::Mouse(action, at) => {
+            state.result = None;
+            handle_mouse(state, action, at)
+        }
         UiEvent::Paste(text) => handle_paste(state, &text),
         UiEvent::Resized(width, height) => {
             state.size = (width, height);
@@ -89,7 +95,9 @@ fn handle_list_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         Key::BackTab => state.panel = next_panel(state.panel, Panel::ALL.len() - 1),
         Key::Enter => return open_details(state),
         Key::Escape => state.filter.clear(),
-        Key::Char('/') => start_prompt(state, PromptPurpose::Filter),
+        Key::Char('/') => start_prompt(state, PromptPurpose::Search),
+        Key::Char('n') => return select_next_match(state),
+        Key::Char('f') => start_prompt(state, PromptPurpose::Filter),
         Key::Char('q') => return vec![UiEffect::Quit(0)],
         other => return handle_member_key(state, other),
     }
@@ -103,8 +111,11 @@ fn next_panel(panel: Panel, steps: usize) -> Panel {
 
 pub(crate) fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     let Key::Char(key) = key else { return Vec::new() };
-    if key == '?' {
-        state.view = ActiveView::Help;
+    match key {
+        '?' => state.view = ActiveView::Help,
+        'c' => return copy_item(state),
+        'm' => return toggle_mouse(state),
+        _ => {}
     }
     if !matches!(key, 's' | 'x' | 'K' | 'a') {
         return Vec::new();
@@ -163,6 +174,10 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
     let text = text.trim();
     match purpose {
         PromptPurpose::Filter => Vec::new(),
+        PromptPurpose::Search => {
+            text.clone_into(&mut state.search);
+            select_next_match(state)
+        }
         PromptPurpose::Message(_) if text.is_empty() => Vec::new(),
         // The text goes to standard input, because the list of processes shows arguments.
         PromptPurpose::Message(to) => vec![teamctl_effect(&["send", "--", &to, "-"], text)],

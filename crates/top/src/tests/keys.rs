@@ -4,7 +4,8 @@ use super::{example_snapshot, member, message, press_keys, request, state, type_
 use crate::detail_page_layout::mark_drawn;
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{
-    ActionResult, ActionStatus, BackgroundAction, Key, MemberOutput, MemberPane, UiEffect, UiEvent,
+    ActionResult, ActionStatus, BackgroundAction, Key, MemberOutput, MemberPane, MouseAction, MouseMode,
+    UiEffect, UiEvent,
 };
 use crate::ui_state::{ActiveView, BottomLine, ReadProgress, UiState};
 use crate::update_ui_state::update;
@@ -279,7 +280,7 @@ fn selection_follows_the_newest_message_unless_moved() {
 #[test]
 fn filter_applies_until_cleared() {
     let mut state = state(example_snapshot(), (80, 24));
-    type_text(&mut state, "/AN");
+    type_text(&mut state, "fAN");
     assert_eq!(state.items(Panel::Members).len(), 1);
     press_keys(&mut state, &[Key::Enter]);
     assert_eq!((state.items(Panel::Members).len(), &state.bottom_line), (1, &BottomLine::KeyHelp));
@@ -344,4 +345,83 @@ fn keys_are_ignored_on_a_too_small_screen() {
     let keys = [Key::Char('K'), Key::Char('K'), Key::Char('x'), Key::Enter, Key::Char('a'), Key::Char('s')];
     assert!(keys.into_iter().all(|key| update(&mut state, UiEvent::Key(key)).is_empty()));
     assert_eq!(update(&mut state, UiEvent::Key(Key::Char('q'))), [UiEffect::Quit(0)]);
+}
+
+#[test]
+fn search_selects_the_next_match_in_all_panels() {
+    let mut state = state(example_snapshot(), (80, 24));
+    let selected = |state: &UiState| (state.panel, state.selected_item().map(ListItem::key).unwrap());
+    type_text(&mut state, "/MAP");
+    press_keys(&mut state, &[Key::Enter]);
+    assert_eq!(selected(&state), (Panel::Tasks, "4".to_owned()), "the page of task 4 names the map");
+    type_text(&mut state, "n");
+    assert_eq!(selected(&state), (Panel::Tasks, "3".to_owned()));
+    type_text(&mut state, "n");
+    assert_eq!(selected(&state), (Panel::Tasks, "4".to_owned()), "the search starts again");
+    type_text(&mut state, "/which chapter");
+    press_keys(&mut state, &[Key::Enter]);
+    assert_eq!(selected(&state), (Panel::Messages, "3".to_owned()));
+    type_text(&mut state, "/nowhere");
+    press_keys(&mut state, &[Key::Enter]);
+    assert_eq!((selected(&state).0, result_text(&state)), (Panel::Messages, "no item contains it"));
+    type_text(&mut state, "/");
+    press_keys(&mut state, &[Key::Enter]);
+    assert_eq!(result_text(&state), "nothing to find: / asks for it");
+}
+
+#[test]
+fn copy_takes_the_whole_text_without_control_characters() {
+    let mut narrow = state(example_snapshot(), (80, 24));
+    press_keys(&mut narrow, &[Key::BackTab]);
+    let text = "from bob to ann, 14:03\n\nwhich chapter do you read?, in full";
+    assert_eq!(type_text(&mut narrow, "c"), [UiEffect::Copy(text.to_owned())]);
+    assert_eq!(result_text(&narrow), "copied 3 lines");
+    let mut wide = state(example_snapshot(), (120, 40));
+    press_keys(&mut wide, &[Key::Down]);
+    let output = MemberOutput::Screen("\u{1b}[31m$ ls\u{1b}[0m  \n\u{7}a\n\n".to_owned());
+    update(&mut wide, UiEvent::PaneCaptured { name: "ann".to_owned(), output });
+    let [UiEffect::Copy(text)] = &type_text(&mut wide, "c")[..] else { panic!() };
+    assert!(text.starts_with("ann: active") && text.ends_with("pane %3\n\n$ ls\n\\u{7}a"), "{text}");
+    let mut empty = state(ScreenSnapshot::default(), (80, 24));
+    assert!(type_text(&mut empty, "c").is_empty() && result_text(&empty) == "nothing is selected");
+}
+
+#[test]
+fn click_selects_and_wheel_scrolls() {
+    let mut state = state(example_snapshot(), (120, 40));
+    let mouse = |state: &mut UiState, action, at| update(state, UiEvent::Mouse(action, at));
+    assert_eq!(mouse(&mut state, MouseAction::Click, (5, 4)), [capture("bob")]);
+    assert_eq!(state.selected_member().as_deref(), Some("bob"));
+    mouse(&mut state, MouseAction::Click, (5, 6));
+    assert_eq!(state.panel, Panel::Requests, "a title selects its panel");
+    mouse(&mut state, MouseAction::WheelDown, (5, 10));
+    assert_eq!(state.selected_item().map(ListItem::key).as_deref(), Some("4"));
+    mouse(&mut state, MouseAction::WheelUp, (5, 10));
+    assert_eq!(state.selected_item().map(ListItem::key).as_deref(), Some("2"));
+    mouse(&mut state, MouseAction::Click, (100, 20));
+    assert_eq!(state.view, ActiveView::Details);
+    mouse(&mut state, MouseAction::Click, (5, 3));
+    assert_eq!((state.view, state.selected_member().as_deref()), (ActiveView::Lists, Some("ann")));
+    let lines = (0..90).map(|n| format!("line {n}\n")).collect();
+    update(&mut state, UiEvent::PaneCaptured { name: "ann".to_owned(), output: MemberOutput::Log(lines) });
+    mouse(&mut state, MouseAction::WheelDown, (100, 20));
+    assert_eq!((state.view, state.page.as_ref().map(|page| page.first_line)), (ActiveView::Details, Some(3)));
+    let before = state.clone();
+    mouse(&mut state, MouseAction::Click, (100, 33));
+    mouse(&mut state, MouseAction::Click, (500, 500));
+    assert_eq!(state, before, "nothing is selected outside of lists and page");
+}
+
+#[test]
+fn mouse_is_ignored_while_a_question_is_open_and_turned_off_by_a_key() {
+    let mut state = state(example_snapshot(), (80, 24));
+    press_keys(&mut state, &[Key::Down, Key::Char('K')]);
+    assert!(update(&mut state, UiEvent::Mouse(MouseAction::Click, (5, 4))).is_empty());
+    assert_eq!(teamctl_args(&press_keys(&mut state, &[Key::Char('K')])), ["kill -- ann"]);
+    press_keys(&mut state, &[Key::Char('?')]);
+    update(&mut state, UiEvent::Mouse(MouseAction::Click, (5, 4)));
+    assert_eq!(state.view, ActiveView::Help);
+    press_keys(&mut state, &[Key::Escape]);
+    assert_eq!(type_text(&mut state, "m"), [UiEffect::SetMouse(MouseMode::Off)]);
+    assert_eq!(type_text(&mut state, "m"), [UiEffect::SetMouse(MouseMode::On)]);
 }

@@ -134,7 +134,7 @@ fn prompts_and_results_are_drawn() {
     let long = "cannot reach teamd at /run/user/1000/teamd/b074b113f327/control.sock: No such file or directory\n  start it with: teamctl up";
     update(&mut state, UiEvent::ActionFinished(ActionResult::failure(long)));
     assert_screen("told", &state);
-    type_text(&mut state, "/b");
+    type_text(&mut state, "fb");
     update(&mut state, UiEvent::ActionFinished(ActionResult::success("done")));
     assert_screen("filter", &state);
 }
