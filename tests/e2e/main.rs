@@ -62,6 +62,7 @@ mod tasks;
 mod tmux_status_line;
 mod top;
 mod top_rows;
+mod top_wide_screen;
 mod trace;
 mod turns;
 mod up;

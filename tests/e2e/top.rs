@@ -5,7 +5,7 @@ use crate::why::PausedProcess;
 use harness::TestEnv;
 use serde_json::{Value, json};
 
-/// A pane of 80×24 in which a shell runs `teamctl top` and then prints its exit code and the
+/// A pane in which a shell runs `teamctl top` and then prints its exit code and the
 /// terminal settings.
 pub(crate) struct TopPane<'a> {
     env: &'a TestEnv,
@@ -13,13 +13,18 @@ pub(crate) struct TopPane<'a> {
 }
 
 impl<'a> TopPane<'a> {
+    /// Opens a pane of 80×24.
     pub(crate) fn open(env: &'a TestEnv) -> TopPane<'a> {
-        let top = TopPane::start(env);
+        TopPane::open_with_size(env, (80, 24))
+    }
+
+    pub(crate) fn open_with_size(env: &'a TestEnv, size: (u16, u16)) -> TopPane<'a> {
+        let top = TopPane::start(env, size);
         top.wait_for_text("team-lead");
         top
     }
 
-    fn start(env: &'a TestEnv) -> TopPane<'a> {
+    fn start(env: &'a TestEnv, (width, height): (u16, u16)) -> TopPane<'a> {
         let teamctl = harness::programs().join("teamctl").display().to_string();
         let shell = format!("'{teamctl}' top; echo left $?; stty -a; exec sleep 3600");
         let pane = env.tmux([
@@ -28,9 +33,9 @@ impl<'a> TopPane<'a> {
             "-s",
             "top",
             "-x",
-            "80",
+            &width.to_string(),
             "-y",
-            "24",
+            &height.to_string(),
             "-P",
             "-F",
             "#{pane_id}",
@@ -46,22 +51,31 @@ impl<'a> TopPane<'a> {
         self.env.tmux(["capture-pane", "-p", "-t", &self.pane])
     }
 
+    pub(crate) fn screen_text_with_colors(&self) -> String {
+        self.env.tmux(["capture-pane", "-p", "-e", "-t", &self.pane])
+    }
+
+    /// What a format of tmux says about the pane.
+    pub(crate) fn format(&self, format: &str) -> String {
+        self.env.tmux(["display-message", "-p", "-t", &self.pane, format])
+    }
+
     /// Waits until the screen contains `part`, and returns the screen.
     pub(crate) fn wait_for_text(&self, part: &str) -> String {
         let what = format!("the screen shows {part:?}");
         self.env.wait_until(&what, || Some(self.screen_text()).filter(|screen| screen.contains(part)))
     }
 
-    fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         self.env.tmux(["send-keys", "-t", &self.pane, key]);
     }
 
-    fn type_in(&self, text: &str) {
+    pub(crate) fn type_in(&self, text: &str) {
         self.env.tmux(["send-keys", "-t", &self.pane, "-l", text]);
     }
 
     /// Selects the line that begins with `name`.
-    fn select(&self, name: &str) {
+    pub(crate) fn select(&self, name: &str) {
         self.press("Home");
         self.env.wait_until(&format!("{name} is selected"), || {
             let is_selected = self.screen_text().contains(&format!(">{name} "));
@@ -79,7 +93,7 @@ impl<'a> TopPane<'a> {
     }
 
     /// Checks that teamctl has exited with `code` and has restored the terminal.
-    fn assert_exited(&self, code: u32) {
+    pub(crate) fn assert_exited(&self, code: u32) {
         let screen = self.wait_for_text(" echoke");
         assert!(screen.contains(&format!("left {code}\n")), "{screen}");
         let settings: Vec<&str> = screen.split([' ', ';', '\n']).collect();
@@ -87,8 +101,7 @@ impl<'a> TopPane<'a> {
             settings.contains(&"icanon") && settings.contains(&"echo") && settings.contains(&"isig"),
             "{screen}"
         );
-        let format = "#{alternate_on} #{cursor_flag}";
-        assert_eq!(self.env.tmux(["display-message", "-p", "-t", &self.pane, format]), "0 1");
+        assert_eq!(self.format("#{alternate_on} #{cursor_flag}"), "0 1");
     }
 }
 
@@ -283,10 +296,17 @@ fn dialog_seen_only_on_screen_is_shown() {
 
 #[test]
 fn idle_screen_is_not_redrawn() {
+    for size in [(80, 24), (130, 40)] {
+        check_redraws(size);
+    }
+}
+
+fn check_redraws(size: (u16, u16)) {
     let env = TestEnv::with_team();
     spawn(&env, "ann");
-    let top = TopPane::open(&env);
+    let top = TopPane::open_with_size(&env, size);
     top.wait_for_text("ann          active");
+    top.select("ann");
     let record = env.path("out/drawn").display().to_string();
     // Each redraw hides the cursor once.
     let count_redraws = || env.read("out/drawn").matches("\u{1b}[?25l").count();
@@ -350,9 +370,7 @@ fn terminal_is_restored_on_every_exit() {
     let stops: [&dyn Fn(); 2] = [&|| signal(pid, Signal::TSTP), &|| top.press("C-z")];
     for stop in stops {
         stop();
-        env.wait_until("the terminal is restored", || {
-            (env.tmux(["display-message", "-p", "-t", &top.pane, "#{alternate_on}"]) == "0").then_some(())
-        });
+        env.wait_until("the terminal is restored", || (top.format("#{alternate_on}") == "0").then_some(()));
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         env.wait_until("teamctl is stopped", || state().contains(") T ").then_some(()));
         signal(pid, Signal::CONT);
@@ -464,7 +482,7 @@ fn popup_closes_to_show_a_pane() {
 fn team_is_chosen_with_one_key() {
     let env = TestEnv::with_team();
     env.teamctl(["create", "other"]).expect_success();
-    let top = TopPane::start(&env);
+    let top = TopPane::start(&env, (80, 24));
     let screen = top.wait_for_text("Which team?");
     assert!(screen.contains("\n 1  other\n 2  survey"), "{screen}");
     top.press("3");

@@ -67,7 +67,7 @@ fn depth_first_order(open: &[&Task], blockers: &BTreeMap<TaskId, Vec<TaskId>>) -
 /// The lines of the graph before each task, for tasks at these depths from top to bottom.
 fn branches(depths: &[usize]) -> Vec<String> {
     // Whether a later task is at the same level below the same task, for each level.
-    let mut has_next = vec![false; MAX_DEPTH + 1];
+    let mut has_next = [false; MAX_DEPTH + 1];
     let branch = |depth: &usize| {
         let levels = (1..=*depth).map(|level| match (level == *depth, has_next[level]) {
             (false, false) => "  ",
