@@ -2,17 +2,17 @@
 //! `TerminalCapabilities::printable` first, which escapes control characters. Every state is shown
 //! as a word, so no information is in colours alone.
 
+mod header_line;
 mod item_rows;
 mod panel_title;
 
 use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
 use crate::screen_areas::{divider_column, event_area, has_page_beside_lists, page_area};
-use crate::team_snapshot_for_screen::{DaemonReachability, Panel, TaskState, TeamPresence};
+use crate::team_snapshot_for_screen::Panel;
 use crate::ui_events_and_effects::ActionStatus;
 use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, ReadProgress, UiState};
 use panel_title::title_line;
-use protocol::team_and_member_names::MemberName;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -48,7 +48,7 @@ pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
     if detail_page_layout::is_too_small(state.size) {
         return painter.draw_line(0, 0, &[Span::raw("too small")]);
     }
-    painter.draw_header();
+    painter.draw_line(0, 0, &header_line::header_spans(state));
     match state.view {
         ActiveView::Help => painter.draw_help(),
         ActiveView::Details if !has_page_beside_lists(state.size) => painter.draw_details(),
@@ -99,79 +99,6 @@ impl Painter<'_> {
 
     fn draw_ellipsis(&mut self, x: u16, y: u16, style: Style) {
         self.buffer.set_stringn(x, y, self.state.capabilities.glyph("…", "~"), 1, style);
-    }
-
-    fn draw_header(&mut self) {
-        let (capabilities, snapshot) = (self.state.capabilities, &self.state.snapshot);
-        let mut spans =
-            vec![Span::styled(format!("{}  ", self.state.team), Style::new().add_modifier(Modifier::BOLD))];
-        spans.extend(self.daemon_span());
-        if snapshot.daemon == DaemonReachability::Running {
-            let active = snapshot.members.iter().filter(|member| member.state.starts_with("active")).count();
-            spans.push(Span::raw(format!("{} active", count_text(active, "member", "members"))));
-        }
-        spans
-            .extend([self.requests_span(), self.failed_tasks_span(), self.lead_span()].into_iter().flatten());
-        if !self.state.filter.is_empty() {
-            spans.push(Span::raw(format!("  only: {}", capabilities.printable_line(&self.state.filter))));
-        }
-        if !snapshot.budget.is_empty() {
-            spans.push(Span::raw(format!("  {}", capabilities.printable_line(&snapshot.budget))));
-        }
-        self.draw_line(0, 0, &spans);
-    }
-
-    /// The text for the header that says what is wrong with the team or the daemon. `None` if the
-    /// team exists and the daemon answers.
-    fn daemon_span(&self) -> Option<Span<'static>> {
-        let snapshot = &self.state.snapshot;
-        let text = match (snapshot.team, snapshot.daemon) {
-            (TeamPresence::Deleted, _) => "no such team any more".to_owned(),
-            (_, DaemonReachability::Unknown) => return Some(Span::raw("looking")),
-            (_, DaemonReachability::Running) => return None,
-            (_, DaemonReachability::NotRunning) => {
-                let up = self.state.suggested_commands.without_team().command(&["up"]);
-                format!("teamd is down ({up}): this is what the files say")
-            }
-            (_, DaemonReachability::Unresponsive) => {
-                "teamd does not answer: this is what the files say".to_owned()
-            }
-        };
-        Some(Span::styled(text, self.bold_style(Color::Red)))
-    }
-
-    /// The text for the header that says how many requests are open, or that they cannot be read.
-    /// `None` if no request is open.
-    fn requests_span(&self) -> Option<Span<'static>> {
-        let snapshot = &self.state.snapshot;
-        if snapshot.has_unreadable_requests() {
-            let requests = self.state.suggested_commands.command(&["requests"]);
-            let text = format!("  requests can't be read: {requests} says why");
-            return Some(Span::styled(text, self.bold_style(Color::Red)));
-        }
-        let open = snapshot.requests.as_ref().map_or(0, Vec::len);
-        let text = format!("  {}", count_text(open, "request waits", "requests wait"));
-        (open > 0).then(|| Span::styled(text, self.bold_style(Color::Yellow)))
-    }
-
-    /// The text for the header that says how many tasks have failed. `None` if no task has failed.
-    fn failed_tasks_span(&self) -> Option<Span<'static>> {
-        let failed = self.state.snapshot.tasks.iter().filter(|task| task.state == TaskState::Failed).count();
-        let text = format!("  {}", count_text(failed, "task failed", "tasks failed"));
-        (failed > 0).then(|| Span::styled(text, self.bold_style(Color::Red)))
-    }
-
-    /// The text for the header that says how many messages to the lead are unread. It is in the
-    /// header because the lead's row in the list may be out of sight. `None` if all messages are
-    /// read or the number is unknown.
-    fn lead_span(&self) -> Option<Span<'static>> {
-        let lead = self.state.snapshot.member(MemberName::lead().as_str())?;
-        let unread = lead.unread.filter(|unread| *unread > 0)?;
-        Some(Span::styled(format!("  lead: {unread} unread"), Style::new().add_modifier(Modifier::BOLD)))
-    }
-
-    fn bold_style(&self, color: Color) -> Style {
-        self.state.capabilities.color_style(color).add_modifier(Modifier::BOLD)
     }
 
     fn draw_lists(&mut self) {
@@ -330,9 +257,4 @@ impl Painter<'_> {
             }
         }
     }
-}
-
-/// A number with its noun: `one` is the singular, `many` the plural.
-fn count_text(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }

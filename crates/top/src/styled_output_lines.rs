@@ -17,6 +17,10 @@ const BASIC_COLORS: [Color; 8] = [
     Color::Gray,
 ];
 
+/// The characters that begin and end letters of the line drawing character set.
+const LINE_DRAWING_ON: char = '\u{e}';
+const LINE_DRAWING_OFF: char = '\u{f}';
+
 /// The lines of the output. Of each line, only the text after the last carriage return is kept,
 /// because that text has overwritten the rest.
 pub(crate) fn styled_lines(output: &str, capabilities: TerminalCapabilities) -> Vec<Vec<Span<'static>>> {
@@ -27,7 +31,13 @@ pub(crate) fn styled_lines(output: &str, capabilities: TerminalCapabilities) -> 
 /// `style` is the style at the start of the line, and afterwards the style at its end.
 fn styled_line(line: &str, style: &mut Style, capabilities: TerminalCapabilities) -> Vec<Span<'static>> {
     let (mut spans, mut rest) = (Vec::new(), line.trim_end_matches('\r'));
+    let mut draws_lines = false;
     while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix([LINE_DRAWING_ON, LINE_DRAWING_OFF]) {
+            draws_lines = rest.starts_with(LINE_DRAWING_ON);
+            rest = after;
+            continue;
+        }
         if let Some(after) = rest.strip_prefix('\r') {
             spans.clear();
             rest = after;
@@ -37,15 +47,25 @@ fn styled_line(line: &str, style: &mut Style, capabilities: TerminalCapabilities
             rest = skip_sequence(after, style);
             continue;
         }
-        let end = rest.find(['\u{1b}', '\r']).unwrap_or(rest.len());
+        let end = rest.find(['\u{1b}', '\r', LINE_DRAWING_ON, LINE_DRAWING_OFF]).unwrap_or(rest.len());
+        let text: String = match draws_lines {
+            true => rest[..end].chars().map(to_line_drawing).collect(),
+            false => rest[..end].to_owned(),
+        };
         let shown = match capabilities.colors {
             ColorSupport::Enabled => *style,
             ColorSupport::Disabled => Style::new(),
         };
-        spans.push(Span::styled(capabilities.printable_line(&rest[..end]), shown));
+        spans.push(Span::styled(capabilities.printable_line(&text), shown));
         rest = &rest[end..];
     }
     spans
+}
+
+/// The character that a terminal shows for a letter of the line drawing character set.
+fn to_line_drawing(letter: char) -> char {
+    let at = "jklmnqtuvwx".find(letter);
+    at.and_then(|at| "┘┐┌└┼─├┤┴┬│".chars().nth(at)).unwrap_or(letter)
 }
 
 /// Removes the escape sequence whose text after ESC is the start of `rest`, and returns the text
@@ -140,6 +160,14 @@ mod tests {
         assert_eq!(colors, expected);
         let last = Style::new().fg(Color::Indexed(11)).bg(Color::Blue);
         assert_eq!(lines[2], [Span::styled("x", last)]);
+    }
+
+    #[test]
+    fn letters_of_the_line_drawing_set_become_lines() {
+        assert_eq!(
+            styled_lines("a\u{e}lqk\u{f}q", FULL),
+            [[Span::raw("a"), Span::raw("┌─┐"), Span::raw("q")]]
+        );
     }
 
     #[test]
