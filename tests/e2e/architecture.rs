@@ -262,10 +262,13 @@ fn only_one_module_closes_panes() {
     assert_eq!(files, [attach], "teamd closes only its own panes, each by its id");
 }
 
+/// Only `top` fills a buffer of tmux, with the text that a person copies by a key. It pastes nothing.
 #[test]
 fn no_module_types_into_panes() {
-    let files = files_using_commands(&["send-keys", "paste-buffer", "load-buffer", "set-buffer"]);
+    let files = files_using_commands(&["send-keys", "paste-buffer"]);
     assert!(files.is_empty(), "{files:?}");
+    let files = files_using_commands(&["load-buffer", "set-buffer"]);
+    assert_eq!(files, ["top/src/tmux_client_of_this_pane.rs"]);
 }
 
 /// Each tmux command of a test has `-S`. In addition, `TMUX_TMPDIR` in the test environment is a

@@ -5,7 +5,6 @@ use crate::team_snapshot_for_screen::{ListItem, Panel};
 use crate::terminal_capabilities::{ColorSupport, TerminalCapabilities};
 use crate::ui_events_and_effects::{ActionResult, UiEffect};
 use crate::ui_state::{DetailPage, UiState};
-use crate::update_detail_page::refuse;
 use protocol::escape_control_chars::visible;
 
 /// Selects the next item whose row or page contains the text that was searched last, whatever the
@@ -13,14 +12,14 @@ use protocol::escape_control_chars::visible;
 pub(crate) fn select_next_match(state: &mut UiState) -> Vec<UiEffect> {
     let text = state.search.to_lowercase();
     if text.is_empty() {
-        return refuse(state, "nothing to find: / asks for it");
+        return state.refuse("nothing to find: / asks for it");
     }
     let is_match = |item: &dyn ListItem| {
         [item.filter_text(), item.details()].iter().any(|part| part.to_lowercase().contains(&text))
     };
     let places = places_after_selection(state);
     let next = places.into_iter().find(|(panel, at)| is_match(state.items(*panel)[*at]));
-    let Some((panel, at)) = next else { return refuse(state, "no item contains it") };
+    let Some((panel, at)) = next else { return state.refuse("no item contains it") };
     state.panel = panel;
     state.select(at);
     Vec::new()
@@ -43,7 +42,7 @@ pub(crate) fn copy_item(state: &mut UiState) -> Vec<UiEffect> {
     let text = match (&state.page, state.selected_item()) {
         (Some(page), _) => page_text(page, state.capabilities),
         (None, Some(item)) => item.details(),
-        (None, None) => return refuse(state, "nothing is selected"),
+        (None, None) => return state.refuse("nothing is selected"),
     };
     let text = visible(&text);
     let lines = text.lines().count();

@@ -110,6 +110,14 @@ pub(crate) enum UiEffect {
     Background(BackgroundAction),
 }
 
+impl UiEffect {
+    /// Runs `teamctl` with these arguments, and with the text `stdin` on standard input.
+    pub(crate) fn teamctl(args: &[&str], stdin: &str) -> UiEffect {
+        let args = args.iter().map(|argument| (*argument).to_owned()).collect();
+        UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin: stdin.to_owned() })
+    }
+}
+
 /// What runs on a thread of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BackgroundAction {

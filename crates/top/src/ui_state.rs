@@ -2,7 +2,7 @@
 
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
-use crate::ui_events_and_effects::{ActionResult, MemberOutput, MouseMode};
+use crate::ui_events_and_effects::{ActionResult, MemberOutput, MouseMode, UiEffect};
 use client::suggested_commands::SuggestedCommands;
 use protocol::team_and_member_names::TeamName;
 use std::sync::Arc;
@@ -201,5 +201,17 @@ impl UiState {
             ActiveView::Details => self.page.as_ref()?.member.clone(),
             _ => self.selected_item()?.member_name().map(str::to_owned),
         }
+    }
+
+    /// Asks for a text.
+    pub(crate) fn start_prompt(&mut self, purpose: PromptPurpose) {
+        let text = if purpose == PromptPurpose::Filter { self.filter.clone() } else { String::new() };
+        self.bottom_line = BottomLine::Prompt(InputPrompt { purpose, text });
+    }
+
+    /// Shows why a key does nothing. Returns no effects.
+    pub(crate) fn refuse(&mut self, reason: &str) -> Vec<UiEffect> {
+        self.result = Some(ActionResult::failure(reason));
+        Vec::new()
     }
 }

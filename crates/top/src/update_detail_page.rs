@@ -3,9 +3,8 @@
 use crate::detail_page_layout::{page_height, page_lines};
 use crate::screen_areas::has_page_beside_lists;
 use crate::team_snapshot_for_screen::{ListItem, Panel};
-use crate::ui_events_and_effects::{ActionResult, BackgroundAction, Key, MemberPane, UiEffect};
+use crate::ui_events_and_effects::{ActionResult, BackgroundAction, MemberPane, UiEffect};
 use crate::ui_state::{ActiveView, DetailPage, PromptPurpose, ReadProgress, UiState};
-use crate::update_ui_state::{handle_member_key, start_prompt, teamctl_effect};
 
 /// Makes the page show the selected item, unless the keys act on the page. A screen without room
 /// for the page beside the lists has no page until a person opens it.
@@ -100,29 +99,6 @@ pub(crate) fn update_member_page(
     Vec::new()
 }
 
-pub(crate) fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
-    let page = isize::try_from(page_height(state.size)).unwrap_or(1).max(1);
-    match key {
-        Key::Up | Key::Char('k') => scroll(state, -1),
-        Key::Down | Key::Char('j') => scroll(state, 1),
-        Key::PageUp => scroll(state, -page),
-        Key::PageDown | Key::Char(' ') => scroll(state, page),
-        Key::Home | Key::Char('g') => scroll(state, isize::MIN / 2),
-        Key::End | Key::Char('G') => scroll(state, isize::MAX / 2),
-        Key::Escape | Key::Enter | Key::Char('q') => state.view = ActiveView::Lists,
-        Key::Char('y') => {
-            return answer_request(state, |id| AnswerStep::Run(teamctl_effect(&["approve", "--", id], "")));
-        }
-        Key::Char('n') => {
-            return answer_request(state, |id| {
-                AnswerStep::AskReason(PromptPurpose::DenyReason(id.to_owned()))
-            });
-        }
-        other => return handle_member_key(state, other),
-    }
-    Vec::new()
-}
-
 /// Marks all lines of the page as not seen, unless the user has seen the whole page. Called when
 /// the size of the screen changes, because the page is then broken into other lines.
 pub(crate) fn reset_progress(state: &mut UiState) {
@@ -139,47 +115,41 @@ pub(crate) fn scroll(state: &mut UiState, by: isize) {
     state.page = state.page.take().map(|page| DetailPage { first_line, ..page });
 }
 
-/// The first step of answering a request.
-enum AnswerStep {
-    Run(UiEffect),
-    AskReason(PromptPurpose),
+/// Approves the request whose page is open, unless [`answerable_request`] refuses it.
+pub(crate) fn approve_request(state: &mut UiState) -> Vec<UiEffect> {
+    let Some(id) = answerable_request(state) else { return Vec::new() };
+    state.view = ActiveView::Lists;
+    vec![UiEffect::teamctl(&["approve", "--", &id], "")]
 }
 
-/// Answers the plan or permission request whose page is open. The answer is refused unless the
+/// Asks for the reason to deny the request whose page is open, unless [`answerable_request`]
+/// refuses it.
+pub(crate) fn deny_request(state: &mut UiState) -> Vec<UiEffect> {
+    if let Some(id) = answerable_request(state) {
+        state.start_prompt(PromptPurpose::DenyReason(id));
+    }
+    Vec::new()
+}
+
+/// The id of the plan or permission request whose page is open. The answer is refused unless the
 /// whole page has been on the screen and the request is unchanged since then. It is also refused if
 /// another open request has the same id.
-fn answer_request(state: &mut UiState, first_step: impl Fn(&str) -> AnswerStep) -> Vec<UiEffect> {
-    let Some(page) = state.page.as_ref().filter(|page| page.panel == Panel::Requests) else {
-        return Vec::new();
+fn answerable_request(state: &mut UiState) -> Option<String> {
+    let page = state.page.as_ref().filter(|page| page.panel == Panel::Requests)?;
+    let commands = state.suggested_commands.command(&["requests"]);
+    let refusal = match &state.snapshot.requests {
+        None => format!("cannot answer: the requests can't be read; see `{commands}`"),
+        Some(requests) => match requests.iter().find(|request| request.key() == page.key) {
+            None => "cannot answer: the request is no longer open".to_owned(),
+            Some(request) if page.progress != ReadProgress::Complete || request.details != page.text => {
+                "read it to its end first".to_owned()
+            }
+            Some(request) if requests.iter().filter(|other| other.id == request.id).count() > 1 => {
+                format!("another request has the same id: answer it by hand, see {commands}")
+            }
+            Some(request) => return Some(request.id.clone()),
+        },
     };
-    let Some(requests) = &state.snapshot.requests else {
-        let requests = state.suggested_commands.command(&["requests"]);
-        return refuse(state, &format!("cannot answer: the requests can't be read; see `{requests}`"));
-    };
-    let Some(request) = requests.iter().find(|request| request.key() == page.key) else {
-        return refuse(state, "cannot answer: the request is no longer open");
-    };
-    if page.progress != ReadProgress::Complete || request.details != page.text {
-        return refuse(state, "read it to its end first");
-    }
-    if requests.iter().filter(|other| other.id == request.id).count() > 1 {
-        let requests = state.suggested_commands.command(&["requests"]);
-        return refuse(state, &format!("another request has the same id: answer it by hand, see {requests}"));
-    }
-    match first_step(&request.id) {
-        AnswerStep::Run(effect) => {
-            state.view = ActiveView::Lists;
-            vec![effect]
-        }
-        AnswerStep::AskReason(purpose) => {
-            start_prompt(state, purpose);
-            Vec::new()
-        }
-    }
-}
-
-/// Shows why a key does nothing.
-pub(crate) fn refuse(state: &mut UiState, reason: &str) -> Vec<UiEffect> {
-    state.result = Some(ActionResult::failure(reason));
-    Vec::new()
+    state.refuse(&refusal);
+    None
 }

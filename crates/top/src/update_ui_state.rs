@@ -8,7 +8,7 @@ use crate::team_snapshot_for_screen::{Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{BackgroundAction, Key, UiEffect, UiEvent};
 use crate::ui_state::{ActiveView, BottomLine, InputPrompt, PromptPurpose, UiState};
 use crate::update_detail_page::{
-    self, handle_detail_key, open_details, refuse, reset_progress, scroll, update_member_page,
+    self, approve_request, deny_request, open_details, reset_progress, scroll, update_member_page,
 };
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     match std::mem::replace(&mut state.bottom_line, BottomLine::KeyHelp) {
         BottomLine::Prompt(prompt) => handle_prompt_key(state, prompt, key),
         BottomLine::ConfirmKill(name) if key == Key::Char('K') => {
-            vec![teamctl_effect(&["kill", "--", &name], "")]
+            vec![UiEffect::teamctl(&["kill", "--", &name], "")]
         }
         BottomLine::ConfirmKill(_) => Vec::new(),
         BottomLine::KeyHelp => match state.view {
@@ -95,9 +95,9 @@ fn handle_list_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         Key::BackTab => state.panel = next_panel(state.panel, Panel::ALL.len() - 1),
         Key::Enter => return open_details(state),
         Key::Escape => state.filter.clear(),
-        Key::Char('/') => start_prompt(state, PromptPurpose::Search),
+        Key::Char('/') => state.start_prompt(PromptPurpose::Search),
         Key::Char('n') => return select_next_match(state),
-        Key::Char('f') => start_prompt(state, PromptPurpose::Filter),
+        Key::Char('f') => state.start_prompt(PromptPurpose::Filter),
         Key::Char('q') => return vec![UiEffect::Quit(0)],
         other => return handle_member_key(state, other),
     }
@@ -109,7 +109,24 @@ fn next_panel(panel: Panel, steps: usize) -> Panel {
     Panel::ALL[(at + steps) % Panel::ALL.len()]
 }
 
-pub(crate) fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
+fn handle_detail_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
+    let page = isize::try_from(detail_page_layout::page_height(state.size)).unwrap_or(1).max(1);
+    match key {
+        Key::Up | Key::Char('k') => scroll(state, -1),
+        Key::Down | Key::Char('j') => scroll(state, 1),
+        Key::PageUp => scroll(state, -page),
+        Key::PageDown | Key::Char(' ') => scroll(state, page),
+        Key::Home | Key::Char('g') => scroll(state, isize::MIN / 2),
+        Key::End | Key::Char('G') => scroll(state, isize::MAX / 2),
+        Key::Escape | Key::Enter | Key::Char('q') => state.view = ActiveView::Lists,
+        Key::Char('y') => return approve_request(state),
+        Key::Char('n') => return deny_request(state),
+        other => return handle_member_key(state, other),
+    }
+    Vec::new()
+}
+
+fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
     let Key::Char(key) = key else { return Vec::new() };
     match key {
         '?' => state.view = ActiveView::Help,
@@ -121,11 +138,11 @@ pub(crate) fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> 
         return Vec::new();
     }
     let Some(name) = state.selected_member() else {
-        return refuse(state, "no member is selected: choose one");
+        return state.refuse("no member is selected: choose one");
     };
     match key {
-        's' => start_prompt(state, PromptPurpose::Message(name)),
-        'x' => start_prompt(state, PromptPurpose::ShutdownReason(name)),
+        's' => state.start_prompt(PromptPurpose::Message(name)),
+        'x' => state.start_prompt(PromptPurpose::ShutdownReason(name)),
         'K' => state.bottom_line = BottomLine::ConfirmKill(name),
         _ => return attach(state, name),
     }
@@ -135,13 +152,8 @@ pub(crate) fn handle_member_key(state: &mut UiState, key: Key) -> Vec<UiEffect> 
 fn attach(state: &mut UiState, name: String) -> Vec<UiEffect> {
     match state.snapshot.member(&name).and_then(|member| member.pane.as_ref()) {
         Some(_) => vec![UiEffect::Background(BackgroundAction::Attach { name })],
-        None => refuse(state, "it has no pane: Enter shows its output"),
+        None => state.refuse("it has no pane: Enter shows its output"),
     }
-}
-
-pub(crate) fn start_prompt(state: &mut UiState, purpose: PromptPurpose) {
-    let text = if purpose == PromptPurpose::Filter { state.filter.clone() } else { String::new() };
-    state.bottom_line = BottomLine::Prompt(InputPrompt { purpose, text });
 }
 
 fn handle_prompt_key(state: &mut UiState, mut prompt: InputPrompt, key: Key) -> Vec<UiEffect> {
@@ -180,24 +192,19 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
         }
         PromptPurpose::Message(_) if text.is_empty() => Vec::new(),
         // The text goes to standard input, because the list of processes shows arguments.
-        PromptPurpose::Message(to) => vec![teamctl_effect(&["send", "--", &to, "-"], text)],
+        PromptPurpose::Message(to) => vec![UiEffect::teamctl(&["send", "--", &to, "-"], text)],
         PromptPurpose::ShutdownReason(name) if text.is_empty() => {
-            vec![teamctl_effect(&["shutdown", "--no-wait", "--", &name], "")]
+            vec![UiEffect::teamctl(&["shutdown", "--no-wait", "--", &name], "")]
         }
         PromptPurpose::ShutdownReason(name) => {
-            vec![teamctl_effect(&["shutdown", "--no-wait", "--reason=-", "--", &name], text)]
+            vec![UiEffect::teamctl(&["shutdown", "--no-wait", "--reason=-", "--", &name], text)]
         }
         PromptPurpose::DenyReason(id) => {
             state.view = ActiveView::Lists;
             let reason = if text.is_empty() { DEFAULT_DENY_REASON } else { text };
-            vec![teamctl_effect(&["deny", &format!("--reason={reason}"), "--", &id], "")]
+            vec![UiEffect::teamctl(&["deny", &format!("--reason={reason}"), "--", &id], "")]
         }
     }
-}
-
-pub(crate) fn teamctl_effect(args: &[&str], stdin: &str) -> UiEffect {
-    let args = args.iter().map(|argument| (*argument).to_owned()).collect();
-    UiEffect::Background(BackgroundAction::RunTeamctl { args, stdin: stdin.to_owned() })
 }
 
 /// Adds pasted text to the prompt, if one is open. Pasted text is never taken for keys.
