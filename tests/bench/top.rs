@@ -21,7 +21,7 @@ pub(crate) fn measure_top() {
     env.shut_down();
 }
 
-/// Starts `teamctl top` in a pane of 80×24 and copies its output to a file. Returns the pane and
+/// Starts `teamctl top` in a pane of 200×50 and copies its output to a file. Returns the pane and
 /// the pid.
 fn open_top(env: &TestEnv) -> (String, u32) {
     let teamctl = harness::programs().join("teamctl").display().to_string();
@@ -31,9 +31,9 @@ fn open_top(env: &TestEnv) -> (String, u32) {
         "-s",
         "top",
         "-x",
-        "80",
+        "200",
         "-y",
-        "24",
+        "50",
         "-P",
         "-F",
         "#{pane_id}",

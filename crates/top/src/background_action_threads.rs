@@ -12,6 +12,7 @@ use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, MemberOutput, MemberPane, UiEvent,
 };
 use client::select_tmux_server::tmux_output;
+use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
@@ -128,10 +129,7 @@ impl BackgroundWorker {
     /// the result has the last lines of the member's log instead.
     fn capture_or_log(&self, name: String, pane: &MemberPane) -> UiEvent {
         let screen = match pane {
-            MemberPane::Tmux { socket, pane } => {
-                let server = ["-S".to_owned(), socket.display().to_string()];
-                tmux_output(&server, &["capture-pane", "-p", "-e", "-t", pane]).ok()
-            }
+            MemberPane::Tmux { socket, pane } => capture_own_pane(socket, pane, &name),
             MemberPane::Other => self.capture_by_daemon(&name),
             MemberPane::Missing => None,
         };
@@ -192,4 +190,16 @@ fn copy_result(text: &str) -> ActionResult {
         true => ActionResult::success("copied: prefix ] pastes it in tmux"),
         false => ActionResult::failure("cannot copy: tmux refused the text"),
     }
+}
+
+/// The screen of a pane with its colors. `None` if the pane is not that of the member: a member that
+/// teamd has not started can have a pane of another tmux server.
+fn capture_own_pane(socket: &Path, pane: &str, name: &str) -> Option<String> {
+    let server = ["-S".to_owned(), socket.display().to_string()];
+    let owner = "#{==:#{@teamd_pane_pid},#{pane_pid}} #{@teamd_name}";
+    let print_owner = ["display-message", "-p", "-t", pane, owner];
+    let capture = ["capture-pane", "-p", "-e", "-t", pane];
+    let output = tmux_output(&server, &[&print_owner[..], &[";"], &capture].concat()).ok()?;
+    let (owner, screen) = output.split_once('\n')?;
+    (owner == format!("1 {name}")).then(|| screen.to_owned())
 }

@@ -5,6 +5,7 @@ use crate::screen_areas::has_page_beside_lists;
 use crate::team_snapshot_for_screen::{ListItem, Panel};
 use crate::ui_events_and_effects::{ActionResult, BackgroundAction, MemberPane, UiEffect};
 use crate::ui_state::{ActiveView, DetailPage, PromptPurpose, ReadProgress, UiState};
+use protocol::team_and_member_names::MemberName;
 
 /// Makes the page show the selected item, unless the keys act on the page. A screen without room
 /// for the page beside the lists has no page until a person opens it.
@@ -80,10 +81,12 @@ fn refresh_output(state: &UiState) -> Vec<UiEffect> {
         return Vec::new();
     };
     let pane = state.snapshot.member(&page.key).and_then(|member| member.pane.clone());
+    // The lead's pane is a person's own.
+    let pane = pane.filter(|_| page.key != MemberName::lead().as_str());
     let pane = match (pane, state.snapshot.tmux_socket.clone()) {
+        (Some(pane), Some(socket)) if pane.starts_with('%') => MemberPane::Tmux { socket, pane },
+        (Some(_), _) => MemberPane::Other,
         (None, _) => MemberPane::Missing,
-        (Some(pane), Some(socket)) => MemberPane::Tmux { socket, pane },
-        (Some(_), None) => MemberPane::Other,
     };
     vec![UiEffect::Background(BackgroundAction::CapturePane { name: page.key.clone(), pane })]
 }

@@ -2,7 +2,7 @@
 
 use super::{example_snapshot, member, message, press_keys, request, state, type_text};
 use crate::detail_page_layout::mark_drawn;
-use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
+use crate::team_snapshot_for_screen::{ListItem, MemberItem, Panel, ScreenSnapshot};
 use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, Key, MemberOutput, MemberPane, MouseAction, MouseMode,
     UiEffect, UiEvent,
@@ -233,6 +233,23 @@ fn wide_screen_shows_the_selected_item_and_follows_it() {
     assert_eq!(key_of_page(&state).as_deref(), Some("bob perm-1"));
     update(&mut state, UiEvent::Resized(119, 40));
     assert_eq!(key_of_page(&state), None);
+}
+
+#[test]
+fn only_panes_of_members_in_tmux_are_read_from_tmux() {
+    for (name, pane, expected) in [
+        ("team-lead", Some("%1"), MemberPane::Missing),
+        ("ann", Some("w0t1p0:8F"), MemberPane::Other),
+        ("ann", None, MemberPane::Missing),
+    ] {
+        let mut snapshot = example_snapshot();
+        snapshot.members =
+            vec![MemberItem { pane: pane.map(str::to_owned), ..member(name, "", "active", "", "") }];
+        let mut state = state(snapshot, (80, 24));
+        let effects = press_keys(&mut state, &[Key::Enter]);
+        let capture = BackgroundAction::CapturePane { name: name.to_owned(), pane: expected };
+        assert_eq!(effects[0], UiEffect::Background(capture), "{name} {pane:?}");
+    }
 }
 
 #[test]
