@@ -63,15 +63,6 @@ fn working_team_is_drawn_at_each_size() {
 }
 
 #[test]
-fn docs_show_the_real_screen() {
-    let page = include_str!("../../../../docs/tmux.md");
-    let screen = buffer_text(&draw_buffer(&state(example_snapshot(), (80, 24))));
-    for line in screen.lines() {
-        assert!(page.contains(line), "{line}");
-    }
-}
-
-#[test]
 fn each_panel_can_have_focus() {
     let mut state = state(example_snapshot(), (80, 24));
     for (name, panel) in
