@@ -70,7 +70,10 @@ fn assert_nothing_runs(env: &TestEnv) {
 /// The records of all asks.
 fn records(env: &TestEnv) -> Vec<Value> {
     let files = harness::files_below(&env.path("state"));
-    let is_record = |path: &std::path::PathBuf| path.parent().is_some_and(|parent| parent.ends_with("asks"));
+    let is_record = |path: &std::path::PathBuf| {
+        let is_in_asks = path.parent().is_some_and(|parent| parent.ends_with("asks"));
+        is_in_asks && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ask-"))
+    };
     let records = files.into_iter().filter(is_record);
     records.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
 }
@@ -198,6 +201,72 @@ fn background_ask_is_waited_for() {
     let output = waiting.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "one answered\ntwo answered\n", "{output:?}");
     assert_eq!(env.teamctl(["wait", &second]).expect_success(), "two answered\n", "the answer stays");
+    env.shut_down();
+}
+
+#[test]
+fn ask_ends_with_the_mcp_server_that_has_started_it() {
+    let mut env = env_with_session_program();
+    env.start_daemon();
+    env.teamctl(["create", "survey"]).expect_success();
+    env.write_script("out/bin/counter", &format!("#!/bin/sh\n{}\n", endless_program(&env)));
+    for is_background in [false, true] {
+        let input =
+            serde_json::json!({"prompt": "x", "profile": "counter", "run_in_background": is_background});
+        let mut lead = harness::McpClient::connect(&env, &[]);
+        lead.call_and_kill("Ask", &input, || assert!(program_pid(&env) > 1));
+        env.wait_until("the ask has ended", || {
+            let is_over = |record: &Value| record["state"]["outcome"] == "interrupted";
+            (records(&env).iter().filter(|record| is_over(record)).count() == 1 + usize::from(is_background))
+                .then_some(())
+        });
+        assert_nothing_runs(&env);
+        std::fs::remove_file(env.path("out/pid")).unwrap();
+    }
+    env.variables.clear();
+    env.shut_down();
+}
+
+#[test]
+fn asks_are_listed_and_ended() {
+    let env = TestEnv::new();
+    assert_eq!(env.teamctl(["ask", "--list"]).expect_success(), "no asks\n");
+    let answered = env.json(["ask", "first", "--", "cat"])["id"].as_str().unwrap().to_owned();
+    let start_endless = || {
+        let id =
+            env.teamctl(["ask", "--background", "second\nline", "--", "sh", "-c", &endless_program(&env)]);
+        let id = id.expect_success().trim().to_owned();
+        program_pid(&env);
+        std::fs::remove_file(env.path("out/pid")).unwrap();
+        id
+    };
+    let ids = [start_endless(), start_endless()];
+    let shim = records(&env).into_iter().find(|record| record["id"] == *ids[1]).unwrap()["shim"].take();
+    signal(u32::try_from(shim["pid"].as_u64().unwrap()).unwrap(), "-KILL");
+    let states = |expected: [&str; 3]| {
+        env.wait_until("the states of the asks", || {
+            let asks = env.json(["ask", "--list"])["asks"].take();
+            let states: Vec<&str> = asks.as_array()?.iter().filter_map(|ask| ask["state"].as_str()).collect();
+            (states == expected).then_some(())
+        });
+    };
+    states(["answered", "running", "lost"]);
+    let table = env.teamctl(["ask", "--list"]).expect_success();
+    assert!(table.contains(&ids[0]) && table.contains("second") && !table.contains("line"), "{table}");
+    for id in &ids {
+        assert_eq!(env.teamctl(["ask", "--end", id]).expect_success(), format!("ended {id}\n"));
+    }
+    assert_nothing_runs(&env);
+    states(["answered", "interrupted", "lost"]);
+    for id in [&answered, &ids[0]] {
+        let error = env.teamctl(["ask", "--end", id]).expect_failure(76);
+        assert!(error.contains("has ended already"), "{error}");
+    }
+    env.teamctl(["ask", "--end", "ask-00000000"]).expect_failure(67);
+    env.teamctl(["ask", "x", "--starter", "4194304", "--", "cat"]).expect_failure(76);
+    for invalid in [&["ask", "--list", "x"][..], &["ask", "--end"], &["ask", "--end", &answered, "--list"]] {
+        assert_eq!(env.teamctl_with(invalid, &[]).code, 64, "{invalid:?}");
+    }
     env.shut_down();
 }
 

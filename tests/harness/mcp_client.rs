@@ -4,7 +4,6 @@ use crate::TestEnv;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Result, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::Duration;
 
 /// A client with its own server process.
 #[derive(Debug)]
@@ -76,14 +75,15 @@ impl McpClient {
         self.send(&json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}))
     }
 
-    /// Calls a tool and kills the server with SIGKILL after `delay`, whether or not it has replied.
+    /// Calls a tool, and kills the server with SIGKILL once `wait` has returned, whether or not the
+    /// server has replied.
     /// The client can't be used afterwards.
     ///
     /// # Panics
     /// If the server has exited before.
-    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, delay: Duration) {
+    pub fn call_and_kill(&mut self, tool: &str, arguments: &Value, wait: impl FnOnce()) {
         self.send_call(tool, arguments).expect("the server reads the call");
-        crate::sleep(delay);
+        wait();
         self.child.kill().expect("the server can be killed");
         self.child.wait().expect("the server has exited");
     }

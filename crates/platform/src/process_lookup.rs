@@ -32,4 +32,18 @@ impl ExitHandle {
     pub fn open(pid: u32) -> Option<ExitHandle> {
         system().open_process(pid).ok().flatten()
     }
+
+    /// Opens a handle of the process `pid` that was started at `start_time`. `None` if this process has
+    /// exited.
+    ///
+    /// # Errors
+    ///
+    /// If the process table cannot be read. The process may still run then.
+    pub fn open_started_at(pid: u32, start_time: u64) -> io::Result<Option<ExitHandle>> {
+        // The handle is opened before the start times are compared. So a match proves that it is the
+        // handle of this process.
+        let handle = ExitHandle::open(pid);
+        let is_same = ProcessEntry::start_time(pid)? == Some(start_time);
+        Ok(handle.filter(|_| is_same))
+    }
 }

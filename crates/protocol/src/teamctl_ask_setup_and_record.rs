@@ -83,6 +83,9 @@ pub struct AskSetup {
     pub timeout_ms: Option<u64>,
     /// Whether the program ends when the caller is gone.
     pub attachment: AskAttachment,
+    /// The MCP server that has started `teamctl ask`. The program also ends when this process is gone.
+    /// `None` if no MCP server has.
+    pub starter: Option<Process>,
 }
 
 /// Whether a shim ends its program when its caller is gone.

@@ -107,7 +107,9 @@ fn mask_for_word(word: &str, before: &str) -> Option<String> {
     let shape: String =
         word.chars().map(|letter| if letter.is_ascii_digit() { '9' } else { letter }).collect();
     // An id may consist of digits or letters alone. So this check comes first.
+    let ask_id = word.strip_prefix("ask-").filter(|digits| digits.len() == 8);
     let is_id = match word.len() {
+        12 if ask_id.is_some_and(|digits| digits.chars().all(|letter| letter.is_ascii_hexdigit())) => true,
         7 | 12 => word.chars().all(|letter| letter.is_ascii_hexdigit()),
         36 => word.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-'),
         _ => false,

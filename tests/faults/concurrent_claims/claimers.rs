@@ -65,7 +65,7 @@ impl Claimer {
             Claimer::McpServer { mcp, rng, name } => {
                 let change = json!({"taskId": id.to_string(), "status": "in_progress"});
                 if rng.u32(0..10) == 0 {
-                    mcp.call_and_kill("TaskUpdate", &change, random_delay(rng));
+                    mcp.call_and_kill("TaskUpdate", &change, || harness::sleep(random_delay(rng)));
                     *mcp = start_mcp_server(round, name);
                     return ClaimResult::Killed;
                 }

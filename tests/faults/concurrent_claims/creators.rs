@@ -41,7 +41,7 @@ fn create_by_server(
     for subject in subjects {
         let task = json!({"subject": subject, "description": "none"});
         if rng.u32(0..25) == 0 {
-            mcp.call_and_kill("TaskCreate", &task, random_delay(&mut rng));
+            mcp.call_and_kill("TaskCreate", &task, || harness::sleep(random_delay(&mut rng)));
             mcp = connect();
         } else {
             tasks.push((created_id(&mcp.call("TaskCreate", &task).unwrap()), subject));

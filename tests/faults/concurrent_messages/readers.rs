@@ -83,7 +83,7 @@ impl<'r> InboxReader<'r> {
         self.record_delivered(&messages);
         let ReadMethod::McpServer(server) = &mut self.method else { return };
         if let Some(delay) = kill_after {
-            server.call_and_kill("MarkRead", &ids, delay);
+            server.call_and_kill("MarkRead", &ids, || harness::sleep(delay));
             *server = start_mcp_server(self.round, &self.name);
             self.record_killed();
         } else if server.call("MarkRead", &ids).is_ok() {

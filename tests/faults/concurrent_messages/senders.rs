@@ -107,7 +107,7 @@ impl SendMethod<'_> {
                 if rng.u32(0..200) != 0 {
                     return to_send_result(mcp.call("SendMessage", &message).map(drop));
                 }
-                mcp.call_and_kill("SendMessage", &message, random_delay(rng));
+                mcp.call_and_kill("SendMessage", &message, || harness::sleep(random_delay(rng)));
                 *mcp = start_mcp_server(round);
                 SendResult::Killed
             }

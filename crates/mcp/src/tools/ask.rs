@@ -46,6 +46,10 @@ pub(super) struct AskInput {
     /// How long the agent may take; 600 by default.
     #[serde(default)]
     timeout_seconds: Option<u32>,
+    /// Return the id at once; `teamctl wait ID` prints the answer, and `teamctl ask --end ID` ends the
+    /// agent.
+    #[serde(default)]
+    run_in_background: bool,
 }
 
 impl ToolDefinition for AskTool {
@@ -58,7 +62,7 @@ impl ToolDefinition for AskTool {
     type Input = AskInput;
     const OUTPUT: &'static [Property] = &[
         required_property("id", "string"),
-        required_property("answer", "string"),
+        optional_property("answer", "string"),
         optional_property("outcome", "string"),
     ];
 
@@ -74,7 +78,11 @@ impl ToolDefinition for AskTool {
 /// The question is on standard input, because it may be longer than an argument can be.
 fn ask_command(input: AskInput) -> TeamctlCommand {
     let timeout = format!("{}s", input.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS));
-    TeamctlCommand::new("ask")
+    let command = TeamctlCommand::new("ask");
+    let command = if input.run_in_background { command.flag("background") } else { command };
+    command
+        // The ask ends with this server, also if the server is killed.
+        .option("starter", Some(&std::process::id().to_string()))
         .option("timeout", Some(&timeout))
         .option("profile", input.profile.as_deref())
         .option("agent-type", input.subagent_type.as_deref())
@@ -95,9 +103,6 @@ mod tests {
     fn question_is_on_standard_input_and_values_are_no_flags() {
         let input = json!({"prompt": "--all", "profile": "--json", "timeout_seconds": 5});
         let command = format!("{:?}", ask_command(serde_json::from_value(input).unwrap()));
-        assert!(
-            command.contains(r#"args: ["ask", "--timeout=5s", "--profile=--json", "-"], stdin: "--all""#),
-            "{command}"
-        );
+        assert!(command.contains(r#""--timeout=5s", "--profile=--json", "-"], stdin: "--all""#), "{command}");
     }
 }

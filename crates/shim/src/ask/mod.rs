@@ -7,6 +7,7 @@
 //! learns that the ask has started, and gets the answer even if the disk is full.
 
 mod answer_collector;
+mod caller_and_starter;
 mod decide_outcome;
 mod running_program_and_its_pipes;
 
@@ -15,6 +16,7 @@ use crate::supervisor::adopt_orphans;
 use crate::turns::prompt_text::TurnSubject;
 use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor_trait::TurnInput;
+use caller_and_starter::AskCaller;
 use decide_outcome::{FinishedProgram, decide_outcome};
 use platform::ProcessEntry;
 use protocol::control_socket::Process;
@@ -90,7 +92,7 @@ fn ask(signals: &ShimSignals, records: &StateDir, setup: AskSetup) -> AskRecord 
     let mut builder = TurnBuilder::new(program, setup.session_id.clone(), records.path().to_owned(), &owner);
     let finished = match start(&setup, &mut builder) {
         Ok(mut program) => {
-            let end = program.wait(signals, deadline, setup.attachment);
+            let end = program.wait(signals, deadline, &AskCaller::of(&setup));
             Ok(program.finish(signals, end))
         }
         Err(reason) => Err(reason),

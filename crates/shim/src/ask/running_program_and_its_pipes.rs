@@ -1,6 +1,7 @@
 //! The program that is asked one question: its start, its pipes, and its end.
 
 use super::answer_collector::AnswerCollector;
+use super::caller_and_starter::AskCaller;
 use super::decide_outcome::{FinishedProgram, WhyWaitEnded};
 use crate::catch_signals::ShimSignals;
 use crate::end_descendants::{end_all, reap};
@@ -13,7 +14,7 @@ use crate::turns::scan_output_for_session_and_usage::OutputScanner;
 use crate::turns::turn_executor_trait::TurnCommand;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskSetup};
+use protocol::teamctl_ask_setup_and_record::AskSetup;
 use protocol::token_and_cost_usage::Usage;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -65,10 +66,10 @@ impl AskedProgram {
         &mut self,
         signals: &ShimSignals,
         deadline: Option<Instant>,
-        attachment: AskAttachment,
+        caller: &AskCaller,
     ) -> WhyWaitEnded {
         loop {
-            let is_caller_gone = self.poll(signals, deadline, attachment);
+            let is_caller_gone = caller.is_gone() || self.poll(signals, deadline, caller);
             signals.drain();
             reap(&mut |pid, status| self.note_exit(pid, status));
             self.pump_pipes();
@@ -117,18 +118,15 @@ impl AskedProgram {
     }
 
     /// Waits until there is something to do. Returns whether the caller is gone.
-    fn poll(&mut self, signals: &ShimSignals, deadline: Option<Instant>, attachment: AskAttachment) -> bool {
-        let caller = std::io::stdin();
-        let watches_caller = attachment == AskAttachment::Foreground;
-        let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        if watches_caller {
-            fds.push(PollFd::new(caller.as_fd(), PollFlags::POLLIN));
-        }
+    fn poll(&mut self, signals: &ShimSignals, deadline: Option<Instant>, caller: &AskCaller) -> bool {
+        let mut fds = caller.poll_fds();
+        let caller_fds = fds.len();
+        fds.push(PollFd::new(signals.as_fd(), PollFlags::POLLIN));
         fds.extend(self.stdout.iter().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
         fds.extend(self.stderr.iter().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
         fds.extend(self.stdin.iter().map(|stdin| PollFd::new(stdin.pipe.as_fd(), PollFlags::POLLOUT)));
         poll(&mut fds, deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline)).ok();
-        watches_caller && fds[1].any().unwrap_or(false)
+        fds[..caller_fds].iter().any(|fd| fd.any().unwrap_or(false))
     }
 
     /// Copies what can be read and written at once.

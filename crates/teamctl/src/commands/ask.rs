@@ -5,6 +5,7 @@ mod ask_each_line;
 mod ask_shim_process;
 pub(crate) mod asked_records;
 mod end_shims_on_signal;
+mod list_and_end_asks;
 pub(crate) mod print_answer_or_error;
 
 pub(crate) use ask_args_and_setup::AskArgs;
@@ -24,6 +25,12 @@ use std::process::ExitCode;
 pub(crate) fn run(context: &CommandContext, args: &AskArgs) -> Result<ExitCode, ErrorReport> {
     if let Some(file) = &args.each {
         return ask_each_line::run(context, args, file);
+    }
+    if args.list {
+        return list_and_end_asks::list(context);
+    }
+    if let Some(id) = &args.end {
+        return list_and_end_asks::end(context, id);
     }
     let prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?.unwrap_or_default();
     let attachment = if args.background { AskAttachment::Background } else { AskAttachment::Foreground };

@@ -2,8 +2,10 @@
 
 use super::asked_records::AskedRecords;
 use crate::command_context::CommandContext;
+use platform::ProcessEntry;
 use profile::build_ask_launch::build_ask;
 use profile::directory_environment_and_prompt::{read_prompt, resolve_directory};
+use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;
@@ -14,6 +16,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::now;
 use uuid::Uuid;
+
+/// The arguments of a question.
+const QUESTION_OPTIONS: [&str; 14] = [
+    "prompt",
+    "profile",
+    "agent_type",
+    "model",
+    "mode",
+    "cwd",
+    "allow",
+    "deny",
+    "env",
+    "timeout",
+    "resume",
+    "background",
+    "each",
+    "command",
+];
 
 /// Ask an agent one question, outside any team
 ///
@@ -27,11 +47,11 @@ use uuid::Uuid;
 /// started. 75: the timeout has expired.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl ask --mode plan -q --timeout 10m 'Is src/ tested?'\n  teamctl ask --resume ask-7f3a90c2 'And in tests/?'\n  teamctl ask --background --timeout 1h 'Review src/'\n  teamctl ask --each questions.txt -j 4"
+    after_help = "Examples:\n  teamctl ask --mode plan -q --timeout 10m 'Is src/ tested?'\n  teamctl ask --resume ask-7f3a90c2 'And in tests/?'\n  teamctl ask --background --timeout 1h 'Review src/'\n  teamctl ask --each questions.txt -j 4\n  teamctl ask --end ask-7f3a90c2"
 )]
 pub(crate) struct AskArgs {
     /// Question; - reads standard input
-    #[arg(required_unless_present_any = ["each", "command"])]
+    #[arg(required_unless_present_any = ["each", "command", "list", "end"])]
     pub(super) prompt: Option<String>,
     /// Profile of the agent program [default: default_profile in config.toml, else claude]
     #[arg(long, value_name = "PROFILE", conflicts_with = "command")]
@@ -72,6 +92,15 @@ pub(crate) struct AskArgs {
     /// With --each: how many programs run at the same time
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), requires = "each")]
     pub(super) jobs: u16,
+    /// List the asks whose answers are kept, oldest first
+    #[arg(long, conflicts_with_all = QUESTION_OPTIONS)]
+    pub(super) list: bool,
+    /// End an ask that runs, with all processes of its program
+    #[arg(long, value_name = "ID", conflicts_with_all = QUESTION_OPTIONS, conflicts_with = "list")]
+    pub(super) end: Option<String>,
+    /// Pid of the MCP server with which the ask ends
+    #[arg(long, value_name = "PID", hide = true)]
+    starter: Option<u32>,
     /// Program to ask, and its arguments. It gets the question on standard input
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -101,7 +130,25 @@ pub(super) fn build_setup(
         state: AskState::Running,
     };
     let timeout_ms = args.timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX));
-    Ok(AskSetup { record, program: launch.program, env: launch.env, session_id, timeout_ms, attachment })
+    let starter = args.starter.map(starter_process).transpose()?;
+    Ok(AskSetup {
+        record,
+        program: launch.program,
+        env: launch.env,
+        session_id,
+        timeout_ms,
+        attachment,
+        starter,
+    })
+}
+
+/// The MCP server with this pid.
+fn starter_process(pid: u32) -> Result<Process, ErrorReport> {
+    let start_time = ProcessEntry::start_time(pid).ok().flatten();
+    start_time.map(|start_time| Process { pid, start_time }).ok_or_else(|| {
+        ErrorReport::new(ErrorKind::Refused, format!("cannot ask: the starter {pid} has exited"))
+            .with_help("ask again without --starter")
+    })
 }
 
 /// A random id.

@@ -1,6 +1,7 @@
 //! The records of asks: one file each, in the state directory.
 
 use crate::command_context::CommandContext;
+use platform::ExitHandle;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_file_names::ASKS_DIR;
 use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskRecord};
@@ -36,6 +37,21 @@ impl AskedRecords {
         self.read(&ask_id.file_name())?.ok_or_else(missing)
     }
 
+    /// The records of all asks, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if a record cannot be read.
+    pub(super) fn all(&self) -> Result<Vec<AskRecord>, ErrorReport> {
+        let names = self.0.names()?.into_iter();
+        let names = names.filter(|name| AskId::parse(name.trim_end_matches(".json")).is_some());
+        let records = names.map(|name| self.read(&name)).collect::<Result<Vec<_>, _>>()?;
+        // Another process may have removed a record meanwhile.
+        let mut records: Vec<AskRecord> = records.into_iter().flatten().collect();
+        records.sort_by_key(|record| record.started_at);
+        Ok(records)
+    }
+
     fn read(&self, file: &str) -> Result<Option<AskRecord>, ErrorReport> {
         let Some(bytes) = self.0.read(file)? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| {
@@ -58,6 +74,24 @@ impl AskedRecords {
         };
         names.iter().filter(is_old).try_for_each(|name| Ok(self.0.remove(name)?))
     }
+}
+
+/// Whether the shim of an ask exits within `timeout`. An ask that has no shim has none that runs.
+pub(crate) fn shim_exits_within(record: &AskRecord, timeout: Duration) -> Result<bool, ErrorReport> {
+    match running_shim(record)? {
+        None => Ok(true),
+        Some(shim) => shim.exits_within(timeout).map_err(|error| watch_error(&error)),
+    }
+}
+
+/// The shim of an ask. `None` if it has exited.
+pub(super) fn running_shim(record: &AskRecord) -> Result<Option<ExitHandle>, ErrorReport> {
+    let Some(shim) = record.shim else { return Ok(None) };
+    ExitHandle::open_started_at(shim.pid, shim.start_time).map_err(|error| watch_error(&error))
+}
+
+fn watch_error(error: &std::io::Error) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Io, format!("cannot watch the process of the ask: {error}"))
 }
 
 /// Ends the processes of an ask whose shim has left no answer, and returns the error to show.

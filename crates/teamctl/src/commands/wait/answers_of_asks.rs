@@ -1,11 +1,10 @@
 //! Waits for the answers of asks in the background.
 
 use crate::command_context::CommandContext;
+use crate::commands::ask::asked_records::shim_exits_within;
 use crate::commands::ask::asked_records::{AskedRecords, kill_lost_ask_and_explain};
 use crate::commands::ask::print_answer_or_error::print_answer;
 use crate::output;
-use platform::{ExitHandle, ProcessEntry};
-use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::teamctl_ask_setup_and_record::{AskId, AskRecord, AskState};
 use std::process::ExitCode;
@@ -49,7 +48,8 @@ fn wait_for_end(
     if record.state != AskState::Running {
         return Ok(record);
     }
-    if !exits_before(record.shim, deadline)? {
+    let timeout = deadline.map_or(NO_DEADLINE, |deadline| deadline.saturating_duration_since(Instant::now()));
+    if !shim_exits_within(&record, timeout)? {
         let message = format!("cannot wait any longer: {id} has no answer yet");
         return Err(
             ErrorReport::new(ErrorKind::Timeout, message).with_help(format!("wait again: teamctl wait {id}"))
@@ -58,19 +58,4 @@ fn wait_for_end(
     // The shim writes the record before it exits.
     let record = records.find(id)?;
     if record.state == AskState::Running { Err(kill_lost_ask_and_explain(&record.id)) } else { Ok(record) }
-}
-
-/// Whether the shim exits before the deadline. Without a deadline, waits until the shim has exited.
-fn exits_before(shim: Option<Process>, deadline: Option<Instant>) -> Result<bool, ErrorReport> {
-    let error = |error: std::io::Error| {
-        ErrorReport::new(ErrorKind::Io, format!("cannot watch the process of the ask: {error}"))
-    };
-    let Some(shim) = shim else { return Ok(true) };
-    // The handle is opened before the start times are compared. So a match proves that it is the shim's.
-    let Some(handle) = ExitHandle::open(shim.pid) else { return Ok(true) };
-    if ProcessEntry::start_time(shim.pid).map_err(error)? != Some(shim.start_time) {
-        return Ok(true);
-    }
-    let timeout = deadline.map_or(NO_DEADLINE, |deadline| deadline.saturating_duration_since(Instant::now()));
-    handle.exits_within(timeout).map_err(error)
 }

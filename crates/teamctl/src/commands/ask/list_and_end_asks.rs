@@ -1,0 +1,104 @@
+//! `teamctl ask --list` and `teamctl ask --end ID`: the asks whose records are kept.
+
+use super::asked_records::{AskedRecords, kill_lost_ask_and_explain, running_shim, shim_exits_within};
+use super::print_answer_or_error::record_json;
+use crate::command_context::CommandContext;
+use crate::output;
+use client::short_duration::short_duration;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::teamctl_ask_setup_and_record::{AskOutcome, AskRecord, AskState};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use store::now;
+
+/// How long a shim may take to end its program: it kills a program that ignores SIGTERM.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The state of an ask whose shim was killed.
+const LOST: &str = "lost";
+
+/// Prints a row for each ask. Answers are not printed, because each may have a megabyte.
+pub(super) fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    let store = AskedRecords::open(context)?;
+    let records: Vec<AskRecord> = store.all()?.into_iter().map(|record| latest(&store, record)).collect();
+    if context.args.json {
+        let asks: Vec<Value> = records.iter().map(list_entry).collect();
+        output::print_result(context, &json!({"asks": asks}), "");
+    } else if records.is_empty() {
+        output::print_result(context, &json!({}), "no asks");
+    } else if !context.args.quiet {
+        let heading = ["ID", "STATE", "STARTED", "PROGRAM", "QUESTION"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(heading).chain(records.iter().map(row)).collect();
+        output::print_table(&rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The record, read again if its shim has exited, because the shim may have written its last record
+/// meanwhile.
+fn latest(store: &AskedRecords, record: AskRecord) -> AskRecord {
+    let is_current = state_name(&record) != LOST;
+    if is_current { record } else { store.find(&record.id.to_string()).unwrap_or(record) }
+}
+
+fn list_entry(record: &AskRecord) -> Value {
+    let mut entry = record_json(record);
+    entry["question"] = json!(record.prompt);
+    entry["state"] = json!(state_name(record));
+    if let Value::Object(fields) = &mut entry {
+        ["answer", "outcome"].into_iter().for_each(|key| drop(fields.shift_remove(key)));
+    }
+    entry
+}
+
+fn row(record: &AskRecord) -> Vec<String> {
+    let program = record.options.profile.as_ref().or(record.options.command.first());
+    let age = format!("{} ago", short_duration(now().saturating_sub(record.started_at)));
+    let question = record.prompt.lines().next().unwrap_or_default();
+    let program = program.map_or("-", String::as_str);
+    [record.id.to_string().as_str(), state_name(record), &age, program, question]
+        .map(output::sanitize)
+        .to_vec()
+}
+
+/// The state of an ask in one word.
+fn state_name(record: &AskRecord) -> &'static str {
+    match &record.state {
+        AskState::Running if running_shim(record).is_ok_and(|shim| shim.is_none()) => LOST,
+        AskState::Running => "running",
+        AskState::Ended { outcome, .. } => match outcome {
+            AskOutcome::Answered => "answered",
+            AskOutcome::Failed { .. } => "failed",
+            AskOutcome::NotStarted { .. } => "not_started",
+            AskOutcome::TimedOut => "timed_out",
+            AskOutcome::Interrupted => "interrupted",
+        },
+    }
+}
+
+/// Ends an ask, and returns when none of its processes is left.
+///
+/// # Errors
+///
+/// `Refused` if it has ended already, `Timeout` if its shim does not end.
+pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
+    let record = AskedRecords::open(context)?.find(id)?;
+    if record.state != AskState::Running {
+        let message = format!("cannot end {id}: it has ended already");
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help(format!("see its answer with: teamctl wait {id}")));
+    }
+    match running_shim(&record)? {
+        // An error means that the shim has exited meanwhile.
+        Some(shim) => drop(shim.send_signal(Signal::TERM)),
+        None => drop(kill_lost_ask_and_explain(&record.id)),
+    }
+    if !shim_exits_within(&record, END_TIMEOUT)? {
+        let message = format!("cannot end {id}: its shim still runs after {} s", END_TIMEOUT.as_secs());
+        return Err(ErrorReport::new(ErrorKind::Timeout, message).with_help("see: teamctl ask --list"));
+    }
+    output::print_result(context, &json!({"id": id}), &format!("ended {id}"));
+    Ok(ExitCode::SUCCESS)
+}
