@@ -1,4 +1,5 @@
-//! Measures how long `teamctl send` takes as a whole process, compared with two minimal programs.
+//! Measures how long `teamctl send` and `teamctl ask` take as whole processes, compared with minimal
+//! programs.
 
 use crate::{env_with_team, median, print_row, time_call};
 use harness::TestEnv;
@@ -22,6 +23,27 @@ pub(crate) fn measure_cli_startup() {
             send.as_secs_f64() / hello.as_secs_f64()
         ),
         "1.5 × hello plus the file work",
+    );
+    env.shut_down();
+}
+
+/// Measures what `teamctl ask` adds to the program that it asks: itself, its shim, and the record on the
+/// disk.
+pub(crate) fn measure_ask() {
+    let env = TestEnv::new();
+    let mut times: [Vec<Duration>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        let commands = [env.command("true"), program_command(&env, "teamctl", &["ask", "--", "true"])];
+        for (mut command, times) in commands.into_iter().zip(&mut times) {
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            times.push(time_call(|| assert!(command.status().unwrap().success())));
+        }
+    }
+    let [empty, ask] = times.map(median);
+    print_row(
+        "whole process, median of 200: `true`; `teamctl ask -- true`",
+        &format!("{empty:.2?}; {ask:.2?}"),
+        "10 ms more than `true`",
     );
     env.shut_down();
 }

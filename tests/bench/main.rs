@@ -29,12 +29,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The name of a group of rows, and the function that measures and prints it.
 type Benchmark = (&'static str, fn());
 
-const BENCHMARKS: [Benchmark; 22] = [
+const BENCHMARKS: [Benchmark; 23] = [
     ("spawn", measure_spawn),
     ("thirty", measure_thirty_spawns),
     ("message", measure_message_to_wake),
     ("wake", wake_latency::measure_wake_methods),
     ("send", cli_startup::measure_cli_startup),
+    ("ask", cli_startup::measure_ask),
     ("panes", panes::measure_panes),
     ("mcp", mcp_calls::measure_calls),
     ("idle", measure_idle_twenty),
