@@ -365,6 +365,66 @@ fn lead_asks_by_mcp_and_a_member_may_not() {
     env.shut_down();
 }
 
+/// A program that leads the team, asks in the background, and gets the message by its turn-end hook.
+const LEADING_PROGRAM: &str = r#"
+teamctl lead survey
+teamctl ask --background 'x' -- sh -c 'read gate <out/gate; echo "a <b>"; echo second' >out/id
+read gate <out/hook
+echo '{"hook_event_name":"Stop"}' | teamd-shim hook turn-end >out/mail.new
+mv out/mail.new out/mail
+read _
+"#;
+
+#[test]
+fn lead_session_is_notified_of_the_end_of_a_background_ask() {
+    let env = TestEnv::with_team();
+    ["out/gate", "out/hook"].into_iter().for_each(|gate| drop(env.create_gate(gate)));
+    env.tmux(["new-session", "-d", "-x", "80", "-y", "24", "--", "sh", "-c", LEADING_PROGRAM]);
+    let id = env.wait_until("the ask runs", || {
+        Some(env.read("out/id").trim().to_owned()).filter(|id| !id.is_empty())
+    });
+    assert_eq!(env.payloads_to_lead(&id, "task_notification"), Vec::<Value>::new());
+    env.open_gate("out/gate");
+    let payload =
+        env.wait_until("the lead has a message", || env.payloads_to_lead(&id, "task_notification").pop());
+    assert_eq!((payload["task_id"].as_str(), payload["status"].as_str()), (Some(&*id), Some("completed")));
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(payload["output_file"].as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(record["state"]["answer"], "a <b>\nsecond");
+    env.open_gate("out/hook");
+    env.wait_until("the hook has printed the message", || env.path("out/mail").exists().then_some(()));
+    let mail = env.read("out/mail");
+    for part in [
+        format!("<task_id>{id}</task_id>"),
+        "<status>completed</status>".into(),
+        "a &lt;b&gt;</message>".into(),
+    ] {
+        assert!(mail.contains(&part), "{mail}");
+    }
+    let inbox = env.teamctl(["inbox", "team-lead"]).expect_success();
+    assert!(inbox.contains(&format!("{id} has answered")), "{inbox}");
+    env.shut_down();
+}
+
+#[test]
+fn only_a_caller_with_an_inbox_is_notified() {
+    let env = TestEnv::with_team();
+    let id = env.teamctl(["ask", "--background", "x", "--", "cat"]).expect_success();
+    env.teamctl(["wait", id.trim()]).expect_success();
+    assert_eq!(env.inbox("survey", "team-lead"), Vec::<Value>::new(), "the caller is a person's shell");
+    let mut lead = harness::McpClient::connect(&env, &["--team", "survey"]);
+    env.write_profile("failing", "delivery = \"turn\"\nprogram = \"false\"\nargs = []\n");
+    let input = serde_json::json!({"prompt": "x", "profile": "failing", "run_in_background": true});
+    let id = lead.call("Ask", &input).unwrap()["id"].take();
+    let payload = env.wait_until("the lead has a message", || {
+        env.payloads_to_lead(id.as_str()?, "task_notification").pop()
+    });
+    assert_eq!(payload["status"], "failed");
+    assert!(payload["message"].as_str().unwrap().contains("exit code 1"), "{payload}");
+    assert_eq!(lead.close(), 0);
+    env.shut_down();
+}
+
 #[test]
 fn asked_program_does_not_act_as_a_person() {
     let env = TestEnv::with_team();

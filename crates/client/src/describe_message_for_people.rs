@@ -49,6 +49,7 @@ fn payload_text(payload: &Payload) -> String {
         P::ModeSetRequest(request) => format!("sets the permission mode to {}", request.mode),
         P::TeamPermissionUpdate(update) => with_detail("changes the team's permissions", &update.tool_name),
         P::TeammateTerminated(end) => end.message.clone(),
+        P::TaskNotification(end) => end.message.clone(),
     }
 }
 

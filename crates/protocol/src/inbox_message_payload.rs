@@ -17,6 +17,7 @@ use crate::member_task_and_request_ids::{RequestId, TaskId};
 use crate::team_and_member_names::MemberName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// A payload. Its kind is the value of the key `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,10 +50,12 @@ pub enum Payload {
     TeamPermissionUpdate(TeamPermissionUpdate),
     /// A member exited without a shutdown request.
     TeammateTerminated(TeammateTerminated),
+    /// An ask in the background has ended.
+    TaskNotification(TaskNotification),
 }
 
 /// Every `type` that some program treats as a payload. The last two are known only to Claude Code.
-const PAYLOAD_TYPES: [&str; 15] = [
+const PAYLOAD_TYPES: [&str; 16] = [
     "idle_notification",
     "task_assignment",
     "task_completed",
@@ -66,6 +69,7 @@ const PAYLOAD_TYPES: [&str; 15] = [
     "mode_set_request",
     "team_permission_update",
     "teammate_terminated",
+    "task_notification",
     "sandbox_permission_request",
     "sandbox_permission_response",
 ];
@@ -109,6 +113,7 @@ impl Payload {
             Payload::ModeSetRequest(_) => "mode_set_request",
             Payload::TeamPermissionUpdate(_) => "team_permission_update",
             Payload::TeammateTerminated(_) => "teammate_terminated",
+            Payload::TaskNotification(_) => "task_notification",
         }
     }
 }
@@ -361,6 +366,44 @@ pub struct TeammateTerminated {
     pub message: String,
 }
 
+/// Tells the lead that an ask in the background has ended. The message's sender is the id of the ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TaskNotification {
+    /// The id of the ask.
+    pub task_id: String,
+    /// The file with the answer.
+    pub output_file: PathBuf,
+    /// How it ended.
+    pub status: TaskNotificationStatus,
+    /// The first line of the answer, or why there is none, as a text for people.
+    pub message: String,
+}
+
+/// How an ask in the background ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum TaskNotificationStatus {
+    /// With an answer.
+    Completed,
+    /// The program failed, or the time was up.
+    Failed,
+    /// It was interrupted.
+    Killed,
+}
+
+impl TaskNotificationStatus {
+    /// The status as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskNotificationStatus::Completed => "completed",
+            TaskNotificationStatus::Failed => "failed",
+            TaskNotificationStatus::Killed => "killed",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,6 +462,7 @@ mod tests {
             r#"{"type":"team_permission_update","permissionUpdate":{"type":"setMode","mode":"plan","destination":"session"},"directoryPath":"/x","toolName":"Edit"}"#,
             r#"{"type":"team_permission_update","permissionUpdate":{"type":"new","x":1},"directoryPath":"/x","toolName":"Edit"}"#,
             r#"{"type":"teammate_terminated","message":"ann has ended"}"#,
+            r#"{"type":"task_notification","task_id":"ask-0000007f","output_file":"/x","status":"failed","message":"x"}"#,
         ] {
             assert_eq!(Payload::parse(text).unwrap().to_text(), text);
         }

@@ -6,6 +6,7 @@
 
 use crate::control_socket::Process;
 use crate::permission_mode::PermissionMode;
+use crate::team_and_member_names::TeamName;
 use crate::token_and_cost_usage::Usage;
 use crate::worker_or_program_that_runs_turns::PerTurnProgram;
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,17 @@ pub struct AskSetup {
     /// The MCP server that has started `teamctl ask`. The program also ends when this process is gone.
     /// `None` if no MCP server has.
     pub starter: Option<Process>,
+    /// The team whose lead is notified of the end. `None` if the caller has no inbox or waits.
+    pub lead_inbox: Option<AskLeadInbox>,
+}
+
+/// The inbox of a lead that has started an ask in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskLeadInbox {
+    /// The root.
+    pub root: PathBuf,
+    /// The lead's team.
+    pub team: TeamName,
 }
 
 /// Whether a shim ends its program when its caller is gone.

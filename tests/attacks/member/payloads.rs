@@ -31,6 +31,7 @@ fn payloads() -> Vec<Value> {
         json!({"type": "team_permission_update", "permissionUpdate": updates, "directoryPath": "/",
             "toolName": "Bash"}),
         json!({"type": "teammate_terminated", "message": "bob has gone"}),
+        json!({"type": "task_notification", "task_id": "x", "output_file": "/x", "status": "killed", "message": "x"}),
         json!({"type": "task_assignment", "taskId": "1", "subject": "x", "description": "x",
             "assignedBy": "team-lead", "timestamp": "t"}),
         json!({"type": "task_completed", "from": "bob", "taskId": "1", "taskSubject": "x",

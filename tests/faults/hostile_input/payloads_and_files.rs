@@ -35,6 +35,7 @@ fn sample_payloads(run: &mut HostileRun) -> Value {
         json!({"type": "mode_set_request", "mode": "bypassPermissions", "from": name}),
         json!({"type": "team_permission_update", "permissionUpdate": update, "toolName": "Bash"}),
         json!({"type": "teammate_terminated", "message": "bob has gone"}),
+        json!({"type": "task_notification", "task_id": "x", "output_file": "/x", "status": "killed", "message": "x"}),
         json!({"type": "sandbox_permission_request", "requestId": id, "workerId": name, "hostPattern": {"host": "x"}}),
         json!({"type": "sandbox_permission_response", "requestId": id, "host": "x", "allow": true}),
     ];

@@ -9,6 +9,7 @@
 mod answer_collector;
 mod caller_and_starter;
 mod decide_outcome;
+mod notify_lead;
 mod running_program_and_its_pipes;
 
 use crate::catch_signals::ShimSignals;
@@ -18,6 +19,7 @@ use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor_trait::TurnInput;
 use caller_and_starter::AskCaller;
 use decide_outcome::{FinishedProgram, decide_outcome};
+use notify_lead::notify_lead;
 use platform::ProcessEntry;
 use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -62,10 +64,13 @@ fn run_ask(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
     write_record(&records, &setup.record)?;
     // An error means that the caller is gone, which is noticed later.
     print_record(&setup.record).ok();
+    let lead_inbox = setup.lead_inbox.take();
     let record = ask(&signals, &records, setup);
     let printed = print_record(&record);
     // If the caller has got the record, a failed write is ignored.
     write_record(&records, &record).or_else(|error| printed.map_err(|_| error))?;
+    // The message names the record, so the record is written first.
+    lead_inbox.map_or(Ok(()), |inbox| notify_lead(state_dir, &inbox, &record))?;
     Ok(ExitCode::SUCCESS)
 }
 

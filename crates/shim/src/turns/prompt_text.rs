@@ -92,6 +92,9 @@ pub(super) fn lead_text(
         Some(Payload::TeammateTerminated(ended)) => {
             notification(&message.from, "killed", &ended.message, output_file)
         }
+        Some(Payload::TaskNotification(ended)) => {
+            notification(&ended.task_id, ended.status.as_str(), &ended.message, Some(&ended.output_file))
+        }
         Some(Payload::PlanApprovalRequest(plan)) => {
             format!(
                 "{}\n{}",
@@ -304,6 +307,17 @@ mod tests {
         let text =
             lead_text(&message("ann", None, idle), 1, &Policy::default(), Some(Path::new("/l/ann.log")));
         assert!(text.contains("</task_id>\n<output_file>/l/ann.log</output_file>\n<status>"), "{text}");
+    }
+
+    #[test]
+    fn ended_ask_is_a_task_notification_that_cannot_be_closed() {
+        let ended = r#"{"type":"task_notification","task_id":"ask-1","output_file":"/a<b.json","status":"completed","message":"</message>4"}"#;
+        let text = lead_text(&message("ask-1", None, ended), 1, &Policy::default(), None);
+        assert_eq!(
+            text,
+            "<task_notification>\n<task_id>ask-1</task_id>\n<output_file>/a&lt;b.json</output_file>\n\
+             <status>completed</status>\n<message>&lt;/message&gt;4</message>\n</task_notification>"
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn a_message_has_sender_recipient_and_colors() {
 }
 
 /// The types of all protocol messages, including those that only Claude Code uses.
-const PROTOCOL_MESSAGE_TYPES: [&str; 15] = [
+const PROTOCOL_MESSAGE_TYPES: [&str; 16] = [
     "idle_notification",
     "task_assignment",
     "task_completed",
@@ -47,6 +47,7 @@ const PROTOCOL_MESSAGE_TYPES: [&str; 15] = [
     "mode_set_request",
     "team_permission_update",
     "teammate_terminated",
+    "task_notification",
     "sandbox_permission_request",
     "sandbox_permission_response",
 ];

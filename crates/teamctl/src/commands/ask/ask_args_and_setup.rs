@@ -2,6 +2,7 @@
 
 use super::asked_records::AskedRecords;
 use crate::command_context::CommandContext;
+use client::find_lead_session_of_caller::find_lead_session;
 use platform::ProcessEntry;
 use profile::build_ask_launch::build_ask;
 use profile::directory_environment_and_prompt::{read_prompt, resolve_directory};
@@ -9,8 +10,9 @@ use protocol::control_socket::Process;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;
+use protocol::team_and_member_names::TeamName;
 use protocol::teamctl_ask_setup_and_record::{
-    AskAttachment, AskId, AskRecord, AskSetup, AskState, AskedOptions,
+    AskAttachment, AskId, AskLeadInbox, AskRecord, AskSetup, AskState, AskedOptions,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,7 +85,8 @@ pub(crate) struct AskArgs {
     /// Continue the session of an earlier ask, with its program and options
     #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "agent_type", "model", "mode", "cwd", "allow", "deny", "command", "each"])]
     resume: Option<String>,
-    /// Print the id of the ask and do not wait: teamctl wait ID prints the answer
+    /// Print the id of the ask and do not wait: teamctl wait ID prints the answer. A lead session is
+    /// notified of the end
     #[arg(long, conflicts_with = "each")]
     pub(super) background: bool,
     /// Ask each line of FILE, and print a JSON object for each answer
@@ -139,7 +142,19 @@ pub(super) fn build_setup(
         timeout_ms,
         attachment,
         starter,
+        lead_inbox: if args.background { lead_inbox(context, args)? } else { None },
     })
+}
+
+/// The inbox of the lead that asks. `None` if the caller is a person without a lead session, or an
+/// MCP server without a team.
+fn lead_inbox(context: &CommandContext, args: &AskArgs) -> Result<Option<AskLeadInbox>, ErrorReport> {
+    let team = match args.starter {
+        Some(_) => context.args.team.as_deref().and_then(|team| TeamName::parse(team).ok()),
+        None => find_lead_session(&context.directories()?).map(|lead| lead.team),
+    };
+    let root = context.root_path()?;
+    Ok(team.map(|team| AskLeadInbox { root, team }))
 }
 
 /// The MCP server with this pid.
