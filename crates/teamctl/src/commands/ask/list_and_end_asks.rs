@@ -88,7 +88,7 @@ pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorR
     if record.state != AskState::Running {
         let message = format!("cannot end {id}: it has ended already");
         return Err(ErrorReport::new(ErrorKind::Refused, message)
-            .with_help(format!("see its answer with: teamctl wait {id}")));
+            .with_help(format!("see how it ended with: teamctl wait {id}")));
     }
     match running_shim(&record)? {
         // An error means that the shim has exited meanwhile.
