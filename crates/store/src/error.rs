@@ -341,7 +341,7 @@ impl Error {
     fn team_help(&self) -> Option<String> {
         let help = match self {
             Error::NoSuchTeam { nearest, .. } => nearest_help(nearest, "teamctl status"),
-            Error::NoSuchMember { is_suspended: true, .. } => {
+            Error::NoSuchMember { is_suspended: true, .. } | Error::AskerSuspended { .. } => {
                 "resume it with: teamctl up --resume".to_owned()
             }
             Error::NoSuchMember { nearest, .. } => nearest_help(nearest, "teamctl status"),
@@ -373,7 +373,6 @@ impl Error {
             | Error::AskerGone { .. }
             | Error::Withdrawn { .. }
             | Error::AnswerNotApplicable { .. } => "what waits for an answer: teamctl requests".to_owned(),
-            Error::AskerSuspended { .. } => "resume it with: teamctl up --resume".to_owned(),
             Error::UnsupportedAnswer { unsupported_answer, .. } => unsupported_answer.help.clone(),
             _ => return None,
         };

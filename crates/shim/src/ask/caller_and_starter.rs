@@ -25,7 +25,7 @@ enum AskStarter {
 }
 
 impl AskCaller {
-    pub(super) fn of(setup: &AskSetup) -> AskCaller {
+    pub(super) fn from_setup(setup: &AskSetup) -> AskCaller {
         let waits = setup.attachment == AskAttachment::Foreground;
         let starter = match setup.starter.map(|one| ExitHandle::open_started_at(one.pid, one.start_time)) {
             None | Some(Err(_)) => AskStarter::Unwatched,

@@ -97,7 +97,7 @@ fn ask(signals: &ShimSignals, records: &StateDir, setup: AskSetup) -> AskRecord 
     let mut builder = TurnBuilder::new(program, setup.session_id.clone(), records.path().to_owned(), &owner);
     let finished = match start(&setup, &mut builder) {
         Ok(mut program) => {
-            let end = program.wait(signals, deadline, &AskCaller::of(&setup));
+            let end = program.wait(signals, deadline, &AskCaller::from_setup(&setup));
             Ok(program.finish(signals, end))
         }
         Err(reason) => Err(reason),

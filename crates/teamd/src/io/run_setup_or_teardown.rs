@@ -10,6 +10,7 @@ use protocol::state_file_names::LOGS_DIR;
 use protocol::team_and_member_names::MemberName;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::StateDir;
 use worktree::{
     CommandEnd, Error, GitEnvironment, LoggedCommand, WorktreeRecord, end_processes_with_variable,
@@ -25,8 +26,8 @@ pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Erro
 ///
 /// # Errors
 ///
-/// `Refused` if the command fails or is cancelled, `Timeout` if it does not end in time, `Io` if it cannot be
-/// started. Each error names the log, which has the output.
+/// `Refused` if the command fails or is cancelled, `Timeout` if it does not end in time, `Io` if it
+/// cannot be started. Each error names the log, which has the output.
 pub(super) fn run_setup_or_teardown(
     command: &PolicyCommand,
     member: &MemberName,
@@ -45,28 +46,41 @@ pub(super) fn run_setup_or_teardown(
         log: &log,
     };
     let child = cancelled.start_unless_cancelled(&record.path, || logged.start());
-    let end = child.map(|child| child.and_then(|child| logged.finish(child)));
-    let (error_kind, reason) = match end.unwrap_or(Ok(CommandEnd::Failed("cancelled".to_owned()))) {
-        Ok(CommandEnd::Succeeded) => return Ok(()),
-        Ok(CommandEnd::Failed(status)) => (ErrorKind::Refused, format!("failed ({status})")),
-        Ok(CommandEnd::TimedOut) => {
-            (ErrorKind::Timeout, format!("did not end within {} s", logged.timeout.as_secs()))
-        }
-        Err(error) => (ErrorKind::Io, format!("could not be run or ended: {error}")),
+    let end = match child {
+        Some(child) => child.and_then(|child| logged.finish(child)),
+        None => Ok(CommandEnd::Failed("cancelled".to_owned())),
     };
+    let Some((error_kind, reason)) = failure(end, logged.timeout) else { return Ok(()) };
     let lines = logged.last_lines().unwrap_or_default().into_iter().map(|line| format!("\n    {line}"));
-    let action = match kind {
-        WorktreeCommandKind::Setup => "prepare",
-        WorktreeCommandKind::Teardown => "tear down",
-    };
     let message = format!(
-        "cannot {action} the worktree of {member}: {} {reason}; its output: {}{}",
+        "cannot {} the worktree of {member}: {} {reason}; its output: {}{}",
+        verb(kind),
         kind.as_str(),
         log.display(),
         lines.collect::<String>()
     );
     Err(ErrorReport::new(error_kind, message)
         .with_help("when the cause is gone, type the same command again"))
+}
+
+/// How a command has failed. `None` if it has not.
+fn failure(end: Result<CommandEnd, Error>, timeout: Duration) -> Option<(ErrorKind, String)> {
+    match end {
+        Ok(CommandEnd::Succeeded) => None,
+        Ok(CommandEnd::Failed(status)) => Some((ErrorKind::Refused, format!("failed ({status})"))),
+        Ok(CommandEnd::TimedOut) => {
+            Some((ErrorKind::Timeout, format!("did not end within {} s", timeout.as_secs())))
+        }
+        Err(error) => Some((ErrorKind::Io, format!("could not be run or ended: {error}"))),
+    }
+}
+
+/// What the command does with the worktree, in words.
+fn verb(kind: WorktreeCommandKind) -> &'static str {
+    match kind {
+        WorktreeCommandKind::Setup => "prepare",
+        WorktreeCommandKind::Teardown => "tear down",
+    }
 }
 
 /// Runs the teardown command in all `worktrees` at once. Returns a text for each that failed.
