@@ -57,3 +57,21 @@ fn click_selects_c_copies_and_m_gives_the_mouse_back() {
     assert_eq!(top.format("#{mouse_any_flag}"), "0");
     env.shut_down();
 }
+
+#[test]
+fn t_lets_the_person_choose_another_team() {
+    let env = TestEnv::with_team();
+    let top = TopPane::open(&env);
+    env.teamctl(["create", "other"]).expect_success();
+    top.press("t");
+    top.wait_for_text("Which team?");
+    top.press("1");
+    top.wait_for_text("other  0 members active");
+    top.press("t");
+    top.wait_for_text("Which team?");
+    top.press("2");
+    top.wait_for_text("survey  0 members active");
+    top.press("q");
+    top.assert_exited(0);
+    env.shut_down();
+}

@@ -34,6 +34,7 @@ const HELP: &[&str] = &[
     "f                show only items that contain a text",
     "c                copy the item's text",
     "m                mouse off or on; off, it selects text of the terminal",
+    "t                choose another team",
     "^L               draw the screen again",
     "q                quit; the team keeps running",
     "",

@@ -92,29 +92,40 @@ fn run() -> Result<ExitCode, ErrorReport> {
         TerminalCapabilities::from_env(),
         screen.size(),
     );
-    let code = run_event_loop(&mut screen, &mut effects, state, &events)?;
+    let end = run_event_loop(&mut screen, &mut effects, state, &events)?;
     drop(screen);
     for line in effects.wait_briefly(&events) {
         // Standard error may be closed.
         writeln!(std::io::stderr(), "teamd-top: {}", visible(&line)).ok();
     }
-    Ok(ExitCode::from(code))
+    match end {
+        LoopEnd::Quit(code) => Ok(ExitCode::from(code)),
+        LoopEnd::ChooseTeam => Err(teamctl_command::exec_teamctl_top(&arguments)),
+    }
 }
 
-/// Handles events until the program ends, and returns the exit code. The screen is drawn after each
-/// event that changed the state. So each key is handled with the state that the person sees.
+/// Why the event loop has ended.
+enum LoopEnd {
+    /// The program ends with this exit code.
+    Quit(u8),
+    ChooseTeam,
+}
+
+/// Handles events until the program ends. The screen is drawn after each event that changed the
+/// state. So each key is handled with the state that the person sees.
 fn run_event_loop(
     screen: &mut TerminalScreen,
     effects: &mut BackgroundThreads,
     mut state: UiState,
     events: &Receiver<UiEvent>,
-) -> Result<u8, ErrorReport> {
+) -> Result<LoopEnd, ErrorReport> {
     screen.draw(&mut state)?;
     while let Ok(event) = events.recv() {
         let before = state.clone();
         for effect in update_ui_state::update(&mut state, event) {
             match effect {
-                UiEffect::Quit(code) => return Ok(code),
+                UiEffect::Quit(code) => return Ok(LoopEnd::Quit(code)),
+                UiEffect::ChooseTeam => return Ok(LoopEnd::ChooseTeam),
                 UiEffect::Suspend => screen.suspend()?,
                 UiEffect::Redraw => screen.redraw_all()?,
                 UiEffect::SetMouse(mode) => screen.set_mouse(mode)?,
@@ -129,5 +140,5 @@ fn run_event_loop(
             screen.draw(&mut state)?;
         }
     }
-    Ok(0)
+    Ok(LoopEnd::Quit(0))
 }

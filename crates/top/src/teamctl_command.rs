@@ -3,6 +3,7 @@
 use crate::args::ScreenArgs;
 use crate::ui_events_and_effects::ActionResult;
 use client::suggested_commands::SuggestedCommands;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,6 +34,14 @@ pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     }
     command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).spawn()
+}
+
+/// Replaces this process by `teamctl top` without a team. Returns only if that fails.
+pub(crate) fn exec_teamctl_top(arguments: &ScreenArgs) -> ErrorReport {
+    let exec = |path: PathBuf| Command::new(path).args(location_args(arguments)).arg("top").exec();
+    let error = teamctl_path().map_or_else(|error| error, exec);
+    ErrorReport::new(ErrorKind::Io, format!("cannot start teamctl top: {error}"))
+        .with_help("start it yourself: teamctl top")
 }
 
 /// The result of a command: its output or its error as one line.

@@ -98,6 +98,8 @@ impl ActionResult {
 pub(crate) enum UiEffect {
     /// Ends the program with this exit code.
     Quit(u8),
+    /// Replaces the program by `teamctl top`, which lets the person choose a team.
+    ChooseTeam,
     /// Gives the terminal back and stops the program.
     Suspend,
     /// Takes the terminal again and draws the whole screen.

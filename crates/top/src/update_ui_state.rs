@@ -98,6 +98,7 @@ fn handle_list_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
         Key::Char('/') => state.start_prompt(PromptPurpose::Search),
         Key::Char('n') => return select_next_match(state),
         Key::Char('f') => state.start_prompt(PromptPurpose::Filter),
+        Key::Char('t') => return vec![UiEffect::ChooseTeam],
         Key::Char('q') => return vec![UiEffect::Quit(0)],
         other => return handle_member_key(state, other),
     }
