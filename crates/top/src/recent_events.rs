@@ -65,7 +65,7 @@ impl EventStream {
     }
 }
 
-/// The event without the name of the team, which is in the header of the screen.
+/// The event in one line. Only an event that is about neither a member nor a task names the team.
 fn event_item(event: &Event) -> EventItem {
     let text = event.kind.to_string();
     let text = match (&event.team, &event.member) {

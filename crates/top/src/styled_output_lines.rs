@@ -24,17 +24,34 @@ const LINE_DRAWING_OFF: char = '\u{f}';
 /// The lines of the output. Of each line, only the text after the last carriage return is kept,
 /// because that text has overwritten the rest.
 pub(crate) fn styled_lines(output: &str, capabilities: TerminalCapabilities) -> Vec<Vec<Span<'static>>> {
-    let mut style = Style::new();
-    output.lines().map(|line| styled_line(line, &mut style, capabilities)).collect()
+    let mut state = OutputState { style: Style::new(), charset: LetterSet::Text };
+    output.lines().map(|line| styled_line(line, &mut state, capabilities)).collect()
 }
 
-/// `style` is the style at the start of the line, and afterwards the style at its end.
-fn styled_line(line: &str, style: &mut Style, capabilities: TerminalCapabilities) -> Vec<Span<'static>> {
+/// What lasts from one line to the next.
+struct OutputState {
+    style: Style,
+    charset: LetterSet,
+}
+
+/// What letters stand for.
+#[derive(PartialEq)]
+enum LetterSet {
+    Text,
+    LineDrawing,
+}
+
+/// `state` is the state at the start of the line, and afterwards the state at its end.
+fn styled_line(
+    line: &str,
+    state: &mut OutputState,
+    capabilities: TerminalCapabilities,
+) -> Vec<Span<'static>> {
     let (mut spans, mut rest) = (Vec::new(), line.trim_end_matches('\r'));
-    let mut draws_lines = false;
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix([LINE_DRAWING_ON, LINE_DRAWING_OFF]) {
-            draws_lines = rest.starts_with(LINE_DRAWING_ON);
+            state.charset =
+                if rest.starts_with(LINE_DRAWING_ON) { LetterSet::LineDrawing } else { LetterSet::Text };
             rest = after;
             continue;
         }
@@ -44,16 +61,16 @@ fn styled_line(line: &str, style: &mut Style, capabilities: TerminalCapabilities
             continue;
         }
         if let Some(after) = rest.strip_prefix('\u{1b}') {
-            rest = skip_sequence(after, style);
+            rest = skip_sequence(after, &mut state.style);
             continue;
         }
         let end = rest.find(['\u{1b}', '\r', LINE_DRAWING_ON, LINE_DRAWING_OFF]).unwrap_or(rest.len());
-        let text: String = match draws_lines {
-            true => rest[..end].chars().map(to_line_drawing).collect(),
-            false => rest[..end].to_owned(),
+        let text: String = match state.charset {
+            LetterSet::LineDrawing => rest[..end].chars().map(to_line_drawing).collect(),
+            LetterSet::Text => rest[..end].to_owned(),
         };
         let shown = match capabilities.colors {
-            ColorSupport::Enabled => *style,
+            ColorSupport::Enabled => state.style,
             ColorSupport::Disabled => Style::new(),
         };
         spans.push(Span::styled(capabilities.printable_line(&text), shown));
@@ -76,7 +93,8 @@ fn skip_sequence<'a>(rest: &'a str, style: &mut Style) -> &'a str {
         Some('[') => {
             let body = chars.as_str();
             let Some(end) = body.find(|c: char| ('@'..='~').contains(&c)) else { return "" };
-            if body[end..].starts_with('m') {
+            // A body that begins with one of these characters is a private sequence, no SGR.
+            if body[end..].starts_with('m') && !body.starts_with(['<', '=', '>', '?']) {
                 *style = style_after(*style, &body[..end]);
             }
             &body[end + 1..]
@@ -97,9 +115,13 @@ fn skip_sequence<'a>(rest: &'a str, style: &mut Style) -> &'a str {
     }
 }
 
-/// The style after the SGR sequence with these parameters. Unknown parameters have no effect.
+/// The style after the SGR sequence with these parameters. Unknown parameters have no effect. Neither
+/// have those with colons, which are forms of underlines, and colors in a form that programs rarely
+/// write. An empty parameter means 0.
 fn style_after(mut style: Style, parameters: &str) -> Style {
-    let mut codes = parameters.split([';', ':']).map(|code| code.parse::<u8>().unwrap_or(0));
+    let is_plain = |parameter: &&str| !parameter.contains(':');
+    let number = |parameter: &str| if parameter.is_empty() { Some(0) } else { parameter.parse().ok() };
+    let mut codes = parameters.split(';').filter(is_plain).filter_map(number);
     while let Some(code) = codes.next() {
         style = match code {
             0 => Style::new(),
@@ -118,6 +140,8 @@ fn style_after(mut style: Style, parameters: &str) -> Style {
             100..=107 => style.bg(Color::Indexed(code - 100 + 8)),
             38 => extended_color(&mut codes).map_or(style, |color| style.fg(color)),
             48 => extended_color(&mut codes).map_or(style, |color| style.bg(color)),
+            // The color of underlines, which is not shown.
+            58 => extended_color(&mut codes).map_or(style, |_| style),
             39 => style.fg(Color::Reset),
             49 => style.bg(Color::Reset),
             _ => style,
@@ -168,6 +192,20 @@ mod tests {
             styled_lines("a\u{e}lqk\u{f}q", FULL),
             [[Span::raw("a"), Span::raw("┌─┐"), Span::raw("q")]]
         );
+    }
+
+    #[test]
+    fn line_drawing_lasts_beyond_the_line() {
+        assert_eq!(styled_lines("\u{e}lqk\nx\u{f}x", FULL)[1], [Span::raw("│"), Span::raw("x")]);
+    }
+
+    #[test]
+    fn private_sequences_and_forms_of_underlines_have_no_effect() {
+        for sequence in ["[>4;2m", "[4:3m", "[58;2;255;0;0m", "[58;5;1m", "[999m"] {
+            let red = Style::new().fg(Color::Red);
+            let output = format!("\u{1b}[31m\u{1b}{sequence}a");
+            assert_eq!(styled_lines(&output, FULL), [[Span::styled("a", red)]], "{sequence}");
+        }
     }
 
     #[test]

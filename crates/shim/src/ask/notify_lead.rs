@@ -38,7 +38,8 @@ fn notification(record: &AskRecord, output_file: PathBuf) -> Option<TaskNotifica
     let AskState::Ended { outcome, answer, .. } = &record.state else { return None };
     let (status, message) = match outcome {
         AskOutcome::Answered => {
-            let line: String = answer.lines().next().unwrap_or_default().chars().take(ANSWER_CHARS).collect();
+            let line: String =
+                answer.trim_start().lines().next().unwrap_or_default().chars().take(ANSWER_CHARS).collect();
             (Completed, format!("{id} has answered; teamctl wait {id} prints the answer: {line}"))
         }
         AskOutcome::Failed { reason } => (Failed, format!("{id} has failed: {reason}")),

@@ -26,10 +26,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// a person or of the lead. The pauses until then last about six hours together. That is longer
 /// than the five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// How many failed turns in a row mark their tasks failed. A later failed turn leaves its task in
-/// progress, and the agent tries the task again until [`MAX_TASK_ATTEMPTS`] turns on it have
-/// failed. Otherwise a program that cannot work would fail every task, and a run would use up its
-/// `retries`.
+/// The tasks of this many failed turns, the first of a streak, are marked failed. A later failed
+/// turn leaves its task in progress, and the agent tries the task again until
+/// [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work would fail
+/// every task, and a run would use up its `retries`.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.

@@ -114,15 +114,22 @@ pub(crate) fn handle_worktree_recorded(
     creation: Box<WorktreeCreation>,
     result: Result<(), ErrorReport>,
 ) {
-    match result.and_then(|()| begin_fill(context.state, &creation)) {
+    match result.and_then(|()| note_path_for_cancel(context.state, &creation)) {
         Ok(()) => context.effects.push(Effect::Worktree(WorktreeJob::Fill(creation))),
         Err(error) => fail_creation(context, creation.client, &creation.team, &creation.name, error),
     }
 }
 
-fn begin_fill(state: &mut State, creation: &WorktreeCreation) -> Result<(), ErrorReport> {
-    let team = state.teams.get_mut(&creation.team);
-    match team.and_then(|team| team.reserved_names.get_mut(&creation.name)) {
+/// Notes the path of the worktree, so that its setup can be cancelled.
+///
+/// # Errors
+///
+/// `Refused` if the client has gone, `NotFound` if the team has.
+fn note_path_for_cancel(state: &mut State, creation: &WorktreeCreation) -> Result<(), ErrorReport> {
+    let Some(team) = state.teams.get_mut(&creation.team) else {
+        return Err(no_such_team_error(state, &creation.team));
+    };
+    match team.reserved_names.get_mut(&creation.name) {
         Some(NameReservation::Creating { client: None, .. }) => {
             let message = "cannot make a worktree: the command that asked for it has ended";
             Err(ErrorReport::new(ErrorKind::Refused, message))

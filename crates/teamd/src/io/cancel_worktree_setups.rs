@@ -34,7 +34,11 @@ impl CancelledSetups {
             }
         };
         match std::thread::Builder::new().name("cancel-setup".into()).spawn(end) {
-            Ok(thread) => lock(&self.threads).push(thread),
+            Ok(thread) => {
+                let mut threads = lock(&self.threads);
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
+            }
             Err(error) => tracing::warn!("cannot start a thread that cancels a setup: {error}"),
         }
     }
@@ -45,8 +49,9 @@ impl CancelledSetups {
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 
-    /// Calls `start`, unless the setup in this worktree is cancelled. `None` if it is. No command can
-    /// start after [`CancelledSetups::cancel`] has looked for its processes.
+    /// Calls `start`, unless the setup in this worktree is cancelled. `None` if it is. The list stays
+    /// locked meanwhile, so no command can start after [`CancelledSetups::cancel`] has looked for its
+    /// processes.
     pub(super) fn start_unless_cancelled<T>(&self, worktree: &Path, start: impl FnOnce() -> T) -> Option<T> {
         let paths = lock(&self.paths);
         (!paths.contains(worktree)).then(start)

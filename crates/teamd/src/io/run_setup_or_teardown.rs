@@ -21,8 +21,7 @@ pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Erro
     end_processes_with_variable(WORKTREE_VARIABLE, &record.path)
 }
 
-/// Runs the command at the top of a worktree. Of the setup commands, `cancelled` has those that must
-/// not run.
+/// Runs the command at the top of a worktree, unless `cancelled` names this worktree.
 ///
 /// # Errors
 ///

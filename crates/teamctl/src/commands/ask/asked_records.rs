@@ -96,10 +96,25 @@ fn watch_error(error: &std::io::Error) -> ErrorReport {
 
 /// Ends the processes of an ask whose shim has left no answer, and returns the error to show.
 pub(crate) fn kill_lost_ask_and_explain(id: &AskId) -> ErrorReport {
-    let are_ended = platform::kill_by_environment(&format!("{ASK_VARIABLE}={id}"));
+    let processes = if kill_lost_ask(id) { LostProcesses::Ended } else { LostProcesses::Remain };
+    lost_ask_error(id, processes)
+}
+
+/// Ends the processes of an ask whose shim was killed. Returns whether none is left.
+pub(super) fn kill_lost_ask(id: &AskId) -> bool {
+    platform::kill_by_environment(&format!("{ASK_VARIABLE}={id}"))
+}
+
+/// What has become of the processes of an ask whose shim was killed.
+pub(super) enum LostProcesses {
+    Ended,
+    Remain,
+}
+
+pub(super) fn lost_ask_error(id: &AskId, processes: LostProcesses) -> ErrorReport {
     let message = format!("{id} has no answer: its shim was killed, or could not store the answer");
-    ErrorReport::new(ErrorKind::Partial, message).with_help(match are_ended {
-        true => "its program was ended; ask again",
-        false => "some of its processes still run, and cannot be ended",
+    ErrorReport::new(ErrorKind::Partial, message).with_help(match processes {
+        LostProcesses::Ended => "its program was ended; ask again",
+        LostProcesses::Remain => "some of its processes still run, and cannot be ended",
     })
 }

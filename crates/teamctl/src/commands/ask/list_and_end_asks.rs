@@ -1,6 +1,8 @@
 //! `teamctl ask --list` and `teamctl ask --end ID`: the asks whose records are kept.
 
-use super::asked_records::{AskedRecords, kill_lost_ask_and_explain, running_shim, shim_exits_within};
+use super::asked_records::{
+    AskedRecords, LostProcesses, kill_lost_ask, lost_ask_error, running_shim, shim_exits_within,
+};
 use super::print_answer_or_error::record_json;
 use crate::command_context::CommandContext;
 use crate::output;
@@ -82,7 +84,8 @@ fn state_name(record: &AskRecord) -> &'static str {
 ///
 /// # Errors
 ///
-/// `Refused` if it has ended already, `Timeout` if its shim does not end.
+/// `Refused` if it has ended already, `Timeout` if its shim does not end, `Partial` if its shim was
+/// killed and a process remains.
 pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
     let record = AskedRecords::open(context)?.find(id)?;
     if record.state != AskState::Running {
@@ -93,7 +96,8 @@ pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorR
     match running_shim(&record)? {
         // An error means that the shim has exited meanwhile.
         Some(shim) => drop(shim.send_signal(Signal::TERM)),
-        None => drop(kill_lost_ask_and_explain(&record.id)),
+        None if kill_lost_ask(&record.id) => {}
+        None => return Err(lost_ask_error(&record.id, LostProcesses::Remain)),
     }
     if !shim_exits_within(&record, END_TIMEOUT)? {
         let message = format!("cannot end {id}: its shim still runs after {} s", END_TIMEOUT.as_secs());
