@@ -129,6 +129,17 @@ fn rename(from: &std::path::Path, to: &std::path::Path) {
     std::fs::rename(from, to).unwrap();
 }
 
+/// Moves what is in a directory. What is removed meanwhile, such as a lock, stays away.
+#[allow(clippy::disallowed_methods, reason = "another program's files")]
+fn move_entries(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        if let Err(error) = std::fs::rename(from.join(&name), to.join(&name)) {
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{name:?}");
+        }
+    }
+}
+
 #[test]
 fn recreated_directories_are_watched() {
     let env = TestEnv::with_team();
@@ -138,11 +149,11 @@ fn recreated_directories_are_watched() {
         // A program that restores a team from a copy does the same.
         rename(&inboxes, &moved_directory);
         std::fs::create_dir(&inboxes).unwrap();
-        for entry in std::fs::read_dir(&moved_directory).unwrap() {
-            let path = entry.unwrap().path();
-            rename(&path, &inboxes.join(path.file_name().unwrap()));
-        }
-        std::fs::remove_dir(&moved_directory).unwrap();
+        // The recorder may still write in the directory that it has opened before.
+        env.wait_until("the moved directory is empty", || {
+            move_entries(&moved_directory, &inboxes);
+            std::fs::remove_dir(&moved_directory).ok()
+        });
         wait_for_wake(&env, &format!("the {n}th"));
     }
     env.shut_down();
