@@ -116,8 +116,12 @@ impl Simulation {
         }
     }
 
-    /// Checks that a starting agent's inbox has its prompt, read or unread.
+    /// Checks that a starting agent's inbox has its prompt, read or unread, if it was spawned with one.
     fn check_prompt(&self, shim: &SimulatedShim) {
+        let mut records = self.disk.roster.records.iter().filter(|record| record.spawn_id == shim.spawn);
+        if records.any(|record| record.request.prompt.is_empty()) {
+            return;
+        }
         let Some(identity) = shim.identity.as_ref() else { return };
         let Some(files) = self.disk.teams.get(&identity.team) else { return };
         let messages = files.inboxes.get(&identity.name).into_iter().flatten();

@@ -18,6 +18,7 @@ mod member_requests;
 mod random_actions;
 mod random_calls;
 mod random_file_changes;
+mod replay;
 mod scans_and_watcher_events;
 mod shim;
 mod shim_and_agent_processes;

@@ -7,15 +7,13 @@
 use crate::simulator::clients::CallOrigin;
 use crate::simulator::faults::{inject_random_fault, random_shim};
 use crate::simulator::random_calls::{TEAMS, create_request, send_random_call};
-use crate::simulator::scans_and_watcher_events::TeamFile;
-use crate::simulator::shim::SimulatedShim;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedTeamFiles;
 use protocol::control_socket::{Activity, DeleteTeamRequest, ExitReport, MemberAddress, Request};
 use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::IdleReason;
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_and_member_names::TeamName;
 
 /// Maximum number of random actions.
 const MAX_STEPS: usize = 100;
@@ -47,53 +45,21 @@ pub(super) fn run_scenario(simulation: &mut Simulation) {
 
 /// The actions that are due now, without a random client or fault.
 fn due_actions(simulation: &Simulation) -> Vec<fn(&mut Simulation)> {
-    let mut due: Vec<fn(&mut Simulation)> = Vec::new();
-    if simulation.has_event() {
-        due.push(Simulation::run_event);
-    }
-    if let Some(daemon) = &simulation.daemon {
-        if !daemon.files.is_empty() {
-            due.push(Simulation::run_file_job);
-        }
-        if !daemon.panes.is_empty() {
-            due.push(Simulation::run_pane_job);
-        }
-        if !daemon.worktrees.is_empty() {
-            due.push(Simulation::run_worktree_job);
-        }
-        if !daemon.watch_commands.is_empty() {
-            due.push(Simulation::run_watch_command);
-        }
-        if !simulation.disk.pending_events.is_empty() {
-            due.push(Simulation::run_watcher);
-        }
-        if !daemon.results.is_empty() {
-            due.push(Simulation::deliver_result);
-        }
-    }
-    if simulation.has_unreported_death() {
-        due.push(Simulation::report_death);
-    }
+    let mut due = simulation.due_daemon_actions();
     if simulation.is_fault_free && simulation.agent_in_turn().is_some() {
         due.push(Simulation::end_any_turn);
     }
     if simulation.due_hooks().next().is_some() {
         due.push(Simulation::run_hook);
     }
-    if due_shims(simulation).next().is_some() {
+    if simulation.due_shims().next().is_some() {
         due.push(run_shim);
     }
     due
 }
 
-fn due_shims(simulation: &Simulation) -> impl Iterator<Item = u32> {
-    let (daemon, mono) = (simulation.daemon.as_ref(), simulation.now.mono);
-    let due = move |(pid, shim): (&u32, &SimulatedShim)| shim.is_due(daemon, mono).then_some(*pid);
-    simulation.shims.iter().filter_map(due)
-}
-
 fn run_shim(simulation: &mut Simulation) {
-    let shims: Vec<u32> = due_shims(simulation).collect();
+    let shims: Vec<u32> = simulation.due_shims().collect();
     if let Some(pid) = simulation.rng.choice(shims) {
         simulation.run_shim(pid);
     }
@@ -209,11 +175,7 @@ fn answer_shutdown(simulation: &mut Simulation, pid: u32) {
         return;
     };
     let rejection = simulation.rng.bool().then(|| "busy".to_owned());
-    simulation.log(|| format!("{member} answers {request}: {rejection:?}"));
-    if let Some(files) = simulation.disk.teams.get_mut(&team).filter(|_| !simulation.disk.is_full) {
-        files.shutdown_answers.entry(request).or_insert((member, rejection));
-        simulation.disk.record_change(&team, TeamFile::Inbox(MemberName::lead()));
-    }
+    simulation.write_shutdown_answer(&team, member, request, rejection);
 }
 
 /// Runs the simulation without faults and new calls. Returns when `timeout` milliseconds of

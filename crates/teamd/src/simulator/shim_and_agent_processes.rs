@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
+use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
 use crate::simulator::tmux::PaneOwner;
@@ -9,6 +10,8 @@ use crate::simulator::turn_agents::SimulatedTurnAgent;
 use protocol::control_socket::{ExitReport, FromShim, Process, ShimHello, ToShim};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::IdleReason;
+use protocol::member_task_and_request_ids::RequestId;
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 impl Simulation {
     pub(super) fn send_event(&mut self, event: CoreEvent) {
@@ -55,7 +58,7 @@ impl Simulation {
     fn handle_daemon_message(&mut self, pid: u32, message: ToShim) {
         self.log(|| format!("shim {pid} receives {message:?}"));
         let agent = self.next_pid();
-        let fails = self.rng.u8(..) < 12;
+        let fails = self.rng.u8(..) < 12 && self.replayed.is_none();
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         match (message, &shim.stage) {
             (ToShim::StartAgent(start_agent), ShimStage::Waiting) => {
@@ -99,6 +102,28 @@ impl Simulation {
     pub(super) fn send_report(&mut self, conn: Option<ConnId>, report: FromShim) {
         if let Some(conn) = conn {
             self.send_event(CoreEvent::ShimReported { conn, report });
+        }
+    }
+
+    /// The shims that can act now.
+    pub(super) fn due_shims(&self) -> impl Iterator<Item = u32> {
+        let (daemon, mono) = (self.daemon.as_ref(), self.now.mono);
+        let due = move |(pid, shim): (&u32, &SimulatedShim)| shim.is_due(daemon, mono).then_some(*pid);
+        self.shims.iter().filter_map(due)
+    }
+
+    /// A member answers a shutdown request: it agrees, or rejects the request with this reason.
+    pub(super) fn write_shutdown_answer(
+        &mut self,
+        team: &TeamName,
+        member: MemberName,
+        request: RequestId,
+        rejection: Option<String>,
+    ) {
+        self.log(|| format!("{member} answers {request}: {rejection:?}"));
+        if let Some(files) = self.disk.teams.get_mut(team).filter(|_| !self.disk.is_full) {
+            files.shutdown_answers.entry(request).or_insert((member, rejection));
+            self.disk.record_change(team, TeamFile::Inbox(MemberName::lead()));
         }
     }
 

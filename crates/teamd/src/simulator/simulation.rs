@@ -21,6 +21,7 @@ use crate::simulator::effect_runner::take_file_job;
 use crate::simulator::events_and_effects_covered::Coverage;
 use crate::simulator::hooked_programs::HookedProgram;
 use crate::simulator::member_requests::AskedRequest;
+use crate::simulator::replay::replayed_agents::ReplayedAgents;
 use crate::simulator::scans_and_watcher_events::{ScanMemory, WatcherEvent};
 use crate::simulator::shim::{START_TIMEOUT, ShimStage, SimulatedShim};
 use crate::simulator::tmux::{PaneJobOutcome, SimulatedTmux};
@@ -97,6 +98,8 @@ pub(super) struct Simulation {
     /// What has occurred so far.
     pub(super) coverage: Coverage,
     pub(super) seed: u64,
+    /// What the agents of a replay have still to do. `None` in a random simulation.
+    pub(super) replayed: Option<ReplayedAgents>,
 }
 
 /// How often the simulator chooses actions that are due, how often it chooses faults, and which
@@ -161,7 +164,17 @@ impl Simulation {
             log_level,
             coverage: Coverage::default(),
             seed,
+            replayed: None,
         }
+    }
+
+    /// A simulation without faults, whose agents repeat a record.
+    pub(super) fn for_replay() -> Simulation {
+        let mut simulation = Simulation::new(0, LogLevel::Off);
+        simulation.is_fault_free = true;
+        (simulation.disk.is_reporting_changes, simulation.disk.log) = (true, Some(Vec::new()));
+        simulation.replayed = Some(ReplayedAgents::default());
+        simulation
     }
 
     /// Adds a line to the log of the seed.
@@ -314,6 +327,38 @@ impl Simulation {
         let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
         assert!(is_saved || roster == daemon.saved_roster, "{roster}\nis not saved: {}", daemon.saved_roster);
         daemon.saved_roster = roster;
+    }
+
+    /// What the daemon and its threads can do now.
+    pub(super) fn due_daemon_actions(&self) -> Vec<fn(&mut Simulation)> {
+        let mut due: Vec<fn(&mut Simulation)> = Vec::new();
+        if self.has_event() {
+            due.push(Simulation::run_event);
+        }
+        if let Some(daemon) = &self.daemon {
+            if !daemon.files.is_empty() {
+                due.push(Simulation::run_file_job);
+            }
+            if !daemon.panes.is_empty() {
+                due.push(Simulation::run_pane_job);
+            }
+            if !daemon.worktrees.is_empty() {
+                due.push(Simulation::run_worktree_job);
+            }
+            if !daemon.watch_commands.is_empty() {
+                due.push(Simulation::run_watch_command);
+            }
+            if !self.disk.pending_events.is_empty() {
+                due.push(Simulation::run_watcher);
+            }
+            if !daemon.results.is_empty() {
+                due.push(Simulation::deliver_result);
+            }
+        }
+        if self.has_unreported_death() {
+            due.push(Simulation::report_death);
+        }
+        due
     }
 
     /// Whether the event loop has an event or a passed deadline to handle.

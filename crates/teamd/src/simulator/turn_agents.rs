@@ -6,7 +6,7 @@ use crate::simulator::clients::CallOrigin;
 use crate::simulator::scans_and_watcher_events::TeamFile;
 use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
 use crate::simulator::simulation::Simulation;
-use crate::simulator::team_files::SimulatedTeamFiles;
+use crate::simulator::team_files::{SimulatedMessage, SimulatedTeamFiles};
 use protocol::control_socket::PlanStage;
 use protocol::control_socket::{
     Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
@@ -83,7 +83,7 @@ impl SimulatedTurnAgent {
 
 /// The result of a scan: what the next turn is for.
 enum NextItem {
-    Message(u64, Box<Option<Payload>>),
+    Message(SimulatedMessage),
     Task(TaskId),
     Nothing,
 }
@@ -98,12 +98,8 @@ impl Simulation {
     pub(super) fn scan_or_query(&mut self, pid: u32) {
         let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         let may_query = !turn_agent.awaits_answer() && turn_agent.tasks_without_result.is_empty();
-        let has_messages = self
-            .disk
-            .teams
-            .get(&identity.team)
-            .is_some_and(|files| files.unread(&identity.name).next().is_some());
-        if may_query && !has_messages && self.rng.bool() {
+        if may_query && self.next_message(&identity).is_none() && (self.replayed.is_some() || self.rng.bool())
+        {
             let query =
                 NextTaskRequest { team: identity.team, owner: identity.name, include_in_progress: true };
             let is_sent =
@@ -144,6 +140,13 @@ impl Simulation {
         }
     }
 
+    /// The next message for an agent.
+    pub(super) fn next_message(&self, identity: &AgentIdentity) -> Option<&SimulatedMessage> {
+        let may_take_text = self.may_take_message(&identity.name);
+        let mut unread = self.disk.teams.get(&identity.team)?.unread(&identity.name);
+        unread.find(|message| message.payload.is_some() || may_take_text)
+    }
+
     /// Scans the files for the next item, and starts a turn for it or becomes idle.
     pub(super) fn scan_files(&mut self, pid: u32) {
         let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
@@ -153,13 +156,13 @@ impl Simulation {
         let Some(files) = self.disk.teams.get(&identity.team) else { return self.become_idle(pid) };
         let task =
             || if awaits_answer { None } else { files.next_task(&identity.name, &tasks_without_result) };
-        let next_item = match files.unread(&identity.name).next() {
-            Some(message) => NextItem::Message(message.id, Box::new(message.payload.clone())),
+        let next_item = match self.next_message(&identity) {
+            Some(message) => NextItem::Message(message.clone()),
             None => task().map_or(NextItem::Nothing, NextItem::Task),
         };
         match next_item {
             NextItem::Nothing => self.become_idle(pid),
-            NextItem::Message(id, payload) => self.handle_inbox_message(pid, &identity, id, *payload),
+            NextItem::Message(message) => self.handle_inbox_message(pid, &identity, message),
             NextItem::Task(id) => self.take_task(pid, &identity, id),
         }
     }
@@ -183,20 +186,14 @@ impl Simulation {
         self.disk.record_change(&identity.team, TeamFile::Task(id));
     }
 
-    fn handle_inbox_message(
-        &mut self,
-        pid: u32,
-        identity: &AgentIdentity,
-        message_id: u64,
-        payload: Option<Payload>,
-    ) {
+    fn handle_inbox_message(&mut self, pid: u32, identity: &AgentIdentity, message: SimulatedMessage) {
         let Some(files) = self.disk.teams.get_mut(&identity.team) else { return };
-        files.mark_delivered(&identity.name, &[message_id]);
-        files.mark_read(&identity.name, &[message_id]);
+        files.mark_delivered(&identity.name, &[message.id]);
+        files.mark_read(&identity.name, &[message.id]);
         self.disk.record_change(&identity.team, TeamFile::Inbox(identity.name.clone()));
         let Some((turn_agent, _)) = self.turn_agent(pid) else { return };
-        match payload {
-            None => self.start_turn(pid, "message from bob".to_owned()),
+        match message.payload {
+            None => self.start_turn(pid, format!("message from {}", message.from)),
             Some(Payload::PlanApprovalResponse(answer)) => self.handle_plan_answer(pid, &answer),
             Some(Payload::ModeSetRequest(request)) if turn_agent.status.plan_stage.is_none() => {
                 turn_agent.status.mode = request.mode.parse().ok();
@@ -263,10 +260,11 @@ impl Simulation {
     }
 
     fn send_turn_state(&mut self, pid: u32) {
-        let Some(shim) = self.shims.get(&pid) else { return };
-        let (conn, turn_agent) = (shim.conn, shim.turn_agent.as_ref());
-        let report = turn_agent.map(|turn_agent| FromShim::TurnStatus(turn_agent.status.clone()));
-        report.into_iter().for_each(|report| self.send_report(conn, report));
+        let conn = self.shims.get(&pid).and_then(|shim| shim.conn);
+        let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
+        let mut status = turn_agent.status.clone();
+        self.complete_replayed_status(&identity.name, &mut status);
+        self.send_report(conn, FromShim::TurnStatus(status));
     }
 
     /// An agent requests a permission during its turn.
@@ -315,15 +313,17 @@ impl Simulation {
         if self.disk.is_full {
             return false;
         }
+        let replayed = self.replayed.as_mut().and_then(|replayed| replayed.take_result(id));
         let files = self.disk.teams.get_mut(&identity.team);
         let is_changed = files.is_some_and(|files| {
             files.change_task(id, |task| {
                 let is_own =
                     task.owner.as_ref() == Some(&identity.name) && task.status == TaskStatus::InProgress;
-                match reason {
+                match (replayed, reason) {
                     _ if !is_own => {}
-                    IdleReason::Available => task.status = TaskStatus::Completed,
-                    _ => {
+                    (Some(result), _) => (task.status, task.metadata) = (result.status, result.metadata),
+                    (None, IdleReason::Available) => task.status = TaskStatus::Completed,
+                    (None, _) => {
                         task.metadata = Some(Map::from_iter([("failure".to_owned(), Value::from("exit 1"))]));
                     }
                 }

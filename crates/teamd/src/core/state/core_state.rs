@@ -178,11 +178,12 @@ impl State {
             .find(|agent| agent.record.request.team == *team && agent.record.request.name == *name)
     }
 
-    /// The members of a team, in the order in which they joined.
+    /// The members of a team, in the order in which they joined. Members that joined in the same
+    /// millisecond are in the order of their names.
     pub(crate) fn members(&self, team: &TeamName) -> Vec<&Agent> {
         let mut members: Vec<&Agent> =
             self.agents.values().filter(|agent| agent.record.request.team == *team).collect();
-        members.sort_by_key(|agent| agent.record.spawned_at);
+        members.sort_by_key(|agent| (agent.record.spawned_at, agent.record.request.name.clone()));
         members
     }
 
