@@ -37,8 +37,8 @@ pub(crate) struct Args {
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// How safe stored files are: process (they survive any kill), ordered (never half-written
-    /// after a power cut), power (on disk)
+    /// What stored files survive: process (any kill), ordered (also a power failure, with old or
+    /// new content), power (also a power failure, with new content)
     #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
     /// Check whether the daemon could start, then exit

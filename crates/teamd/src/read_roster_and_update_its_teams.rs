@@ -62,8 +62,7 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
         .with_help("move it aside; agents that run then are not adopted")
 }
 
-/// Adds those teams to the roster whose directories exist in the root but which the roster does not
-/// name.
+/// Adds to the roster each team that has a directory in the root but is missing in the roster.
 ///
 /// Such a team was created by another program, or by an earlier daemon whose state directory was
 /// lost. The daemon can spawn members into such a team and delete it. It does not end members that
@@ -78,8 +77,8 @@ pub(crate) fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     }
 }
 
-/// Removes those teams from the roster that have no directory, no recorded worktree, no agent and
-/// no member that waits for a respawn.
+/// Removes from the roster each team that has no directory, no recorded worktree, no agent and no
+/// member that waits for a respawn.
 ///
 /// Such a team remains if an earlier daemon was killed while it deleted the team. A deletion
 /// removes the worktrees before the directory. So a team that still has a recorded worktree was not

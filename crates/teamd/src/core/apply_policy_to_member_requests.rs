@@ -1,15 +1,15 @@
 //! Requests in which a member asks its lead to approve a plan or to permit an action. The team's
 //! policy answers such a request, or leaves the answer to a person, who then sees a notice.
 //!
-//! A scan of the team's files (`store::member_requests`) finds the open requests and the answers.
+//! A scan of the team's files (`store::MemberRequests`) finds the open requests and the answers.
 //! After a crash, the next daemon scans the files again, so it answers no request twice. Each event
 //! that may open or close a request schedules such a scan. Until the next scan, the state keeps
 //! what the daemon has decided about each request.
 //!
-//! A scan does not count the plan of a suspended member as an open request. So
-//! `handle_requests_scanned` stops tracking the plan, and no policy or timeout answers it. A
-//! resumed member sends its request again with the same id, and the next scan finds an open
-//! request. The event log has this request already, so the request is not logged twice.
+//! The plan of a suspended member does not count as an open request. So the daemon stops tracking
+//! the plan, and no policy or timeout answers it. A resumed member sends the request again with the
+//! same id, and the next scan finds it. The event log has this request already, so it is not logged
+//! twice.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
@@ -35,8 +35,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
 
 /// Handles the messages that a scan of one inbox found. If a message may open or close a request,
-/// schedules a scan of the team's requests. In a member's inbox, also applies the lead's approvals
-/// of plans and the lead's answers to requests.
+/// schedules a scan of the team's requests. If the inbox is a member's, also applies the approvals
+/// of plans and the answers to requests that the lead has sent.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,
@@ -198,8 +198,9 @@ fn request_key(request: &OpenRequest) -> (MemberName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// Begins to track an open request and applies the team's policy to it. For a request that is
-/// tracked already, applies the policy again only if the policy's answer could not be written.
+/// Begins to track an open request and applies the team's policy to it. Does nothing for a request
+/// that is tracked already, unless the policy's answer could not be written. Then the policy is
+/// applied again.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -257,9 +258,8 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
     state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
 }
 
-/// The error text for a new plan of a member whose last two plans were rejected because nobody
-/// answered in time. The new plan waits for a person without a timeout, so that the member does not
-/// replan forever.
+/// The error text for a member's new plan, if nobody answered its last two plans in time. The new
+/// plan waits for a person without a timeout, so that the member does not replan forever.
 fn unanswered_plans_message(name: &MemberName) -> String {
     format!(
         "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"
@@ -369,8 +369,8 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(MemberName, Requ
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
 }
 
-/// The earliest time at which the policy must answer an open request or a notice is due, in
-/// milliseconds on the monotonic clock.
+/// When the next notice is due, or when the policy must next answer an open request, whichever is
+/// earlier. In milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let tracked_requests =
         state.teams.values().flat_map(|team_state| team_state.watched.open_requests.values());

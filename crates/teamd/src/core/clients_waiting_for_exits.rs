@@ -77,8 +77,8 @@ pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
 }
 
 /// The effect that tells a waiting client how agents exited. The roster is saved with these exits
-/// before the reply is sent. Otherwise a client could know an exit that the next daemon does not
-/// know: if the program of a spawn was never started, no shim reports the exit.
+/// before the reply is sent. Otherwise the next daemon might not learn of an exit that the client
+/// knows. For example, no shim reports the exit of a spawn whose program was never started.
 pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
 }

@@ -75,9 +75,9 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<MemberName,
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // A name that is reserved for a finished worktree also counts as free, as long as no member is
-    // spawned in the worktree. So a person can repeat a command that was killed before it got this
-    // worktree. If two clients ask for the same name, the first spawn gets it.
+    // A name may be reserved for a complete worktree in which no member is spawned yet. Such a name
+    // also counts as free: the command that asked for the worktree may have been killed, and a
+    // person repeats it. If two clients use the name, the first spawn gets it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;
@@ -120,11 +120,11 @@ pub(crate) fn handle_worktree_recorded(
     }
 }
 
-/// Notes the path of the worktree, so that its setup can be cancelled.
+/// Notes the path of the worktree, so that the worktree's setup command can be cancelled.
 ///
 /// # Errors
 ///
-/// `Refused` if the client has gone, `NotFound` if the team has.
+/// `Refused` if the client has disconnected, `NotFound` if the team does not exist any more.
 fn note_path_for_cancel(state: &mut State, creation: &WorktreeCreation) -> Result<(), ErrorReport> {
     let Some(team) = state.teams.get_mut(&creation.team) else {
         return Err(no_such_team_error(state, &creation.team));

@@ -77,8 +77,9 @@ fn remember_latest_time(context: &mut Context) {
     context.state.latest_wall_ms = context.state.latest_wall_ms.max(context.now.wall);
 }
 
-/// After a sleep of the machine, wakes the members whose turns wait until a time. A shim waits by
-/// the monotonic clock, which stood still, so it would wait too long.
+/// If the machine has slept, wakes the members whose turns are paused. Their shims measure the
+/// pause on the monotonic clock, which stood still during the sleep. Without the wake, the pause
+/// would be too long.
 fn observe_sleep(context: &mut Context) {
     if context.state.sleep_clock.observe(context.now) {
         set_policy::wake_paused_members(context, |_| true);

@@ -6,12 +6,14 @@ use crate::core::state::long_poll::LongPollState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook until there is work. Ends the earlier long poll of the same
+/// Holds the long poll of a hook until there is work, and ends the earlier long poll of the same
 /// program. Returns whether the long poll is held.
 ///
-/// The hook is answered at once in two cases. If work has come already, the hook reads the files
-/// again. If a newer hook has sent a long poll, the answer is `Superseded`: the program may no
-/// longer listen to its older hook.
+/// A long poll that is not held is answered at once:
+///
+/// - `WorkMayWait`: work has come already, and the hook reads the files again.
+/// - `Superseded`: a newer hook of the program has sent a long poll. The program may no longer
+///   listen to this older hook.
 pub(crate) fn hold_long_poll(
     long_poll: &mut LongPollState,
     client: ConnId,

@@ -115,9 +115,9 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
     // After a plan approval, the agent must not be terminated while a hook writes a file. A hook
-    // without messages to mark as read writes nothing after it has reported the end of the turn.
-    // The agent can then be terminated now. Any other hook marks its messages and then starts a
-    // long poll, and the agent is terminated at that long poll.
+    // without messages to mark as read writes no file after the end of the turn. So the agent can
+    // be terminated now. Any other hook marks its messages and then starts a long poll. The agent
+    // is terminated then.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -182,8 +182,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt that the program got in its arguments. `None` if the program got no prompt there, or
-/// if a hook has marked the message with the prompt as read.
+/// The prompt that is in the program's arguments and that no hook has marked as read. `None` if
+/// there is no such prompt.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }

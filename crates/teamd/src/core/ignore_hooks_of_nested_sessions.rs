@@ -63,14 +63,15 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook was run by a nested program: one that the agent's or lead's own program has
-/// started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are those of the
-/// first hook of the agent's or lead's own program. Both lists begin with the nearest process.
+/// Whether a hook was run by a nested program: a program that the agent's or lead's own program has
+/// started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are the
+/// ancestors of the first hook of the agent's or lead's own program. Both lists begin with the
+/// nearest process.
 ///
-/// A program runs a hook directly or through one shell, which is then the first process of the
-/// list. So the ancestors of a nested program's hook include all `known_ancestors`, or all but that
-/// shell. A program that has replaced the agent's or lead's own program shares fewer ancestors with
-/// it.
+/// A program runs a hook directly or through one shell, which is then the nearest ancestor of the
+/// hook. So the ancestors of a nested program's hook include all `known_ancestors`, or all except
+/// the nearest. A program that has replaced the agent's or lead's own program is not nested: its
+/// hooks have fewer of the `known_ancestors`.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()

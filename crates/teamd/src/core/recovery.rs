@@ -1,6 +1,6 @@
 //! Recovery: what the daemon does first after its start. Every agent in the roster is adopted once
-//! its shim reconnects. Agents that exited while no daemon ran are found by the exits of
-//! their shims. Cleanups that the last daemon did not finish start again.
+//! its shim reconnects. If an agent exited while no daemon ran, the process watcher reports that
+//! its shim has exited. Cleanups that the last daemon did not finish start again.
 
 use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
 use crate::core::dispatch_core_events::run_follow_ups;

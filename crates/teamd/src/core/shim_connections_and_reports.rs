@@ -99,8 +99,8 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     }
 }
 
-/// Gives up a spawn that an earlier daemon began and that is being stopped. Its shim has started no
-/// agent, so there is no agent that could answer a shutdown request.
+/// Gives up a spawn that an earlier daemon began, and that was stopped before its shim started an
+/// agent. So there is no agent that could answer a shutdown request.
 fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     cleanup_after_exit::start_cleanup(context, id, None);
@@ -138,8 +138,8 @@ pub(crate) fn acknowledge_exit(conn: ConnId, saved: &Result<(), ErrorReport>, ef
     });
 }
 
-/// Handles the end of a shim's connection. The shim may reconnect. The closed connection does not
-/// show that the shim is dead; the process watcher reports that.
+/// Handles the end of a shim's connection. The shim may still run and reconnect: only the process
+/// watcher reports that a shim has exited.
 pub(crate) fn handle_shim_disconnected(context: &mut Context, conn: ConnId) {
     if let Some(agent) = context.state.agent_by_conn(conn) {
         agent.record.lifecycle.process_mut().conn = None;

@@ -6,8 +6,8 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::team_and_member_names::TeamName;
 
 /// Asks the watcher to watch the directories of all teams. The files are scanned only after the
-/// watches are in place, so that no change is missed. While an earlier request is under way, sends
-/// no request and returns false. A new request is then sent when the earlier one is done.
+/// watches are in place, so that no change is missed. While an earlier request is under way,
+/// returns false. The new request is then sent when the earlier one is done.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {

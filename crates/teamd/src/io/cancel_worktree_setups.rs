@@ -1,5 +1,5 @@
-//! Cancels the setup commands of worktrees. The event loop asks for it, and the threads of worktree
-//! jobs run the commands.
+//! Cancels the setup commands of worktrees. The event loop requests this. The commands run on the
+//! threads of worktree jobs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,9 @@ impl CancelledSetups {
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 
-    /// Calls `start`, unless the setup in this worktree is cancelled. `None` if it is. The list stays
-    /// locked meanwhile, so no command can start after [`CancelledSetups::cancel`] has looked for its
-    /// processes.
+    /// Calls `start`. If the setup in this worktree is cancelled, returns `None` instead. The list
+    /// of cancelled setups is locked while `start` runs. So no command starts after
+    /// [`CancelledSetups::cancel`] has searched for its processes.
     pub(super) fn start_unless_cancelled<T>(&self, worktree: &Path, start: impl FnOnce() -> T) -> Option<T> {
         let paths = lock(&self.paths);
         (!paths.contains(worktree)).then(start)

@@ -50,8 +50,8 @@ enum Outgoing {
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     writers: HashMap<ConnId, ConnectionWriter>,
-    /// The connections that the daemon is closing. Each has the pid of the client or shim, and the
-    /// write task, which ends after it has written the queued replies.
+    /// The connections that the daemon is closing. Each entry has the pid of the client or shim,
+    /// and the write task. The write task ends after it has written the queued replies.
     closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,

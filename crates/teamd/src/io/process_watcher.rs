@@ -157,8 +157,8 @@ mod tests {
         assert!(!child.wait().unwrap().success());
     }
 
-    /// The kernel may use the pid of an exited process again, as the id of a thread. This is likely
-    /// after the restart of a container, because the ids then begin at low numbers again.
+    /// Linux may give the pid of an exited process to a new thread. This is likely after the
+    /// restart of a container, because the ids then begin at low numbers again.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux gives threads the ids of processes")]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {

@@ -125,8 +125,8 @@ fn create_and_prepare(
     let (proposal, environment) = (&creation.proposal, &creation.environment);
     let cwd = proposal.add(environment).map_err(worktree_error_report)?;
     let record = &proposal.record;
-    // There is no note if an earlier daemon was killed before it had prepared the worktree, or if an
-    // older version of teamd has made it.
+    // The worktree may exist already, but not be ready: an earlier daemon was killed while it
+    // prepared the worktree, or an older version of teamd made it.
     if record.is_ready_for_agent().map_err(worktree_error_report)? {
         return Ok(cwd);
     }
@@ -207,8 +207,8 @@ fn check_unsaved(
     }
 }
 
-/// Returns `reasons` without the processes of the team's own agents. These are the descendants of
-/// the team's shims. They end with the shims, so they are no reason to keep a worktree.
+/// Returns `reasons` without the processes of the team's own agents, which are descendants of the
+/// shims `shim_pids`. Such a process ends with its shim, so it is no reason to keep a worktree.
 fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
     let without_team_processes = |reason| match reason {

@@ -102,8 +102,8 @@ impl InstanceLock {
 /// Until then the file has no pid or the pid of an earlier daemon.
 ///
 /// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
-/// wait. A pid from another pid namespace says nothing here. For a lock holder in such a namespace,
-/// only the socket can end the wait.
+/// wait. If the lock holder runs in another pid namespace, its pid has no meaning here. Only the
+/// socket can then end the wait.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
     let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {

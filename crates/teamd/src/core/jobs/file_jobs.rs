@@ -38,9 +38,9 @@ pub(crate) enum FileJob {
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
-    /// if the inbox has an unread request whose id is in `unless_unread`. After a crash the daemon
-    /// may not know whether it has sent `request` already. Then `unless_unread` contains `request`,
-    /// and the job does nothing even if the inbox has this request as a read one.
+    /// if the inbox has an unread request whose id is in `unless_unread`. After a crash, the last
+    /// daemon may have sent `request` already. Then `unless_unread` contains `request`, and the job
+    /// does nothing if the inbox has this request, read or unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -177,11 +177,11 @@ pub(crate) enum RestoreRule {
     Never,
     /// Nothing is restored now, because no agent reads the inbox.
     NotNow,
-    /// Lost messages are restored. The inbox belongs to a member that gets its messages only by a
-    /// delivery of teamd.
+    /// The inbox belongs to a member that gets its messages only by a delivery of teamd. Lost
+    /// messages are restored.
     OwnDelivery,
-    /// Lost messages are restored. The inbox belongs to a member that reads it with `teamctl` or with
-    /// its own code.
+    /// The inbox belongs to a member that reads it with `teamctl` or with its own code. Lost
+    /// messages are restored.
     ForeignProgram,
 }
 
@@ -317,9 +317,9 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// The number of entries in a team's config.json, including the lead. `member_count` is `None`
-    /// if the team does not exist. If config.json cannot be read, `member_count` is an error if a
-    /// call waits for it, and otherwise `None`.
+    /// `member_count` is the number of entries in a team's config.json, including the lead. `None`
+    /// if the team does not exist. An unreadable config.json is an error for the call in `waiting`,
+    /// and `None` without a call.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

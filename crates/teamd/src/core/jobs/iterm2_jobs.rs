@@ -1,5 +1,5 @@
-//! The jobs of the iTerm2 thread. The panes thread passes them on. Their results are those of pane
-//! jobs.
+//! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. The panes
+//! thread passes the jobs to the iTerm2 thread. The results are sent as results of pane jobs.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use protocol::control_socket::Iterm2Access;
@@ -33,8 +33,9 @@ pub(crate) struct Iterm2Spec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) access: Iterm2Access,
-    /// The sessions of the team's other members, the latest first. The new session splits the first
-    /// one that still exists, or else the caller's session.
+    /// The iTerm2 sessions of the team's other members, the latest first. iTerm2 splits the first
+    /// one that still exists, to make space for the new session. If there is none, it splits the
+    /// caller's session.
     pub(crate) siblings: Vec<String>,
     pub(crate) title: String,
     pub(crate) argv: Vec<String>,

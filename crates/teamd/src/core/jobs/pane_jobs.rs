@@ -26,8 +26,8 @@ pub(crate) enum PaneJob {
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
-    /// Hide the pane of a member, or show it again. `client` gets the reply. `None` if no client
-    /// asked for this.
+    /// Hide the pane of a member, or show it again. The reply goes to `client`, which is `None` if
+    /// no client asked for this.
     MovePane { client: Option<ConnId>, pane_move: Box<PaneMove> },
     /// Find hidden panes that a person has moved back.
     CheckHiddenPanes { panes: Vec<(SpawnId, PaneId, PaneTag)> },
@@ -53,8 +53,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. If `pane` was
-    /// opened in a window of its own, its own tag is missing in this list.
+    /// The pane tags of the team's members, in the order in which the members joined. The tag of
+    /// `pane` itself is missing if the pane was opened in a window of its own.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
@@ -131,7 +131,7 @@ pub(crate) enum PaneResult {
         client: ConnId,
         result: Result<CapturePaneReply, ErrorReport>,
     },
-    /// For each captured pane, the dialog on its screen. `None` if the screen shows no dialog. A pane
+    /// The dialog on the screen of each captured pane. `None` if the screen shows no dialog. A pane
     /// that could not be captured has no entry.
     DialogsFound {
         dialogs: BTreeMap<SpawnId, Option<ScreenDialog>>,

@@ -64,10 +64,9 @@ pub(crate) enum WorktreeJob {
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team. If a worktree has unsaved work, and the deletion request
-    /// does not list it as one to discard, no worktree is removed. Unsaved work in a listed
-    /// worktree is moved below the directory `trash`. The command `teardown` runs in each worktree
-    /// that is removed.
+    /// Remove all worktrees of a team, after `teardown` has run in them. The request lists the
+    /// worktrees whose unsaved work is discarded. If another worktree has unsaved work, no worktree
+    /// is removed. Discarded work is moved below the directory `trash`.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,

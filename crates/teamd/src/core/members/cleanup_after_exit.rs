@@ -38,7 +38,7 @@ pub(crate) fn start_cleanup(context: &mut Context, id: &SpawnId, exit: Option<Ex
     }
 }
 
-/// Handles the result of closing a pane. There is an error if the pane may still be there.
+/// Handles the result of closing a pane. `error` is set if the pane may still be there.
 pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, error: Option<ErrorReport>) {
     let cleanup = if error.is_some() { Cleanup::Failed } else { Cleanup::Done };
     let failure = error.map(|error| format!("its pane is not closed yet: {}", error.message));
@@ -47,7 +47,7 @@ pub(crate) fn handle_pane_closed(context: &mut Context, id: &SpawnId, error: Opt
 }
 
 /// Handles the result of deregistering a member. `approval` says whether the agent had approved its
-/// shutdown. There is an error if a file could not be changed.
+/// shutdown. `error` is set if a file could not be changed.
 pub(crate) fn handle_member_deregistered(
     context: &mut Context,
     id: &SpawnId,

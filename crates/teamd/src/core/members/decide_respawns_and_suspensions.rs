@@ -150,8 +150,9 @@ pub(crate) fn suspend(context: &mut Context, record: &AgentRecord) -> NextSpawn 
 }
 
 /// Stops the pending respawns, because the daemon shuts down. If the shutdown suspends agents,
-/// these members are suspended, otherwise their respawns are cancelled. Members that were suspended
-/// before are not changed. Returns an entry for each stopped respawn, for the reply to the client.
+/// members with a pending respawn are suspended too. Otherwise their respawns are cancelled.
+/// Members that are suspended already stay suspended. Returns an entry for each stopped respawn,
+/// for the reply to the client.
 pub(crate) fn stop_respawns(context: &mut Context) -> Vec<AgentExit> {
     let pending = context.state.pending_respawns.iter().filter(|pending| !pending.is_suspended());
     let requests = pending.map(|pending| &pending.request);

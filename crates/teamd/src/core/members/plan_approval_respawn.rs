@@ -52,9 +52,11 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
 }
 
 /// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
-/// clock. The delay after the approval lets the program finish its turn, so that no hook is killed
-/// while it writes a file. The time is 0 (at once) while a hook waits in a long poll, because no
-/// hook writes a file then. `None` if no such respawn is pending.
+/// clock. `None` if no such respawn is pending.
+///
+/// The delay after the approval lets the program finish its turn, so that no hook is killed while
+/// it writes a file. While a hook waits in a long poll, no hook writes a file, so the time is 0 (at
+/// once).
 pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
     let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })
@@ -62,8 +64,8 @@ pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
 
 /// Lets a scheduled respawn begin at once, because the program has written the result of its turn.
 pub(crate) fn end_grace(agent: &mut Agent) {
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
-    // condition avoids this copy if no respawn is scheduled.
+    // A record is borrowed mutably only if it changes, because a mutable borrow may copy the whole
+    // record (see `SharedRecord`).
     if agent.record.lifecycle.process().plan_approval_respawn.is_some() {
         agent.record.lifecycle.process_mut().plan_approval_respawn =
             Some(PlanApprovalRespawn { deadline: 0 });

@@ -107,8 +107,8 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         agent.record.pane = None;
     }
     match &agent.record.lifecycle {
-        // The exit was reported before the start of the agent. So the start has failed, and the
-        // client that waits for the start gets an error.
+        // The shim has not reported that the agent runs. So the start has failed, and the client
+        // that waits for the start gets an error.
         Lifecycle::Starting(_) => {
             return register_and_start_agent::fail_start(
                 context,
@@ -278,14 +278,14 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has ever run. If it has not, its exit does not count as a failure. A daemon
-/// may have been killed while it started an agent that then never ran. The roster has no pid of
-/// such an agent. There is no exit report either, because a shim leaves a report only after its
-/// agent has ended. A respawned agent always counts as one that has run.
+/// Whether the agent has ever run. If it has not, its exit does not count as a failure.
+///
+/// A daemon may be killed before an agent that it starts has run. Such an agent has no pid in the
+/// roster, and its shim leaves no exit report. A respawned agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // After a question to tmux about the pane, `report` is tmux's answer. Only the shim's own
-    // report says whether the shim was killed. The daemon has stored this report as `exit_report`.
+    // If tmux was asked about the pane, `report` depends on its answer. The shim's own report,
+    // which the daemon keeps in `exit_report`, shows whether the shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -191,10 +191,10 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // Request scans ignore the requests of a member that is not in config.json. The member
-            // is in config.json now, so a scan must find the requests that its earlier spawns have
-            // sent to the lead. If the clock was set back, an earlier member of the same name may
-            // have sent such requests too.
+            // Request scans ignore the requests of a member that is not in config.json. This member
+            // is in config.json now, so a scan must find the requests of its earlier spawns. If the
+            // clock was set back, requests of an earlier member with the same name can look new, so
+            // a scan must find them too.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());
@@ -237,8 +237,8 @@ fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: &str) -> Op
     })
 }
 
-/// Appends a directory to the value of `PATH`, unless `PATH` has it already. So agents and the
-/// commands of tasks find `teamctl` even if the caller has a short `PATH`, as in a cron job.
+/// Appends a directory to the value of `PATH`, unless `PATH` has it already. So agents find
+/// `teamctl` even if the caller has a short `PATH`, as in a cron job.
 fn append_to_path(path: &mut String, directory: &str) {
     let can_be_added = !directory.is_empty() && !directory.contains(':');
     if can_be_added && path.split(':').all(|entry| entry != directory) {
@@ -247,9 +247,9 @@ fn append_to_path(path: &mut String, directory: &str) {
     }
 }
 
-/// What the shim runs in the agent's turns. `None` if the shim runs no turns. An earlier spawn may
-/// have changed the member's permission mode. A program with a driver (`teamd-acp`) then starts in
-/// that mode.
+/// What the shim runs in the agent's turns. `None` if the shim runs no turns. If an earlier spawn
+/// has changed the member's permission mode, a program with a driver (`teamd-acp`) starts in the
+/// new mode.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));
@@ -312,7 +312,7 @@ fn agent_variables(state: &State, record: &AgentRecord) -> Vec<(String, String)>
 }
 
 /// Handles the shim's report that its agent runs. The client that asked for the spawn gets its
-/// reply after the roster was saved with the agent's process. So the next daemon knows every agent
+/// reply after the roster was saved with the agent's pid. So the next daemon knows every agent
 /// whose start was confirmed to a client.
 pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: u32) {
     let Some(agent) = context.state.agents.get_mut(spawn) else { return };

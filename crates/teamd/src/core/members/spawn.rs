@@ -36,7 +36,8 @@ use std::sync::Arc;
 /// and starting the agent.
 pub(crate) const START_DEADLINE: u64 = 15_000;
 /// How long the last step of a start may take, in milliseconds, if the agent must open a session
-/// before it counts as running. The timeout of the agent's driver (`teamd-acp`) is shorter.
+/// before it counts as running. The agent's driver (`teamd-acp`) has a shorter timeout, so the
+/// driver gives up first.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
 /// How long a session of iTerm2 may take to open, in milliseconds. The sessions are opened one by

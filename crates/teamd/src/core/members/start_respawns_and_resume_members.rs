@@ -112,9 +112,11 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
 /// Whether a respawn can have the name of its member.
 enum NameAvailability {
     Free,
-    /// It is not known yet whether the name will be free. The spawn that has the name is still
-    /// starting, or it has exited and its cleanup is not done. Or the daemon is checking whether
-    /// the team can be deleted.
+    /// It is not known yet whether the name will be free:
+    ///
+    /// - The spawn that has the name is still starting.
+    /// - Or the spawn has exited, and its cleanup is not done.
+    /// - Or the daemon is checking whether the team can be deleted.
     Undecided,
     /// Another member has taken the name.
     Taken,

@@ -39,8 +39,9 @@ pub(crate) struct NoticeQueue {
 pub(crate) struct NoticeText {
     /// The text, without control characters.
     pub(crate) text: String,
-    /// The panes in which people can see the causes of all notices. A tmux client that shows one of
-    /// them does not get the text. Empty if one of the causes has no pane: all clients get the text.
+    /// The panes in which people can see the causes of the notices. A tmux client that shows one of
+    /// these panes does not get the text. If a cause has no pane, this list is empty, and all
+    /// clients get the text.
     pub(crate) panes: Vec<PaneId>,
 }
 
@@ -160,8 +161,8 @@ mod tests {
         notices.add(&survey(), &MemberName::new_unchecked(from), pane, kind);
     }
 
-    /// Takes the text of the notice that is due at the time 0. If there is none, takes the text
-    /// about suspended members, which is due at the time `COLLECT_INTERVAL`.
+    /// Takes the text of a notice that is due at once. If there is none, takes the text about
+    /// suspended members, which is due after `COLLECT_INTERVAL`.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

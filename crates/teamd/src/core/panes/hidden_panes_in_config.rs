@@ -18,8 +18,9 @@ pub(crate) fn write_hidden_panes(
     Effect::File(FileJob::WriteHiddenPanes { team: team.clone(), panes: list_hidden(state, team), reply_to })
 }
 
-/// The effects that write to config.json which panes of each team are hidden. They repeat writes
-/// that have failed, and writes that the last daemon did not make before it died.
+/// The effects that write to config.json which panes of each team are hidden. Each rescan repeats
+/// these writes, because an earlier one may have failed, or the last daemon may have died before
+/// it.
 pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
 }

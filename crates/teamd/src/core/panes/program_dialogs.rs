@@ -46,9 +46,8 @@ fn dialog_pane(agent: &Agent) -> Option<DialogPane> {
 /// dialog.
 ///
 /// - `AtDialog`: a hook has reported a dialog, or the screen showed one at the last capture.
-/// - `DialogUnknown`: the pane could not be captured for this status, so the agent may be at a
-///   dialog. Used only if the agent's profile says how dialogs look on the screen
-///   (`dialog_patterns`).
+/// - `DialogUnknown`: the pane could not be captured, so the agent may be at a dialog. Used only if
+///   the agent's profile says how dialogs look on the screen (`dialog_patterns`).
 pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFlag> {
     let is_unknown = match check {
         DialogCheck::NotChecked => false,
@@ -64,10 +63,10 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records the dialogs that the captured screens show. A dialog is new if neither the last capture
-/// nor a hook has reported one. A new dialog is logged, and people get a notice. A dialog that the
-/// screen no longer shows is forgotten. An agent that has reported something since the capture
-/// began is skipped, because its screen may have changed.
+/// Records the dialogs that the captured screens show. A dialog is new if it was not on the screen
+/// at the last capture, and if no hook has reported a dialog. A new dialog is logged, and people
+/// get a notice. A dialog that the screen no longer shows is forgotten. An agent that has reported
+/// something since the capture began is skipped, because its screen may have changed.
 ///
 /// Dialogs also end without a capture. When a hook reports the start or end of a turn, or starts a
 /// long poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only
@@ -88,8 +87,9 @@ pub(crate) fn record_screen_dialogs(
         let known = agent.screen_dialog.take().filter(|old| is_same_dialog(&old.text, &dialog.text));
         let (is_known, is_new) =
             (known.is_some(), known.is_none() && agent.record.hook_state.dialog.is_none());
-        // A clock time on the screen may be read as the next day's once it has passed. So the end of
-        // the limit stays the one that was read first.
+        // The screen may say when a usage limit ends, as a time of day. Once that time has passed,
+        // the same text would be read as a time of the next day. So the end that was read first is
+        // kept.
         let limit = known.and_then(|known| known.limit).or_else(|| dialog.limit.clone());
         agent.screen_dialog = Some(ScreenDialog { limit, ..dialog.clone() });
         if !is_known {
@@ -132,8 +132,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
-    // first condition avoids this copy if the record has no dialog.
+    // A record is borrowed mutably only if it changes, because a mutable borrow may copy the whole
+    // record (see `SharedRecord`).
     let has_changed =
         agent.record.hook_state.dialog.is_some() && agent.record.hook_state.dialog.take().is_some();
     if had_dialog {

@@ -1,6 +1,6 @@
-//! Searches the screens of all panes for dialogs. A client can ask for the status with dialogs,
-//! which says which programs wait at a dialog on their screen. All panes are then captured. Rescans
-//! capture them, too, but at most every 30 s. The reply to the client waits for at most
+//! Searches the screens of all panes for dialogs. A client can ask for the status with dialogs: it
+//! then learns which programs wait at a dialog on their screen. All panes are captured for this.
+//! Rescans capture them, too, but at most every 30 s. The reply to the client waits for at most
 //! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that it is unknown
 //! whether there is a dialog.
 

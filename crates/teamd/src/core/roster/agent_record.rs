@@ -78,7 +78,7 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// The start of the turn for which missing output was reported last, in milliseconds since the
+    /// The start of the last turn that was reported to have no output, in milliseconds since the
     /// epoch. No turn is reported twice.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,

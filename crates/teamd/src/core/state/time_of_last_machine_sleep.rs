@@ -3,8 +3,8 @@
 
 use crate::core::event_time::Now;
 
-/// How much further the wall clock may advance between two events than the monotonic clock, in
-/// milliseconds. A larger difference counts as sleep, a smaller one as a clock adjustment.
+/// Maximum clock adjustment, in milliseconds. The machine has slept if, between two events, the
+/// wall clock advances more than this beyond the monotonic clock.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
 /// The clocks at the last event, and the last wake-up.
@@ -15,9 +15,9 @@ pub(crate) struct SleepClock {
 }
 
 impl SleepClock {
-    /// Observes the time of an event. If the wall clock has advanced over a second more than the
-    /// monotonic clock since the last event, the machine has slept. A clock that was set forward
-    /// counts as sleep, too. Returns whether the machine has slept.
+    /// Observes the time of an event. Returns whether the machine has slept since the last event:
+    /// the wall clock has then advanced over a second more than the monotonic clock. A clock that
+    /// was set forward counts as sleep, too.
     pub(crate) fn observe(&mut self, now: Now) -> bool {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);

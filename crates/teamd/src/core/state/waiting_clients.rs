@@ -13,8 +13,8 @@ pub(crate) struct ExitWaiter {
 }
 
 impl ExitWaiter {
-    /// Waits for the exits of the agents `ids`. The reply also gets the entries `exits`, of agents
-    /// that have exited before.
+    /// Waits for the exits of the agents `ids`. `exits` has the agents that have exited before; the
+    /// reply lists them too.
     pub(crate) fn new(ids: &BTreeSet<SpawnId>, exits: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
         ExitWaiter { pending: ids.clone(), exits, after }
     }
@@ -25,8 +25,8 @@ impl ExitWaiter {
 pub(crate) enum AfterExits {
     /// The client gets its reply.
     Reply(ConnId),
-    /// The daemon deletes the worktrees and files of the team. A deletion without a client was
-    /// begun by an earlier daemon.
+    /// The daemon deletes the worktrees and files of the team. The client is `None` if an earlier
+    /// daemon began the deletion.
     Delete(Option<ConnId>, DeleteTeamRequest),
     /// The client gets its reply, and the daemon ends.
     StopDaemon(ConnId),

@@ -6,8 +6,8 @@ use protocol::policy::WorktreeCommandKind;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 
-/// The command of the team's policy, which runs with `variables`. `None` if the policy has no such
-/// command.
+/// The command `setup` or `teardown` of the team's policy, with the environment variables
+/// `variables`. `None` if the policy has no command of this kind.
 pub(crate) fn worktree_command_of_policy(
     state: &State,
     team: &TeamName,

@@ -52,8 +52,8 @@ pub(crate) fn delete(context: &mut Context, client: ConnId, request: DeleteTeamR
     context.effects.push(Effect::File(FileJob::CheckDeletable { client: Some(client), request }));
 }
 
-/// If a deletion was accepted for the same request, lets the client wait for it and returns true.
-/// So a client whose daemon died can send its request again.
+/// If the same deletion is under way already, lets the client wait for its end and returns true. So
+/// a client whose daemon died can send its request again.
 fn join_same_deletion(state: &mut State, client: ConnId, request: &DeleteTeamRequest) -> bool {
     match state.teams.get_mut(&request.team).and_then(|team| team.deletion.as_mut()) {
         Some(Deletion::Accepted { accepted, joined, .. }) if accepted.request.deletes_same(request) => {

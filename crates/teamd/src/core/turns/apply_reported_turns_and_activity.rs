@@ -1,12 +1,12 @@
 //! Turns and activity of agents, as shims, hooks, agents and config.json report them.
 //!
-//! Who decides that a member is idle depends on its delivery:
+//! The member's delivery decides who reports that the member is idle:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in `core/hook_reports_and_long_polls`). The report
-//!   that a turn has ended is not enough, because the hook may still deliver a message and so
-//!   continue.
-//!   A program that has started without a prompt is idle when its first hook reports.
+//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in
+//!   `core/hook_reports_and_long_polls`). A hook's report that a turn has ended is not enough,
+//!   because the hook may then deliver a message, and the program works on. A program that has
+//!   started without a prompt is idle when its first hook reports.
 //! - `native`: the program itself, by `isActive` in config.json or by an `idle_notification` in the
 //!   lead's inbox (`apply_native_activity`).
 //! - `pull`: the agent itself, by `teamctl` (`report_own_activity`).
@@ -80,12 +80,12 @@ pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option
     usage_report.into_iter().for_each(|report| budget::add_usage(context, id, report));
 }
 
-/// Records what the next spawn needs of a turn report: the session, the permission mode and the
+/// Records what the next spawn needs from a turn report: the session, the permission mode and the
 /// stage of the plan. Returns whether any of them has changed.
 fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
     let respawn = &record.respawn;
-    // Mutable access copies the record while the files thread saves it (see `SharedRecord`). The
-    // condition avoids this copy if nothing has changed.
+    // A record is borrowed mutably only if it changes, because a mutable borrow may copy the whole
+    // record (see `SharedRecord`).
     if (&respawn.session, respawn.mode, &respawn.plan) == (&turn.session_id, turn.mode, &turn.plan_stage) {
         return false;
     }
@@ -96,7 +96,7 @@ fn record_turn(record: &mut SharedRecord, turn: &TurnStatus) -> bool {
 }
 
 /// Applies the activity that an agent reports about itself. Ignored if a shim runs the agent's
-/// turns: the shim reports each turn, but would not correct a wrong report of the agent.
+/// turns, because the shim then reports the activity.
 pub(crate) fn report_own_activity(
     context: &mut Context,
     client: ConnId,
@@ -166,7 +166,7 @@ pub(crate) fn apply_native_activity(
 }
 
 /// Records the session of a native program once the program has had a turn, so that a respawn can
-/// resume it. The session has the id of this spawn.
+/// resume it. The id of this spawn is also the id of the session.
 fn record_session(context: &mut Context, id: &SpawnId, activity: Activity) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     let had_turn = activity == Activity::Active || !agent.record.request.prompt.is_empty();

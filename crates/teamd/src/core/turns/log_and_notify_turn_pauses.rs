@@ -10,18 +10,17 @@ use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// The turns that a member has on messages from the same other member are limited per minute and
-/// per hour. People are notified only if the period of the reached limit is at least this long, in
-/// milliseconds. So they are not notified of the limit per minute, which a normal short discussion
-/// often reaches.
+/// The turns that a member has on messages from one other member are limited per minute and per
+/// hour. People are notified only if the period of the reached limit is at least this long, in
+/// milliseconds. So they get no notice of the limit per minute, which a normal discussion often
+/// reaches.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
-/// People are notified of a usage limit if its end is at least this far away, in milliseconds. The
-/// end of a shorter limit, such as one per minute, needs no attention unless turns keep failing.
+/// People are notified of a usage limit if it lasts at least this much longer, in milliseconds. A
+/// shorter limit, such as a limit per minute, needs no attention unless turns keep failing.
 const REPORTED_LIMIT_MS: u64 = 10 * 60_000;
 
-/// Logs a new pause of the agent's turns, and notifies people if the pause needs their attention.
-/// `previous_turn` is the previous turn report. A pause is not new if that report has the same
-/// pause.
+/// Logs a pause of the agent's turns, and notifies people if the pause needs their attention. Does
+/// nothing if the turn report before this one, `previous_turn`, has the same pause.
 pub(crate) fn report_pause(
     agent: &Agent,
     previous_turn: Option<&TurnStatus>,
@@ -127,9 +126,9 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
     })
 }
 
-/// Whether people are notified of a pause without a usage limit: after several failed turns in a
-/// row, when the agent gives up, or when an exchange between two members has reached its hourly
-/// limit.
+/// Whether people are notified of a pause that no long usage limit has caused: after several failed
+/// turns in a row, if only a person or the lead can start the next turn, or if two members have
+/// reached the hourly limit of their exchange.
 fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),

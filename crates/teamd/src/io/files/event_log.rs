@@ -33,9 +33,9 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(lines_of_log(state))
 }
 
-/// The lines of the older part and then those of the current part of the log, with their line ends.
-/// They are read one by one, because both parts together are larger than the rest of the daemon's
-/// memory. The lines of a part end where it cannot be read.
+/// The lines of the older part of the log and then of the current part, with their line ends. They
+/// are read one by one, because both parts together need more memory than the rest of the daemon.
+/// If a part cannot be read to its end, its remaining lines are left out.
 fn lines_of_log(state: &StateDir) -> impl Iterator<Item = Vec<u8>> {
     let warn = |error: &dyn std::fmt::Display| tracing::warn!("cannot read the event log: {error}");
     let parts = [OLDER_EVENT_LOG, EVENT_LOG].map(|name| state.open_file(name));

@@ -181,8 +181,8 @@ impl JobSender {
         Ok(RunningLane { entries, thread: Some((self.start_lane)(lane, queue, predecessor)?) })
     }
 
-    /// Ends the lane of a team that does not exist any more, after the jobs that are queued. A
-    /// later team of the same name gets a new lane.
+    /// Ends the lane of a team that does not exist any more, once the queued jobs of the lane are
+    /// done. A later team of the same name gets a new lane.
     pub(crate) fn close_lane(&mut self, team: &TeamName) {
         self.to_close.push(Lane::Team(team.clone()));
     }

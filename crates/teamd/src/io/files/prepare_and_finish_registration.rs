@@ -33,18 +33,19 @@ pub(crate) struct PreparedRegistration {
 impl FilesThread {
     /// Checks that a member can be registered, and prepares its inbox.
     ///
-    /// For a first spawn, the inbox may have unread messages to an earlier member of the same name.
-    /// The option `earlier_messages` of the spawn request says which of them are marked as read:
-    /// all, or only payloads such as requests and answers. Then appends the prompt to the inbox.
+    /// Before a first spawn, the inbox may have unread messages to an earlier member of the same
+    /// name. The option `earlier_messages` of the spawn request says which of them are marked as
+    /// read: all, or only payloads such as requests and answers. The prompt is then appended to the
+    /// inbox.
     ///
-    /// For a respawn, marks only shutdown requests as read. Appends the prompt again only for a
-    /// program with native delivery that does not resume a session.
+    /// Before a respawn, only shutdown requests are marked as read. The prompt is appended again
+    /// only for a program with native delivery that does not resume a session.
     ///
     /// # Errors
     ///
-    /// If the roster or the member's environment could not be saved: no agent may start that the
-    /// next daemon would not know. `AlreadyExists` if config.json has a member with this name
-    /// already, possibly from another program.
+    /// If the roster or the member's environment could not be saved, because the next daemon would
+    /// not know the agent. `AlreadyExists` if config.json has a member with this name already,
+    /// possibly from another program.
     pub(super) fn prepare_registration(
         &mut self,
         PendingRegistration { record, at }: &PendingRegistration,
@@ -132,8 +133,7 @@ impl FilesThread {
     }
 }
 
-/// Marks the unread messages for which `is_discarded` is true as read. They were for an earlier
-/// spawn.
+/// Marks as read the unread messages that `is_discarded` accepts. They were for an earlier spawn.
 fn discard_unread(inbox: &Inbox, is_discarded: impl Fn(&Message) -> bool) -> Result<(), Error> {
     let unread = inbox.read_unread()?.into_iter();
     let discarded: Vec<InboxEntry> =
@@ -216,8 +216,8 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
-    // Another task may have this id: if the task list was removed by hand, the ids begin at 1
-    // again. So the task itself is checked, too.
+    // The id may belong to another task by now: if the task list was removed by hand, the ids begin
+    // at 1 again. So the task itself is checked, too.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
             Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),

@@ -71,8 +71,8 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
     let root = before.reopen()?;
     let (old, new) = (before.path(), root.path());
     if old != new {
-        // The root's path now leads to another directory. Clients find a daemon's socket by this
-        // directory, so they look for another daemon.
+        // The root's path now leads to another directory. Clients find the socket of a daemon by
+        // the root's directory, so they would not find this daemon any more.
         let message = format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
         return Err(
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")

@@ -353,13 +353,15 @@ impl FilesThread {
     }
 
     /// Returns the number of members, including the lead, in the config.json of a team that the
-    /// daemon does not know yet. `None` if there is no such team. If another program is writing
-    /// config.json, the function waits for the result only if a client's call (`waiting`) needs it.
+    /// daemon does not know yet. `None` if there is no such team.
+    ///
+    /// If a client's call waits for the result (`waiting`), waits until no other program writes
+    /// config.json. Otherwise, returns `None` if config.json is not valid now.
     ///
     /// # Errors
     ///
-    /// `InvalidData` if config.json is damaged; other kinds if it cannot be read. If no call waits,
-    /// the function returns `None` instead of an error.
+    /// Only with a waiting call: `InvalidData` if config.json is damaged, other kinds if it cannot
+    /// be read.
     fn count_config_members(
         &mut self,
         name: &TeamName,

@@ -36,9 +36,9 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // A foreign program may have replaced a running member's entry by an old entry of the
-            // same name, which is removed now. In the config without that entry, `restore_members`
-            // sees that the running member is missing.
+            // Another program may have replaced the entry of a running member by an old entry of
+            // the same name, which is removed by now. `restore_members` needs the config without
+            // that entry, to see that the running member is missing.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;
@@ -133,11 +133,11 @@ impl FilesThread {
         read.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Updates the config backup of the team `name` with `config`. The backup lacks the members
-    /// `roster_names`, which the roster has.
+    /// Updates the config backup of the team `name` with `config`, but without the members
+    /// `roster_names`.
     ///
-    /// Only a team that teamd created has a backup, from its creation on; another team gets none. A
-    /// backup of an earlier team with the same name is removed.
+    /// Only teams that teamd created have a backup. A backup of an earlier team with the same name
+    /// is removed.
     fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[MemberName]) {
         if self.config_backups.get(name) == Some(&config.base_version()) {
             return;

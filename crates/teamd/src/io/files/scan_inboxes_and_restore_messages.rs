@@ -116,9 +116,8 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // Finds out whether messages were marked as read: the unread count is then lower than
-        // expected. The expected count includes all new messages, even those that were marked as
-        // read before this scan.
+        // If the unread count is lower than expected, messages were marked as read. The expected
+        // count includes all new messages, even those that were marked as read before this scan.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();

@@ -17,9 +17,8 @@ impl FilesThread {
     /// Sends a shutdown request to a member.
     ///
     /// Does nothing if the inbox has an unread request whose id is in `unless_unread`. After a
-    /// crash the daemon may not know whether it has sent `request` already. In that case
-    /// `unless_unread` contains `request`, and the function does nothing if the inbox has this
-    /// request, read or unread.
+    /// crash, the last daemon may have sent `request` already. Then `unless_unread` contains
+    /// `request`, and the function does nothing if the inbox has this request, read or unread.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,

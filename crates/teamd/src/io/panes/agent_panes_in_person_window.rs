@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Remembers to tidy all persons' windows, because an agent's pane may leave one of them, and
-    /// it is not known which.
+    /// Marks all persons' windows as untidy. An agent's pane may leave one of them, and it is not
+    /// known which.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }

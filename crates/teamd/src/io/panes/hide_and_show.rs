@@ -80,10 +80,10 @@ impl PaneManager {
     }
 }
 
-/// Returns where the pane of `pane_move` is inserted into a window of its team. The panes then
-/// stand in the order in which their members joined. The place is below the pane of the member that
-/// joined last before this one. If the window has no such pane, the place is above the pane of the
-/// member that joined next. `None` if the window has no pane of the team.
+/// Returns where the pane of `pane_move` is inserted into a window of its team, so that the panes
+/// stay in the order in which their members joined. The place is below the pane of the last member
+/// in the window that joined earlier. If there is none, the place is above the pane of the first
+/// member that joined later. `None` if the window has no pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

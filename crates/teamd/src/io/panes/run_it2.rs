@@ -35,8 +35,8 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     // A wrapper around `it2` may start it as a child, so the timeout ends the whole group.
     command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
-    // A thread ends the process after the timeout, because this thread reads its output meanwhile.
-    // Without a handle, the process has exited already.
+    // This thread reads the output of `it2` until `it2` exits, so another thread ends `it2` after
+    // the timeout. `it2` has exited already if there is no handle.
     let pid = child.id();
     let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {

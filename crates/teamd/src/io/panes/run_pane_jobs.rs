@@ -216,8 +216,8 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&pane_move),
                     PaneVisibility::Shown => self.show(&pane_move),
                 };
-                // A person may have opened a pane in the window of a hidden pane. tmux does not
-                // report this, so such panes are moved out at this moment.
+                // A person may have opened a pane in the window of a hidden pane, which tmux does
+                // not report. After each move of a pane, such foreign panes are moved out.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }
