@@ -1,6 +1,6 @@
-//! Creates the control socket, and removes it again. Before the daemon creates the socket, it
-//! checks that only this user can write to the socket's directory. It also removes the socket of a
-//! daemon that no longer runs.
+//! Creates and removes the control socket. Before the daemon creates the socket, it checks that
+//! only this user can write to the socket's directory. It also removes the socket of a daemon that
+//! no longer runs.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::fs::{DirBuilder, Metadata};

@@ -125,8 +125,8 @@ fn create_and_prepare(
     let (proposal, environment) = (&creation.proposal, &creation.environment);
     let cwd = proposal.add(environment).map_err(worktree_error_report)?;
     let record = &proposal.record;
-    // The worktree may exist already, but not be ready: an earlier daemon was killed while it
-    // prepared the worktree, or an older version of teamd made it.
+    // A worktree that exists may still not be ready. For example, an earlier daemon was killed
+    // while it prepared the worktree, or an older version of teamd made it.
     if record.is_ready_for_agent().map_err(worktree_error_report)? {
         return Ok(cwd);
     }
@@ -356,8 +356,8 @@ fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&CheckedWorktree]) ->
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
     // Usually the error suggests the command that moves the worktrees to the trash. That command
-    // fails if something is mounted in a worktree, or if a program that git needs is missing. Then
-    // the error says how to solve this first.
+    // would fail if something is mounted in a worktree, or if a program that git needs is missing.
+    // In these cases the error says what to do first.
     let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
         KeepReason::MountPoint(path) => Some(unmount_help(path)),
         KeepReason::ProgramMissing(program) => Some(install_help(program)),

@@ -33,9 +33,9 @@ pub(crate) struct Iterm2Spec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) access: Iterm2Access,
-    /// The iTerm2 sessions of the team's other members, the latest first. iTerm2 splits the first
-    /// one that still exists, to make space for the new session. If there is none, it splits the
-    /// caller's session.
+    /// The iTerm2 sessions of the team's other members, the latest first. The first session that
+    /// still exists is split, to make space for the new one. If there is none, the caller's session
+    /// is split.
     pub(crate) siblings: Vec<String>,
     pub(crate) title: String,
     pub(crate) argv: Vec<String>,

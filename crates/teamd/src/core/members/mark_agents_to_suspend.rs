@@ -6,10 +6,12 @@ use crate::core::state::agent::Agent;
 use crate::core::state::core_state::State;
 use std::collections::BTreeSet;
 
-/// Marks agents so that their members are suspended when the agents exit. An agent is not marked if
-/// it can't be respawned, or if it is ending already by approval or by force. If a client waits for
-/// the start of an agent, the agent is not marked either: its start is stopped, and the client gets
-/// an error.
+/// Marks agents so that their members are suspended when the agents exit. Some agents are not
+/// marked:
+///
+/// - An agent that can't be respawned.
+/// - An agent that is ending already, by approval or by force.
+/// - An agent for whose start a client waits. The start is stopped, and the client gets an error.
 pub(crate) fn suspend_on_exit(state: &mut State, ids: &BTreeSet<SpawnId>) {
     for id in ids {
         let Some(agent) = state.agents.get_mut(id) else { continue };

@@ -107,8 +107,8 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         agent.record.pane = None;
     }
     match &agent.record.lifecycle {
-        // The shim has not reported that the agent runs. So the start has failed, and the client
-        // that waits for the start gets an error.
+        // The spawn has ended before its shim reported that the agent runs. So the start has
+        // failed, and the client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
             return register_and_start_agent::fail_start(
                 context,

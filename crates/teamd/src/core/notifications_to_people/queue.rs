@@ -1,7 +1,8 @@
-//! The queue of notices, which decides when each is shown. A notice tells people about a member,
-//! for example that its agent has exited, or about a team, for example that its tasks are
-//! completed. Each notice is shown once. The first notice is shown at once. The notices of the
-//! following second are shown together, as one text.
+//! The queue of notices, which decides when each is shown. A notice tells people about a member or
+//! a team: for example, that an agent has exited, or that all tasks are completed.
+//!
+//! Each notice is shown once. The first notice is shown at once. The notices of the following
+//! second are shown together, as one text.
 //!
 //! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
 //! crash while a notice is being shown, the next daemon may show it again.

@@ -101,9 +101,9 @@ pub(crate) fn record_screen_dialogs(
     }
 }
 
-/// Whether two texts are of the same dialog. In a narrow pane the question of a dialog takes
-/// several lines. The text that was found on the screen may lack the first of these lines, so one
-/// text may be the end of the other.
+/// Whether two texts are of the same dialog. In a narrow pane, the question of a dialog takes
+/// several lines, and the text from the screen may lack the first lines. So one text may be the end
+/// of the other.
 fn is_same_dialog(one: &str, other: &str) -> bool {
     one.ends_with(other) || other.ends_with(one)
 }

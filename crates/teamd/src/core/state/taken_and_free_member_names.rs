@@ -51,8 +51,8 @@ pub(crate) fn exiting_holder<'s>(
 }
 
 /// Chooses the name of a member. If the wanted name is taken and the caller accepts a numbered
-/// name, the wanted name gets the first free number. `own_reservation` is a name that is reserved
-/// for this caller.
+/// name, the first free number is appended to the wanted name. `own_reservation` is a name that is
+/// reserved for this caller.
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,

@@ -126,9 +126,12 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
     })
 }
 
-/// Whether people are notified of a pause that no long usage limit has caused: after several failed
-/// turns in a row, if only a person or the lead can start the next turn, or if two members have
-/// reached the hourly limit of their exchange.
+/// Whether people are notified of a pause that no long usage limit has caused. They are notified in
+/// three cases:
+///
+/// - Several turns in a row have failed.
+/// - Only a message from a person or from the lead can start the next turn.
+/// - Two members have reached the hourly limit of their exchange.
 fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),

@@ -69,8 +69,9 @@ fn keep_shares(visit_lines: impl Fn(&mut dyn FnMut(&[u8])), limit: usize) -> Vec
     kept
 }
 
-/// The teams of an event log. The team `None` stands for the daemon and for all deleted teams: they
-/// have one share together, so that deleted teams do not displace the events of other teams.
+/// The teams of an event log, each of which has an equal share of the log. The team `None` stands
+/// for the daemon and for all deleted teams together. They have only one share, so deleted teams do
+/// not displace the events of other teams.
 #[derive(Debug, Default)]
 struct LoggedTeams {
     sizes: BTreeMap<Option<String>, usize>,

@@ -1,5 +1,5 @@
 //! The queues of file jobs. Each team has one queue, and the daemon's own files have one. Such a
-//! queue is called a lane. The jobs of a lane run in order, with one exception: if several versions
+//! queue is called a lane. The jobs of a lane run in order, with one exception. If several versions
 //! of the roster wait to be written, only the newest is written, at the position of the oldest.
 //!
 //! So the newest roster may be on disk before earlier jobs of the queue have run. If the daemon is

@@ -74,9 +74,10 @@ impl PaneManager {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Tidies the persons' windows that an agent's pane may have left: gives the remaining agents'
-    /// panes equal heights, or restores the earlier layout if none remains. After an error, tries
-    /// again when the next pane closes or moves. A window that the person has closed is forgotten.
+    /// Tidies the persons' windows that an agent's pane may have left. The remaining agents' panes
+    /// get equal heights. If none remains, the window gets its earlier layout back. After an error,
+    /// tries again when the next pane closes or moves. A window that the person has closed is
+    /// forgotten.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();
@@ -98,8 +99,8 @@ impl PaneManager {
 /// `team_tags` are the tags of the team's panes.
 ///
 /// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd. Also
-/// returns `None` if a pane would become too small. The same is true if a pane of the window is
-/// zoomed, because tmux then does not report the normal sizes of the panes.
+/// returns `None` if a pane would become too small, or if a pane of the window is zoomed. In a
+/// window with a zoomed pane, tmux does not report the normal sizes of the panes.
 fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,

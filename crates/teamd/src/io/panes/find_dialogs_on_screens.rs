@@ -18,8 +18,8 @@ fn screen_dialog(screen: &str, pane: &DialogPane) -> Option<ScreenDialog> {
 }
 
 /// Returns what a program asks on its screen: the question of a dialog, or the dialog's first line
-/// if no question is found. If there is no dialog, the prompt of a common program such as git or
-/// ssh. `None` if there is no prompt either.
+/// if no question is found. If there is no dialog, returns the prompt of a common program such as
+/// git or ssh, or `None` if there is no prompt either.
 fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
     let Some(dialog) = match_dialog_on_screen::find_dialog(screen, patterns) else {
         return find_terminal_prompt(screen);

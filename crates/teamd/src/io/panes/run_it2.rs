@@ -54,8 +54,9 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     }
 }
 
-/// Ends `it2` and the processes that it has started in its group. SIGSTOP fails if `it2` has exited.
-/// Otherwise it keeps `it2` from exiting, so that no other process gets its pid meanwhile.
+/// Ends `it2` and the processes that it has started in its group. Stops `it2` with SIGSTOP first: a
+/// stopped process cannot exit, so no other process gets its pid meanwhile. If SIGSTOP fails, `it2`
+/// has exited already.
 fn kill_group(it2: &ExitHandle, pid: u32) {
     if it2.send_signal(Signal::STOP).is_err() {
         return;
