@@ -15,8 +15,9 @@ const REPORTED_FAILURES: u32 = 3;
 /// milliseconds. So they get no notice of the limit per minute, which a normal discussion often
 /// reaches.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
-/// People are notified of a usage limit if it lasts at least this much longer, in milliseconds. A
-/// shorter limit, such as a limit per minute, needs no attention unless turns keep failing.
+/// People are notified of a usage limit if at least this much time remains until its end, in
+/// milliseconds. A shorter limit, such as a limit per minute, needs no attention unless turns keep
+/// failing.
 const REPORTED_LIMIT_MS: u64 = 10 * 60_000;
 
 /// Logs a pause of the agent's turns, and notifies people if the pause needs their attention. Does
