@@ -49,8 +49,8 @@ pub enum ToDriver {
 pub enum PermissionAnswer {
     /// Allows this one tool call.
     AllowOnce,
-    /// Allows this tool call and all later tool calls of the same kind. If the program has no such
-    /// option, allows only this tool call.
+    /// Allows this tool call and all later tool calls of the same kind. If the program does not
+    /// offer this, allows only this tool call.
     AllowAlways,
     /// Denies the call.
     Deny {

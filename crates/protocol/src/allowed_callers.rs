@@ -1,9 +1,9 @@
-//! Says which callers may perform an operation. The command line, the MCP tools and the control
-//! socket name the allowed callers of each of their operations. They check the caller before the
-//! operation begins. docs/permissions.md has the list. This module compares only names. Whether a
-//! member acts in its own team is checked where the team becomes known: `client::root_socket_team_and_caller`
-//! checks it for commands, `teamctl mcp` for the MCP tools, and the daemon for calls on the control
-//! socket.
+//! Says which callers may perform an operation; docs/permissions.md has the list. The command line,
+//! the MCP tools and the control socket check the caller before each operation begins.
+//!
+//! This module compares only names. Other code checks that a member acts in its own team:
+//! `client::root_socket_team_and_caller` for commands, `teamctl mcp` for the MCP tools, and the
+//! daemon for calls on the control socket.
 //!
 //! The checks prevent mistakes, not attacks: all agents run as the same user.
 
@@ -14,9 +14,8 @@ use crate::team_and_member_names::MemberName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedCallers<'a> {
     Everyone,
-    /// The member with this name, and also the lead and a person. The name may have the form
-    /// `NAME@TEAM`; the team in it is ignored, because other code checks that a member acts in its
-    /// own team.
+    /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
+    /// TEAM is ignored, because other code checks that a member acts in its own team.
     MemberLeadOrPerson(&'a str),
     LeadOrPerson,
 }

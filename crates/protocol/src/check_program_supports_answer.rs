@@ -57,8 +57,8 @@ impl Capabilities {
         }
     }
 
-    /// The permission mode in which the program carries out a plan that was approved in `mode`.
-    /// This is `mode` itself, or `default` if the program is known not to support `mode`.
+    /// The permission mode in which the program carries out its approved plan. This is the approved
+    /// mode `mode`, or `default` if the program is known not to support `mode`.
     pub fn supported_mode(&self, mode: PermissionMode) -> PermissionMode {
         let has = |modes: &Vec<String>| modes.iter().any(|known| known == mode.as_str());
         if self.modes.as_ref().is_none_or(has) { mode } else { PermissionMode::Default }
@@ -72,7 +72,7 @@ impl Capabilities {
 }
 
 /// Whether an approval changes the tool's input. `input` is the input in the request, and `given`
-/// the input in the approval. If `given` is null or an empty object, the tool gets the request's
+/// is the input in the approval. If `given` is null or an empty object, the tool gets the request's
 /// input.
 pub fn is_changed_input(input: &Value, given: &Value) -> bool {
     let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);

@@ -2,8 +2,8 @@
 //! spawn request.
 //!
 //! For a program that runs turn by turn, `{prompt}`, `{session}` and `{mode}` are filled in for
-//! each turn. When the daemon starts an agent, it fills in `{color}` and `{lead_session}`, and for
-//! a program that runs as one process also `{session}`.
+//! each turn. When the daemon starts an agent, it fills in `{color}` and `{lead_session}`. If the
+//! program runs as one process, the daemon then fills in `{session}` too.
 
 use crate::shell_quote::{shell_quote, single_quoted};
 
@@ -43,9 +43,9 @@ pub fn escape_variables(text: &str) -> String {
     all.fold(text.to_owned(), |text, name| escape(text, &name))
 }
 
-/// Replaces the variables in `text` by their values, encoded as the variables' suffixes require.
-/// `value` returns the value for a name without suffix. If `value` returns `None`, the variable
-/// stays in the text. Inserted values are not scanned for variables.
+/// Replaces each variable in `text` by its value. `value` gets the variable's name without its
+/// encoding suffix. The value that it returns is encoded as the suffix requires. If `value` returns
+/// `None`, the variable stays in the text. Inserted values are not scanned for variables.
 pub fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, name, after)) = next_variable(rest) {

@@ -84,8 +84,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
-    // These variables select a git repository. The list is the output of `git rev-parse
-    // --local-env-vars`, without the variables that only a person sets.
+    // These variables select a git repository. They are printed by `git rev-parse
+    // --local-env-vars`. Those that only a person sets are not in this list.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -127,10 +127,10 @@ pub fn is_inherited(name: &str) -> bool {
     !REMOVED_VARIABLES.contains(&name) && !REMOVED_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// The variables beginning with `GIT_` that are passed to git; all others are removed. The
-/// `GIT_CONFIG_` variables contain settings of the caller: containers and CI often set
-/// `safe.directory` in this way (git-config(1)). `GIT_LFS_SKIP_SMUDGE` says whether git-lfs
-/// downloads files. An entry that ends with `_` is the prefix of numbered variables.
+/// The only variables beginning with `GIT_` that teamd passes to git. The `GIT_CONFIG_` variables
+/// contain settings of the caller: containers and CI often set `safe.directory` in this way
+/// (git-config(1)). `GIT_LFS_SKIP_SMUDGE` says whether git-lfs downloads files. An entry that ends
+/// with `_` is the prefix of numbered variables.
 const GIT_SETTINGS: &[&str] = &[
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_KEY_",
@@ -144,9 +144,9 @@ const GIT_SETTINGS: &[&str] = &[
 /// The other variables of a caller that git gets: where it finds programs and the user's settings.
 const GIT_PATHS: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
-/// Whether teamd passes the variable `name` to git. Of the variables that begin with `GIT_`, only
-/// those in `GIT_SETTINGS` are passed: another one, such as `GIT_DIR`, could make git use another
-/// repository.
+/// Whether teamd passes the variable `name` to git. A variable that begins with `GIT_` is passed
+/// only if it is in `GIT_SETTINGS`. Any other `GIT_` variable could make git use another
+/// repository, as `GIT_DIR` does. Variables without this prefix are all passed.
 pub fn is_passed_to_git(name: &str) -> bool {
     let matches = |setting: &&str| match setting.ends_with('_') {
         true => name.starts_with(*setting),
@@ -155,9 +155,8 @@ pub fn is_passed_to_git(name: &str) -> bool {
     !name.starts_with("GIT_") || GIT_SETTINGS.iter().any(matches)
 }
 
-/// Whether git gets the caller's value of the variable `name`, when the daemon runs git for a
-/// caller's command. Otherwise git gets the daemon's value, or none if [`is_passed_to_git`] is
-/// false.
+/// Whether git gets the caller's value of the variable `name` when the daemon runs git for a
+/// caller's command. All other variables come from the daemon, if [`is_passed_to_git`] allows them.
 pub fn is_callers_for_git(name: &str) -> bool {
     GIT_PATHS.contains(&name) || name.starts_with("GIT_") && is_passed_to_git(name)
 }

@@ -22,9 +22,9 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Escapes the same characters as [`visible`] in a JSON text. It uses JSON escapes, so the JSON
-/// value is unchanged. Without this function, control characters from U+007F on would reach the
-/// terminal, because JSON encoders do not escape them.
+/// Escapes control characters and bidirectional formatting characters in a JSON text. JSON escapes
+/// are used, so the JSON value is unchanged. JSON encoders escape no character from U+007F on, so
+/// these characters would otherwise reach the terminal.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {

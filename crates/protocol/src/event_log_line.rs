@@ -110,7 +110,7 @@ pub enum EventKind {
         no_output_ms: u64,
     },
     /// Several turns of the member in a row have failed. Logged at the third failed turn, and again
-    /// at the last failed turn before the member stops starting turns by itself.
+    /// when the member stops starting turns by itself.
     MemberTurnsFailed {
         /// How many turns in a row have failed.
         failed_turns: u32,

@@ -1,8 +1,9 @@
-//! Finds in the words of a program when its usage limit ends.
+//! Finds the end of a usage limit in the output of a program.
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! Words after `{time}` may follow at such a distance without a `*`. Case, frames, line wraps and repeated spaces are ignored, as for dialogs.
+//! Such a text may also come between `{time}` and the next words of the pattern. Case, frames, line
+//! wraps and repeated spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -11,12 +12,13 @@ use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
 const TIME_VARIABLE: &str = "{time}";
 /// The longest text for which `*` stands, in bytes.
 const MAX_GAP: usize = 400;
-/// A limit that ends later than this, in milliseconds, counts as unknown. The longest limits of
-/// known programs last a week.
+/// The longest time from now to the end of a limit, in milliseconds. A limit that ends later counts
+/// as unknown. The limits of known programs last at most a week.
 const MAX_AHEAD_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
-/// Returns the end of the usage limit that `text` names, in milliseconds since the epoch. If several
-/// places in `text` match and have a time, the last one counts. `now` is the current time in the same unit.
+/// Returns the end of the usage limit that `text` names, in milliseconds since the epoch. If
+/// several places in `text` match and have a time, the last one counts. `now` is the current time
+/// in the same unit.
 ///
 /// `None` if no pattern matches, if the end is not a time, or if it is not within eight days after
 /// `now`.

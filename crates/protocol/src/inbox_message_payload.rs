@@ -264,8 +264,8 @@ pub struct ShutdownApproved {
 }
 
 impl ShutdownApproved {
-    /// A teammate's agreement to shut down, without the id of the teammate's pane. A lead on
-    /// another tmux server could take the id for a pane of its own server, and close that pane.
+    /// A teammate's agreement to shut down. It does not name the teammate's pane. A lead on another
+    /// tmux server could have a pane with the same id, and would close the wrong pane.
     pub fn new(request_id: RequestId, from: &MemberName, timestamp: String) -> ShutdownApproved {
         let from = from.to_string();
         ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }

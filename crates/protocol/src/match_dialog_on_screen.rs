@@ -10,22 +10,22 @@
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.
 ///
-/// Frames, markers at the start of a line, empty lines and repeated spaces are removed from both
-/// texts. A space in a dialog matches a space or a line end. A line end in a dialog matches only a
-/// line end.
+/// Frames, markers at the start of a line, empty lines and repeated spaces are ignored. A space in
+/// a dialog matches a space or a line end on the screen. A line end in a dialog matches only a line
+/// end.
 ///
-/// A dialog whose last line is `$` matches only at the end of the screen: after the dialog come at
-/// most the rest of its line and one more line. So text that only quotes the dialog does not match,
-/// because the program shows its own prompt below such text.
+/// A dialog whose last line is `$` matches only at the end of the screen. At most one line may
+/// follow the line in which the dialog ends. So text that only quotes the dialog does not match:
+/// the program shows its own prompt below the quoted text.
 pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// Returns the question of a dialog on the screen: the last line up to the dialog's end that ends
-/// with `?`. If that line starts with a lowercase letter, it continues the line above, and both
-/// belong to the question. At most four lines are joined. `None` if no line ends with `?`, or if
-/// the screen does not show the dialog.
+/// Returns the question of a dialog on the screen. Upwards from the dialog's end, this is the first
+/// line that ends with `?`. A line that starts with a lowercase letter continues the line above it.
+/// At most four such lines are joined. `None` if no line ends with `?`, or if the screen does not
+/// show the dialog.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

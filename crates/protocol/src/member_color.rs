@@ -1,8 +1,8 @@
 //! Colors of members, which tell teammates apart.
 //!
 //! The colors have the same order as in Claude Code. Each new member gets the next color in this
-//! order, and after the last color the first. So a color is not reused at once when a member has
-//! left, while people still read that member's messages.
+//! order, and after the last color the first. So the color of a member that has left is not reused
+//! at once, while people still read that member's messages.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

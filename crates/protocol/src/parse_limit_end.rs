@@ -5,8 +5,8 @@
 //! - a duration: `5 days 22 hours 11 minutes`, `1h2m3s`
 //! - a clock time: `3pm (Europe/Berlin)`, `15:04`, `Nov 29, 11:34pm (UTC)`, `Jul 5th, 2026 8:19 PM`
 //!
-//! A clock time without a date is the next such time, unless it has passed less than an hour ago.
-//! Then the program has written it late, and the past time is returned.
+//! A clock time without a date usually means the next such time. If the clock time was less than an
+//! hour ago, the past time is returned, because the program may have written it late.
 
 use crate::timestamp::parse_iso8601;
 use jiff::civil::{Date, Time};
@@ -27,8 +27,8 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// Parses the time at the start of `text`, which is in lower case with single spaces. Returns the
-/// time in milliseconds since the epoch, and the length of what was parsed. `now` is the current
-/// time in milliseconds since the epoch. `None` if the text does not begin with a time.
+/// time, in milliseconds since the epoch, and the number of parsed bytes. `now` is the current time
+/// in milliseconds since the epoch. `None` if the text does not begin with a time.
 pub fn parse_limit_end(text: &str, now: u64, zone: ZoneLookup<'_>) -> Option<(u64, usize)> {
     let mut words = Words(text);
     while ["at ", "in ", "after ", "on "].into_iter().any(|word| words.skip(word)) {}

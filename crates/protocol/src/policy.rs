@@ -54,8 +54,9 @@ pub struct Policy {
     /// one member may use all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member_share: Option<u8>,
-    /// Maximum time since teamd created the team or, for a team of another program, first found it,
-    /// in milliseconds. `None`: no limit.
+    /// Maximum age of the team, in milliseconds. `None`: no limit. The age counts from the creation
+    /// of the team. If another program created the team, the age counts from the moment at which
+    /// teamd first found the team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time_ms: Option<u64>,
     /// How often two members may answer each other.

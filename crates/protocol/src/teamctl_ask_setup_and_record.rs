@@ -15,8 +15,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// The environment variable with the id of one `teamctl ask`. Every process of the asked program
-/// has it. For a caller with this variable, `teamctl` runs only commands that show something: the
-/// program is on no team, and would otherwise count as a person.
+/// has it. If a caller has this variable, `teamctl` runs only commands that show something. Without
+/// this check, the asked program would count as a person, because it is on no team.
 pub const ASK_VARIABLE: &str = "TEAMD_ASK";
 
 /// The longest answer, in bytes. A longer one is an error, because a shortened answer would look

@@ -129,17 +129,17 @@ pub struct UsageReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UsagePaths {
-    /// Paths of the numbers of tokens in a line of the output. The numbers at all paths are added
-    /// up. A path is a list of keys with dots between them, such as `usage.output_tokens`. `*`
-    /// matches every key.
+    /// Paths of the token counts in a line of the output. The counts at all paths are added up. A
+    /// path is a list of keys with dots between them, such as `usage.output_tokens`. `*` matches
+    /// every key.
     #[serde(default)]
     pub tokens: Vec<String>,
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Some programs report the usage of each call of their model in a line of its own. For these,
-    /// this is the path of the call's id. The lines are added up, but a later line with the same id
-    /// replaces the earlier one. `None` if the last line reports the whole usage.
+    /// Path of a call's id, for programs that report the usage of each call of their model in a
+    /// line of its own. The usage of all lines is added up, but a line replaces an earlier line
+    /// with the same id. `None` if the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.
@@ -155,8 +155,7 @@ pub enum UsageScope {
     /// The usage of one turn.
     #[default]
     Turn,
-    /// The usage since the session began, or since the program's start if the program counts from
-    /// there.
+    /// The usage since the session began. Some programs count from their own start instead.
     Session,
 }
 

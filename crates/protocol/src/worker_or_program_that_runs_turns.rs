@@ -118,8 +118,8 @@ pub struct DrivenProgram {
     /// The program's name of the initial mode. `None` leaves the choice to the program.
     #[serde(default)]
     pub initial_mode: Option<String>,
-    /// The keys are teamd's names of the permission modes to which the program can change while it
-    /// runs. The values are the program's own names of these modes.
+    /// The permission modes to which the program can change while it runs. The keys are teamd's
+    /// names of these modes, and the values are the program's own names.
     #[serde(default)]
     pub mode_ids: BTreeMap<String, String>,
     /// Text before the first prompt of each session. May be empty.

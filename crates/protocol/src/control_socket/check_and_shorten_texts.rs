@@ -257,8 +257,8 @@ impl TurnPause {
                 let reason = shorten(reason);
                 TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until, limit })
             }
-            // The only text of an exchange pause is the member name `with`. Its type `MemberName`
-            // limits its length, so it is not shortened.
+            // An `ExchangePause` has only one text, the member name `with`. It is not shortened,
+            // because the type `MemberName` limits its length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
         }
     }

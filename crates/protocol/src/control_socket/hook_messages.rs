@@ -50,9 +50,8 @@ pub enum HookEvent {
     TurnStarted {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
-        /// Ids of the messages in the prompt that are not marked as read yet
-        /// (`InboxEntry::message_id`). At the end of the turn a hook marks them as read, if the
-        /// program has worked on the prompt.
+        /// Ids (`InboxEntry::message_id`) of those messages in the prompt that are still unread.
+        /// When the turn ends, a hook marks them as read if the program has worked on the prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },
@@ -103,10 +102,12 @@ pub enum LongPollEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
-    /// Whether the hook may deliver messages to its program. False if the agent has another
-    /// delivery, or is about to be respawned after a plan approval. Also false for a hook of a
-    /// nested program, which the agent's program has started. If false, the hook only marks earlier
+    /// Whether the hook may deliver messages to its program. If not, the hook only marks earlier
     /// messages as read.
+    ///
+    /// False if the agent's delivery is not `hook`, or if the agent is about to be respawned after
+    /// a plan approval. Also false if the hook belongs to a nested program, which the agent's
+    /// program has started.
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,
@@ -115,13 +116,13 @@ pub struct HookReply {
     /// The task of the turn. `None` if the turn has no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The prompt that was on the program's command line, if its message in the inbox is not marked
-    /// as read yet. The hook marks that message as read and reports [`HookEvent::PromptRead`].
+    /// The prompt that was on the program's command line, if the inbox message with this prompt is
+    /// still unread. The hook marks that message as read and reports [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_in_args: Option<String>,
-    /// Whether the approval of the agent's plan was on the program's command line, and its message
-    /// in the inbox is not marked as read yet. If so, the hook marks that message as read and
-    /// reports [`HookEvent::PromptRead`].
+    /// Whether a plan approval was on the program's command line, and the inbox message with this
+    /// approval is still unread. If so, the hook marks that message as read and reports
+    /// [`HookEvent::PromptRead`].
     #[serde(default)]
     pub approval_in_args: bool,
     /// Ids of the messages that were delivered last, from [`HookEvent::TurnStarted`].

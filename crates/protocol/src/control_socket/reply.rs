@@ -135,8 +135,8 @@ pub struct BudgetStatus {
     /// Maximum cost in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_microdollars: Option<u64>,
-    /// When teamd created the team, or first found the team of another program, in milliseconds
-    /// since the epoch. The time limit counts from then.
+    /// When teamd created the team, in milliseconds since the epoch. If another program created the
+    /// team: when teamd first found it. The time limit counts from this moment.
     pub started_at: u64,
     /// Maximum duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct PastMember {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_suspended: bool,
     /// Why the restart policy no longer starts the member again: its spawns failed too often.
-    /// `None` otherwise.
+    /// `None` if this has not happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub respawns_exhausted_reason: Option<String>,
     /// Tokens and cost of the spawn, as reported by its program.
@@ -257,8 +257,8 @@ pub struct MemberStatus {
     /// Why turns of the member wait although there is work for them. `None` if no turn waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
-    /// The usage limit that the member's program has reached, as its last turn or its screen says.
-    /// `None` without a limit, or if its end is not known.
+    /// The usage limit that the member's program has reached, according to its last turn or its
+    /// screen. `None` if the program has reached no limit, or if the limit's end is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_limit: Option<UsageLimit>,
     /// The task of the current turn. `None` if unknown.
@@ -286,9 +286,11 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// At which moment messages reach the member. Usually this follows from `delivery`. An agent
-    /// with delivery `hook` has `on-pull` while no hook can deliver: it is idle and no hook waits,
-    /// or it works and no hook has reported yet.
+    /// The moment at which messages reach the member. It usually follows from `delivery`.
+    ///
+    /// An agent with the delivery `hook` must ask for its messages (`on-pull`) while no hook can
+    /// deliver them. This is so if the agent is idle and no hook waits, or if the agent works and
+    /// no hook has reported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.

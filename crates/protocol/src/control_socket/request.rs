@@ -268,8 +268,8 @@ pub struct DeleteTeamRequest {
     /// Worktrees to remove despite unsaved work. The work is moved to the trash.
     #[serde(default)]
     pub discard_worktrees: Vec<PathBuf>,
-    /// The variables of the caller that git depends on: `PATH`, `HOME`, `XDG_CONFIG_HOME` and git's
-    /// settings. If this map is empty, git gets the daemon's own variables.
+    /// The caller's environment variables that git depends on: `PATH`, `HOME`, `XDG_CONFIG_HOME`
+    /// and git's settings. If this map is empty, git gets the daemon's own variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub git_env: BTreeMap<String, String>,
 }

@@ -68,8 +68,8 @@ pub struct FailedTurnsPause {
     /// When the next turn starts, in milliseconds since the epoch. `None` if only a message from a
     /// person or from the lead starts it.
     pub until: Option<u64>,
-    /// The usage limit at which the last turn failed. `None` if it failed for another reason, or if
-    /// the program has not said when the limit ends.
+    /// The usage limit because of which the last turn failed. `None` if it failed for another
+    /// reason, or if the program has not said when the limit ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<UsageLimit>,
 }

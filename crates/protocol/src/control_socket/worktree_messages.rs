@@ -72,12 +72,12 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that neither exist nor are known to git any more, and paths in the request's
-    /// `discard_worktrees` that do not exist. The daemon changed nothing for them.
+    /// Worktrees that no longer exist and that git no longer lists, and nonexistent paths in the
+    /// request's `discard_worktrees`. The daemon changed nothing for them.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
-    /// Worktrees that were kept, because another directory is now at the path of the worktree. Each
-    /// text has the path and the reason.
+    /// Each text names a worktree that was not removed, and the reason: another directory is now at
+    /// its path.
     #[serde(default)]
     pub kept: Vec<String>,
     /// Why teardown commands have failed. Their worktrees were removed nevertheless.

@@ -198,9 +198,8 @@ impl ItemSpacing {
         };
         let text = text.expect("values have string keys and no failing impl");
         match &self.indent {
-            // Indents every line of the pretty-printed value after the first, so that the value
-            // fits into the indented file. Strings do not change, because line breaks in them are
-            // escaped.
+            // Indents all lines of the pretty-printed value except the first. Strings do not
+            // change, because line breaks in them are escaped.
             Some(indent) => text.replace('\n', &format!("\n{indent}")),
             None => text,
         }

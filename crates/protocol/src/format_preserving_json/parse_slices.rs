@@ -64,8 +64,8 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// For each element, the offset in the text just after the `[` or `,` before the element. So a
-    /// `[` and the text from an offset on form an array without the earlier elements.
+    /// The start of each element: the offset just after the `[` or `,` before the element. A `[`
+    /// and the text from such an offset on form an array that lacks the earlier elements.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
@@ -179,9 +179,9 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     Cow::Owned(repaired)
 }
 
-/// Reads the escape sequence at the start of `text`. Returns the sequence to write instead
-/// (`\ufffd` for a lone surrogate, otherwise the same), and the length of the escape in `text`, in
-/// bytes.
+/// Reads the escape sequence at the start of `text`. Returns its replacement, and its length in
+/// bytes. The replacement is `\ufffd` for a lone surrogate, and the sequence itself for any other
+/// escape.
 fn read_escape(text: &str) -> (&str, usize) {
     match (parse_code_unit(text), text.get(6..).and_then(parse_code_unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (&text[..12], 12),
@@ -230,8 +230,7 @@ fn strip_bom(root: &str) -> &str {
     root.strip_prefix('\u{feff}').unwrap_or(root)
 }
 
-/// The byte range of the JSON value in `root`. `content` is the same text as `root`, without the
-/// byte order mark.
+/// The byte range of the JSON value in `root`. `content` is `root` without the byte order mark.
 fn document_span(root: &str, content: &str) -> Range<usize> {
     let white_space = [' ', '\t', '\n', '\r'];
     let start = root.len() - content.trim_start_matches(white_space).len();

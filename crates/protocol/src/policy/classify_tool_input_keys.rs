@@ -93,8 +93,8 @@ const OPTION_KEYS: [&str; 28] = [
     "recursive",
     "count",
 ];
-/// Keys whose value is a label, such as a type or an id. A rule that allows accepts every label,
-/// because a label changes neither what the tool runs nor where the tool acts.
+/// Keys whose value is a label, such as a type or an id. An allow rule accepts every label, because
+/// a label changes neither what the tool runs nor where the tool acts.
 const LABEL_KEYS: [&str; 16] = [
     "type",
     "outputmode",
@@ -165,9 +165,9 @@ fn plain_key(key: &str) -> String {
     key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()
 }
 
-/// Whether teamd understands a key and its value: either teamd collects the actions in the value,
-/// or the value cannot change what the tool does. The object that contains the key is itself the
-/// value of a key; `enclosing` is the kind of that outer key.
+/// Whether teamd understands a key and its value. This is so if teamd collects the actions in the
+/// value, or if the value cannot change what the tool does. `enclosing` is the kind of the object
+/// that contains the key.
 pub(super) fn is_understood(key: &str, value: &Value, enclosing: InputKeyKind) -> bool {
     let plain = plain_key(key);
     let is_one_of = |keys: &[&str]| keys.contains(&plain.as_str());

@@ -1,4 +1,4 @@
-//! Limits how many turns a member may have on messages from the same other member.
+//! Limits how many turns a member may spend on messages from one other member.
 //!
 //! Without such limits, two agents could answer each other's messages until the budget is used up.
 //! The limits apply only to members whose turns teamd starts.
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// Maximum numbers of turns that a member may have on messages from the same other member. 0 stands
-/// for no limit.
+/// Maximum numbers of turns that a member may spend on messages from one other member. 0 stands for
+/// no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -34,10 +34,9 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Values of keys such as `dir`. In the input of a tool that runs a command, such a value is
-    /// the command's working directory. In any other input, the value is a path on which the tool
-    /// acts. Only the whole input shows which of the two holds. The values are then moved to
-    /// `working_dirs` or `actions`.
+    /// Values of keys such as `dir`. If the tool runs a command, such a value is the command's
+    /// working directory. Otherwise, the value is a path on which the tool acts. After the whole
+    /// input is read, the values are moved to `working_dirs` or `actions`.
     directories: Vec<String>,
     /// Whether the input has a key whose meaning is unknown, so that `actions` may be incomplete.
     pub(super) has_unknown_key: bool,
@@ -78,8 +77,8 @@ impl ToolActions {
 
     /// Collects the actions in the field `key` of the input. A known key decides the kind of its
     /// value, such as a path or a command. The value of an unknown key has the kind of the object
-    /// around it, `enclosing`. If `enclosing` is text, the kind of the value is unknown. The key
-    /// itself is checked too, because some inputs have paths as keys.
+    /// that contains the key (`enclosing`). If that kind is text, the kind of the value is unknown.
+    /// The key itself is also checked, because it may be a path.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);
@@ -133,7 +132,7 @@ pub(super) fn path_like_words(text: &str) -> impl Iterator<Item = &str> {
     words.map(move |word| value(word).flatten().map_or(word, |at| &word[at..]))
 }
 
-/// The paths for which a tool could take the text `path`: the whole text, the text without white
+/// The paths that a tool could take from the text `path`: the whole text, the text without white
 /// space at its ends, and each part of the text that looks like a path.
 pub(super) fn path_variants(path: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "'\"`,:;|".contains(c);

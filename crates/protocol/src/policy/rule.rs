@@ -1,8 +1,8 @@
-//! Policy rules: decide about permission requests by tool, action and directory.
+//! Rules of a policy, which decide about permission requests by tool, action and directory.
 //!
-//! A rule that allows matches only if every action of the request is certain to match. A rule that
-//! denies or asks matches if any action could match. Paths are compared as text after `.` and `..`
-//! are resolved. Symbolic links are not followed, because the paths may not exist yet.
+//! An allow rule matches only if every action of the request is certain to match. A deny or ask
+//! rule matches if any action could match. Paths are compared as text after `.` and `..` are
+//! resolved. Symbolic links are not followed, because the paths may not exist yet.
 
 use super::find_actions_in_tool_input::{
     ToolAction, ToolActions, can_run, path_like_words, path_variants, split_words,
@@ -64,9 +64,11 @@ impl PolicyRule {
     }
 
     /// Whether the rule may allow an input with these actions. No rule allows an input that lifts a
-    /// protection of the agent program, such as its sandbox, or whose working directory needs
-    /// expansion, such as `~/x`. A rule with a directory, or with a pattern other than `*`, allows
-    /// no input with an unknown key, because that key could hold another action.
+    /// protection of the agent program, such as its sandbox. No rule allows an input whose working
+    /// directory needs expansion, such as `~/x`.
+    ///
+    /// An unknown key could hold another action. So an input with an unknown key is allowed only by
+    /// a rule for every action: it has no directory, and no pattern except `*`.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");
@@ -75,8 +77,8 @@ impl PolicyRule {
             && actions.working_dirs.iter().all(|dir| is_literal_path(dir))
     }
 
-    /// Whether the actions match `pattern`. A rule that allows needs all actions to match; for
-    /// other rules one match is enough.
+    /// Whether the actions match `pattern`. For an allow rule, all actions must match. For other
+    /// rules, one match is enough.
     fn is_pattern_match(&self, pattern: &str, actions: &[ToolAction], location: &ActionLocation) -> bool {
         match self.answer {
             _ if actions.is_empty() => pattern == "*",

@@ -31,8 +31,8 @@ impl WorktreeCommand {
         vec!["sh".to_owned(), "-c".to_owned(), line]
     }
 
-    /// How long the command may take, at most the maximum of its kind. A longer time may be in a
-    /// policy that was imported.
+    /// How long the command may take: `timeout_ms`, but at most the maximum of its kind. An
+    /// imported policy may contain a longer time than this maximum.
     pub fn timeout(&self, kind: WorktreeCommandKind) -> Duration {
         Duration::from_millis(self.timeout_ms).min(kind.max_timeout())
     }

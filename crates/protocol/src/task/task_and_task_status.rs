@@ -220,8 +220,8 @@ pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     }
 }
 
-/// For each task, the tasks that wait for it. The link between two such tasks is stored in the
-/// files of both. Both files are read, because a crash can leave the link in only one of them.
+/// For each task, the tasks that wait for it. The link between two tasks is stored in the files of
+/// both. Both files are read, because a crash can leave the link in only one of them.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {
