@@ -1,11 +1,12 @@
-//! Checks that no other user can write to a file or directory of a root, and that the current user
-//! owns it. Only then its content is trusted.
+//! Checks that the current user owns a file or directory of a root, and that no other user can
+//! write to it. teamd trusts the content only after this check.
 //!
 //! The user's private group may write, because it has no other member. On many systems each user
-//! has such a group, and programs create files that the group may write (umask 002). If the file
-//! has an access control list, no group counts as private, because the list may let other users
-//! write. Access control lists can be checked only on Linux; on other systems no group counts as
-//! private.
+//! has such a group, and programs create files that the group may write (umask 002).
+//!
+//! An access control list may let other users write. So if a file has such a list, no group counts
+//! as private. Access control lists can be checked only on Linux; on other systems no group counts
+//! as private.
 
 use crate::error::Error;
 use nix::sys::stat::{FileStat, Mode, SFlag};
@@ -71,9 +72,9 @@ impl ForeignWriter {
         }
     }
 
-    /// The advice for the user. If the group or others can write, the advice is a `chmod` command. For
-    /// a directory, this command also changes the content, and removes a setgid bit, which would give
-    /// the directory's group to each new file.
+    /// The advice for the user. If the group or others can write, the advice is a `chmod` command
+    /// that forbids it. For a directory, the command also changes all files in it, and removes the
+    /// directory's setgid bit. With this bit, each new file would get the directory's group.
     fn remedy(self, access: Access, path: &Path) -> String {
         let quoted_path = shell_quote(&path.to_string_lossy());
         match self {
@@ -90,9 +91,10 @@ impl ForeignWriter {
     }
 }
 
-/// The advice for the user `own_uid` about a directory that belongs to the user `owner`. A person
-/// who works as root is told to run the program as `owner`, and not to change the owner to root. In
-/// a container, teamd often runs as an ordinary user, who could not use a directory of root.
+/// The advice for the user `own_uid` about a directory that belongs to the user `owner`. If root
+/// owns the directory, the advice is a `chown` to `own_uid`. If the user is root, the advice is to
+/// run the program as `owner`. A `chown` to root would do harm: in a container, teamd often runs as
+/// an ordinary user, who could then not use the directory.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {

@@ -163,9 +163,9 @@ impl MemberRequests {
     /// Appends an answer to the member's inbox, logs it, and marks the request read. `at_ms` is the
     /// current time in ms since the epoch.
     ///
-    /// If a plan is approved without naming a permission mode, the member continues in the lead's
-    /// mode. If the member's program is known not to support the lead's mode, the member continues
-    /// in the mode `default`.
+    /// If the approval of a plan names no permission mode, the member continues in the lead's mode.
+    /// If the member's program is known not to support the lead's mode, the member continues in the
+    /// mode `default`.
     ///
     /// # Errors
     /// `AnswerNotApplicable` if the answer does not fit the request. `UnsupportedAnswer` if the

@@ -4,8 +4,8 @@
 use platform::ResourceLimit;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
-/// All limits that apply to this process and that the system shows. The limit with the fewest units
-/// left comes first.
+/// All limits of this process that the system reports. The limit with the fewest units left comes
+/// first.
 pub fn process_limits() -> Vec<ResourceLimit> {
     let mut limits = platform::system().resource_limits();
     limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));

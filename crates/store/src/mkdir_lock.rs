@@ -138,7 +138,7 @@ struct StaleCandidate<'d> {
 }
 
 impl<'d> StaleCandidate<'d> {
-    /// Checks whether a lock looks stale, before the second check that confirms it. `None` if the
+    /// The first of two checks for a stale lock. Returns the lock if it looks stale. `None` if the
     /// lock is held or was released, or if its path does not lead to an empty, readable directory.
     fn examine(dir: &'d DirHandle, name: String) -> Result<Option<StaleCandidate<'d>>, Error> {
         let mut watch = StaleWatch::new();
@@ -231,9 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit. Before another program takes over such a lock, it takes the
-        // lock's flock. The flock is free here, so a creator that was stopped for six seconds still
-        // owns the lock.
+        // The lock now has the sticky bit. Other programs take over a sticky lock only after they
+        // have taken its flock. The flock is free here, so no program has taken over the lock. Even
+        // a creator that was stopped for six seconds still owns it.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

@@ -111,8 +111,8 @@ impl Root {
     }
 
     /// A duplicate of the descriptor of the teams directory, to take and release the daemon's lock
-    /// on the root. The lock belongs to the open directory: it stays held until the last descriptor
-    /// is closed, even if the duplicate is closed earlier.
+    /// on the root. The lock belongs to the open directory, and not to one descriptor. So it stays
+    /// held when the duplicate is closed.
     fn lock_file(&self) -> Result<File, Error> {
         let duplicate = self.0.teams.as_fd().try_clone_to_owned();
         duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))

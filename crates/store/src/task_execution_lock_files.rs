@@ -7,8 +7,8 @@ use protocol::state_file_names::TASK_HOLDS_DIR;
 use protocol::team_and_member_names::TeamName;
 use std::path::Path;
 
-/// Removes the files that mark tasks of this team. Killed processes have left them; other processes
-/// delete their own files.
+/// Deletes the files of this team that mark a task as run by a process. Only killed processes leave
+/// such files; other processes delete their own.
 ///
 /// # Errors
 /// `Io`; [`Error::Untrusted`] if another user owns the directory.

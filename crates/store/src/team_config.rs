@@ -33,8 +33,8 @@ enum ConfigChange {
     AnyField,
 }
 
-/// Returns a JSON syntax error as the outer error, because the file may be half-written and the
-/// caller then reads it again. Other errors are the inner error.
+/// Makes a JSON syntax error the outer error: the file may be half-written, and the caller reads it
+/// again. The inner error is any other error.
 fn split_syntax_error<T>(
     result: Result<T, ConfigError>,
 ) -> Result<Result<T, ConfigError>, format_preserving_json::JsonError> {
@@ -182,8 +182,8 @@ impl Team {
     }
 
     /// Puts the config that was just written to the file into the cache. The file's version is
-    /// cached too if every later change will give the file another timestamp. Without a version,
-    /// the next call reads the file again and compares the text.
+    /// cached too if the file system gives each change another timestamp. Without a version, the
+    /// next call reads the file again and compares the text.
     fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();

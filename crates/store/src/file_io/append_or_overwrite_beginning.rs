@@ -37,8 +37,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
         true => [b"\n", bytes].concat(),
         false => bytes.to_vec(),
     };
-    // After a failed write, the file may end with a part of `bytes`. The part is not truncated:
-    // truncation would make `tail -F` and similar programs read the whole file again.
+    // After a failed write, the file may end with a part of `bytes`. This part is not cut off,
+    // because `tail -F` and similar programs read a truncated file again from the start.
     failpoint::hit_before_call("store.append")
         .and_then(|()| file.write_all(&bytes))
         .map_err(|cause| Error::io("write", &path, cause))?;

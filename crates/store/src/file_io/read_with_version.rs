@@ -139,10 +139,9 @@ pub(crate) fn read_and_parse<T>(
     }
 }
 
-/// The backoff between reads of a file that may be half-written. The backoff ends when the file has
-/// been unchanged for `timeout`. To compute that time, this function asks for the time of the last
-/// change. The caller must have read the file before, so that a write after the read prolongs the
-/// backoff.
+/// The backoff between reads of a file that may be half-written. It ends when the file has been
+/// unchanged for `timeout`. The caller must have read the file before this call. A write after that
+/// read then prolongs the backoff.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)
@@ -152,8 +151,8 @@ pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duratio
     let mut remaining = timeout.saturating_sub(unchanged_for()?);
     if remaining.is_zero() && !timeout.is_zero() {
         // When a program truncates a file, the kernel sets the new size before the new timestamp.
-        // On a busy machine, time may pass in between. So for an empty file with an old timestamp,
-        // this function waits longer before it looks at the timestamp again.
+        // On a busy machine, time may pass between these two steps. So if a file is empty and its
+        // timestamp is old, this function waits longer before it reads the timestamp again.
         let is_empty = dir.stat(name)?.is_some_and(|stat| stat.st_size == 0);
         let grace = if is_empty { first_step * 10 } else { first_step };
         Backoff::new(grace, grace, grace).wait();
@@ -250,9 +249,9 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // Another process has a write lease on the file that this call found. That process has just
-        // exchanged the file for a new one (see `tail_rewrite`) and now overwrites the old file.
-        // The name already leads to the new file, so a second attempt succeeds.
+        // Another process is overwriting this file, and has a write lease on it. That process has
+        // just put a new file in its place (see `tail_rewrite`). So a second attempt opens the new
+        // file.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),
@@ -284,9 +283,8 @@ pub(super) fn is_unchanged(
     if FileVersion::from_stat(&stat) != snapshot.version {
         return Ok(false);
     }
-    // The versions are equal. That proves nothing if the file was changed shortly before or during
-    // the read for the snapshot: a later write may have the same timestamp. In this case, the
-    // contents are compared.
+    // The versions are equal. But if the file was changed shortly before or during the snapshot's
+    // read, a later write may have the same timestamp. In this case, the contents are compared.
     if snapshot.stable_version().is_some() {
         return Ok(true);
     }

@@ -103,7 +103,7 @@ impl<'d> LongFile<'d> {
         }
         failpoint::hit("shadow.exchanged");
         let version_of = |name| FileVersion::stat_file(self.dir, name);
-        // The exchange of the two files has already stored the change. So a failed `stat` must not
+        // The exchange of the two files has already stored the change, so a failed `stat` must not
         // be an error. After an error the caller would make the change again, and a message would
         // be stored twice.
         let (Ok(public), Ok(old)) = (version_of(self.name), version_of(&staged.name)) else {
@@ -223,9 +223,9 @@ pub(crate) enum SwapOutcome {
     Done(Option<KnownFile>),
 }
 
-/// A copy of the file with the new tail, under a temporary name. After the exchange, the temporary
-/// name leads to the old file. Dropping a `StagedCopy` deletes the file that has the temporary
-/// name.
+/// A copy of the file with the new tail, under a temporary name. When the copy takes the file's
+/// place, the old file gets the temporary name. Dropping a `StagedCopy` deletes the file that has
+/// the temporary name.
 #[derive(Debug)]
 pub(crate) struct StagedCopy<'d> {
     dir: &'d DirHandle,

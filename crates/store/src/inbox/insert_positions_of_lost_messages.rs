@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// is the content of the inbox.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. The inbox may also have messages that are not in the journal yet, because
-/// a sender writes to the inbox first. If they are from the same sender, timestamps decide which of
-/// them come before the lost message.
+/// sender's earlier messages. A sender writes a message to the inbox first, so the inbox may have
+/// messages that are not in the journal yet. Timestamps decide which of these come before a lost
+/// message of the same sender.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

@@ -49,9 +49,10 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor.
     ///
-    /// A later read does not count these entries again if the bytes right before the cursor are
-    /// unchanged. So it misses a changed read flag if the entry keeps its length: the following
-    /// bytes then stay where they are. Known programs write `true` or `false`, which differ in length.
+    /// A later read counts these entries again only if the bytes right before the cursor have
+    /// changed. A changed read flag usually changes the entry's length, and so moves these bytes.
+    /// If a program changes a flag without changing the entry's length, the count becomes wrong.
+    /// Known programs write `true` or `false`, which differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }

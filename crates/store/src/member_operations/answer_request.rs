@@ -1,6 +1,6 @@
 //! The lead's answers to members' requests. The calling program writes an answer into the files
-//! itself. It does not pass the answer to another program as a command-line argument, because the
-//! kernel limits the length of arguments.
+//! itself. It does not start another program for this, because the kernel limits the length of
+//! command-line arguments.
 
 use super::calling_member::Caller;
 use protocol::allowed_callers::AllowedCallers;

@@ -30,9 +30,9 @@ impl Caller {
     }
 
     /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified. If the update makes a task pending and names no owner, the task goes back to the owner
-    /// that the run file names for it, if any. The caller and members who have left do not get the task
-    /// back.
+    /// notified. An update that makes a task pending need not name an owner. In this case, the
+    /// member that the run file names for the task becomes its owner again, except the caller and
+    /// members who have left.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
@@ -159,10 +159,11 @@ impl Caller {
         }
     }
 
-    /// Whether this update of a task that has a command is allowed to every teammate. An update that
-    /// changes the texts or deletes the task is not. If the task is closed, has failed or belongs to
-    /// another member, three more changes are not allowed: a restart, a new owner, and a change of the
-    /// recorded failure.
+    /// Whether every teammate may make this update of a task that has a command. False if the
+    /// update changes the texts or deletes the task.
+    ///
+    /// If the task is closed, has failed or belongs to another member, three more changes are not
+    /// allowed: a restart, a new owner, and a change of the recorded failure.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Size from which the current journal file is rotated, in bytes. If the previous file is larger, the
-/// current file is rotated only at the size of the previous file, but at half of [`MAX_JOURNAL_BYTES`]
-/// at the latest.
+/// Minimum size of a journal file that is rotated, in bytes. The current file must also be larger
+/// than the previous file. If it is larger than half of [`MAX_JOURNAL_BYTES`], it is always
+/// rotated.
 const ROTATE_BYTES: u64 = 256 << 10;
 /// Maximum number of remembered ids of messages that were read before their sender recorded them.
 const MAX_EARLY_READS: usize = 1_024;
@@ -213,9 +213,9 @@ impl InboxReconciler {
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
     }
 
-    /// The ids in `missing_ids` of messages that must be restored. The other messages are
-    /// forgotten: they were restored once already, or the program that reads this inbox removes
-    /// messages after reading them.
+    /// Decides which of the messages `missing_ids` must be restored, and returns their ids. The
+    /// other messages are forgotten: they were restored once already, or the program that reads
+    /// this inbox removes messages after reading them.
     fn find_lost(
         &mut self,
         inbox: &Inbox,
@@ -261,10 +261,12 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts how often restored messages have disappeared from the inbox again. Returns true if the
-    /// count has just become large enough to assume that the program which reads the inbox removes
-    /// messages itself. Does not count, and returns false, if that program has ever recorded a read in
-    /// the journal: then the journal shows which messages are read.
+    /// Counts that restored messages have disappeared from the inbox again. After several times,
+    /// the program that reads the inbox is assumed to remove messages itself. Returns true at the
+    /// moment of this conclusion.
+    ///
+    /// If that program has ever recorded a read in the journal, this method returns false without
+    /// counting. In this case, the journal shows which messages are read.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
         if self.inboxes_with_recorded_reads.contains(inbox_file) {
             return false;
@@ -321,9 +323,10 @@ impl InboxReconciler {
     }
 }
 
-/// Updates `unread`, the unread messages that the journal knows, with one entry of the inbox. A
-/// message that is marked read is removed from `unread`. Otherwise `unread` notes that the message
-/// is in the inbox. Returns the id of an unread message that is in `unread`.
+/// Updates `unread`, the unread messages in the journal, by one entry of the inbox. If the entry is
+/// marked read, its message is removed from `unread`. Otherwise `unread` records that the message
+/// is in the inbox, and the message's id is returned. `None` if `unread` has no such message or has
+/// it no longer.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

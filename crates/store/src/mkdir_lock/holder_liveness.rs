@@ -47,14 +47,14 @@ pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// processes watch the lock for `PROBE_DELAY` (50 ms) before they may take it over. The time is
 /// only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// How long after `mkdir` the creator may still confirm a lock that other processes judge by its
-/// age alone. They do so if the file system has no flock on directories, or if `mkdir` has not set
-/// the sticky bit. They take over such a lock after [`LOCK_STALE_AFTER`], which is ten seconds. So
-/// a creator that was stopped for longer than this timeout gives up the lock.
+/// The time after `mkdir` within which the creator may confirm a lock that other processes judge by
+/// its age alone. They do so if the file system has no flock on directories, or if `mkdir` has not
+/// set the sticky bit. They take over such a lock after [`LOCK_STALE_AFTER`], which is ten seconds.
+/// So a creator that was stopped for longer than this timeout gives up the lock.
 ///
-/// The timeout is only half of [`LOCK_STALE_AFTER`], because the creator measures it with its own
-/// clocks, while other processes compare the lock's timestamp. The timestamp may come from the
-/// clock of a file server.
+/// The timeout is only half of [`LOCK_STALE_AFTER`], because clocks may differ. The creator
+/// measures the timeout with its own clocks. Other processes compare the lock's timestamp, which
+/// may come from the clock of a file server.
 ///
 /// [`LOCK_STALE_AFTER`]: super::lock_inode_and_age::LOCK_STALE_AFTER
 const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
@@ -121,9 +121,10 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir` the
-/// lock is always its own, because no process takes over a lock so early. Later the lock is its own
-/// only if it has the sticky bit and is still at its path.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
+/// it always does, because no process takes over a lock so early. Later, a sticky lock must still
+/// be at its path. A lock without the sticky bit counts as lost, unless `mkdir` can't set this bit
+/// here and less than five seconds have passed.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -64,10 +64,10 @@ impl StaleWatch {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The lock looks stale, but a live process has its flock. If the lock has the sticky bit,
-            // that process is usually the holder, which was stopped for too long, so the lock is stale.
-            // If it has no sticky bit, that process is usually just removing the lock. Only if this
-            // takes ten seconds, the lock counts as stale.
+            // The lock looks stale, but a live process has its flock. With the sticky bit, that
+            // process is usually the holder, but was stopped for too long: the lock is stale.
+            // Without the sticky bit, that process is usually removing the lock. If this takes ten
+            // seconds, the lock counts as stale.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

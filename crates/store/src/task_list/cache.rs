@@ -218,9 +218,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task. If the file can't be read, subtracts the elapsed time from `timeout`, which
-    /// later files share. A file that has been damaged for a long time fails without waiting, so it
-    /// does not reduce `timeout`.
+    /// Reads one task. All files of a list share `timeout`: if this file can't be read, the elapsed
+    /// time is subtracted for the later files. A file that has been damaged for a long time fails
+    /// without waiting, so it does not reduce `timeout`.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,
@@ -296,8 +296,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. Returns invalid JSON as the outer error, because the file may be half-written and
-/// the caller then reads it again. Other errors are the inner error.
+/// Parses a task. The outer error is invalid JSON: the file may be half-written, and the caller
+/// reads it again. The inner error is any other error.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, format_preserving_json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),

@@ -89,9 +89,9 @@ impl Tasks {
     }
 
     /// Creates the files of new tasks. `order` has the indexes of the tasks in the order in which
-    /// their files are created. `build_tasks` builds the tasks, with ids that ascend from the id
-    /// that it gets. `build_tasks` is called again only if another program has used one of these
-    /// ids in the meantime.
+    /// their files are created. `build_tasks` gets the lowest new id and returns the tasks, with
+    /// ascending ids. If another program uses one of these ids in the meantime, `build_tasks` is
+    /// called again.
     fn place_files(
         &self,
         ticket: &Ticket,
