@@ -72,7 +72,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "_JAVA_OPTIONS",
     "DOTNET_STARTUP_HOOKS",
     "CORECLR_ENABLE_PROFILING",
-    // These variables are for one process, started by a desktop, a service manager, make or git.
+    // A desktop, a service manager, make or git sets these variables for one process that it
+    // starts.
     "XDG_ACTIVATION_TOKEN",
     "DESKTOP_STARTUP_ID",
     "NOTIFY_SOCKET",
@@ -141,7 +142,8 @@ const GIT_SETTINGS: &[&str] = &[
     "GIT_LFS_SKIP_SMUDGE",
 ];
 
-/// The other variables of a caller that git gets: where it finds programs and the user's settings.
+/// The caller's other variables that git gets. They say where git finds programs and the user's
+/// settings.
 const GIT_PATHS: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
 /// Whether teamd passes the variable `name` to git. A variable that begins with `GIT_` is passed
@@ -238,7 +240,8 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/environment.md");
 
-    /// The names in a column of one of the page's tables, in the rows that begin with `row`.
+    /// The names in one column of a table in docs/environment.md. Only rows that begin with `row`
+    /// count.
     fn documented(table: &str, row: &str, column: usize) -> Vec<String> {
         let table = PAGE.split(&format!("<!-- environment: {table} -->\n")).nth(1).expect("the page has it");
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

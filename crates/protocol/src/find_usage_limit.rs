@@ -2,8 +2,8 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! Such a text may also come between `{time}` and the next words of the pattern. Case, frames, line
-//! wraps and repeated spaces are ignored.
+//! After `{time}`, such a text is also allowed without a `*`. Case, frames, line wraps and repeated
+//! spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -58,7 +58,8 @@ fn segments(part: &str) -> Vec<&str> {
     part.split('*').map(str::trim).collect()
 }
 
-/// Whether `text` ends with the segments, with at most [`MAX_GAP`] bytes after each of them.
+/// Whether `text` ends with the `segments` of a pattern, with at most [`MAX_GAP`] bytes after each
+/// of them.
 fn precede(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().rev().all(|words| {
@@ -70,8 +71,8 @@ fn precede(text: &str, segments: &[&str]) -> bool {
     })
 }
 
-/// Whether `text` has the segments in their order, with at most [`MAX_GAP`] bytes before each of
-/// them.
+/// Whether `text` has the `segments` of a pattern in their order, with at most [`MAX_GAP`] bytes
+/// before each of them.
 fn follow(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().all(|words| {

@@ -46,7 +46,7 @@ impl TextLimit {
     pub const TEAM_DESCRIPTION: TextLimit = TextLimit::new("a team description", 256 << 10);
     /// The policy of a team as JSON.
     pub const POLICY: TextLimit = TextLimit::new("a policy", 1 << 20);
-    /// The name of a member that is looked up, of a model or of an agent type, or the id of a pane.
+    /// A name that is looked up: of a member, a model, an agent type or a pane (its id).
     pub const NAME: TextLimit = TextLimit::new("a name", 256);
     /// A path of a file or directory.
     pub const PATH: TextLimit = TextLimit::new("a path", 4 << 10);
@@ -60,7 +60,7 @@ impl TextLimit {
     pub const SESSION_ID: TextLimit = TextLimit::new("a session id", 512);
     /// What a turn is about.
     pub const TURN_SUMMARY: TextLimit = TextLimit::new("a turn summary", 64 << 10);
-    /// The text of a dialog at which an agent's program waits, as a hook's notification has it.
+    /// The text of a dialog at which an agent's program waits, as reported by a hook.
     pub const NOTIFICATION: TextLimit = TextLimit::new("a notification", 64 << 10);
     /// The ids of the messages in a prompt, as JSON.
     pub const MESSAGE_IDS: TextLimit = TextLimit::new("a list of message ids", 256 << 10);

@@ -17,9 +17,11 @@ use jiff::{Timestamp, Zoned};
 /// is `None` if the machine does not know the zone.
 pub type ZoneLookup<'z> = &'z dyn Fn(Option<&str>) -> Option<TimeZone>;
 
-/// For how long after a clock time a text may still name it, in seconds.
+/// How long ago a clock time without a date may be, in seconds. After that, it means the next day's
+/// time.
 const LATE_SECONDS: i64 = 60 * 60;
-/// The same for a date with a clock time, in seconds.
+/// How long ago a clock time with a date, but without a year, may be, in seconds. After that, it
+/// means the next year's date.
 const LATE_DATE_SECONDS: i64 = 24 * 60 * 60;
 /// The longest name of a time zone, in bytes.
 const MAX_ZONE_NAME: usize = 64;
@@ -186,7 +188,7 @@ fn zoned(date: Date, time: Time, now: &Zoned) -> Option<Zoned> {
     date.to_datetime(time).to_zoned(now.time_zone().clone()).ok()
 }
 
-/// The next time of a clock, or the last one if it is less than [`LATE_SECONDS`] ago.
+/// The next moment with this clock time, or the last one if it is less than [`LATE_SECONDS`] ago.
 fn next_clock_time(now: &Zoned, time: Time) -> Option<Zoned> {
     let today = now.date();
     let days = [today.yesterday().ok()?, today, today.tomorrow().ok()?];
@@ -195,7 +197,7 @@ fn next_clock_time(now: &Zoned, time: Time) -> Option<Zoned> {
         .find(|end| seconds_since(end, now) < LATE_SECONDS)
 }
 
-/// The next such date, or the last one if it is less than a day ago.
+/// The next moment with this date and clock time, or the last one if it is less than a day ago.
 fn next_date(now: &Zoned, month: i8, day: i8, time: Time) -> Option<Zoned> {
     let in_year = |year: i16| zoned(Date::new(year, month, day).ok()?, time, now);
     let years = [now.year().checked_sub(1)?, now.year(), now.year().checked_add(1)?];

@@ -245,7 +245,8 @@ impl RosterFile {
         let past = past_members.map(|member| (member.name.clone(), member.usage));
         let records = self.records.iter().filter(|record| record.request.team == *team);
         let current = records.map(|record| (record.request.name.clone(), record.respawn.usage.usage));
-        // The record of a running member has the usage of all its spawns, so it comes last.
+        // The records of running members come last and replace past ones, because each has the
+        // usage of all spawns of its member.
         let members = past.chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
         TeamUsageRecord { total: self.usage.get(team).map(|team| team.usage).unwrap_or_default(), members }
     }
@@ -314,7 +315,8 @@ mod tests {
         capabilities(request, "running")
     }
 
-    /// The request of a program that runs one process per turn, in these modes.
+    /// The spawn request for a program that runs one process per turn and has these permission
+    /// modes.
     fn turn_request(delivery: &str) -> Value {
         let program = PerTurnProgram {
             mode_args: ["", "plan", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new())).into(),

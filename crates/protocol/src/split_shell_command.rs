@@ -34,7 +34,8 @@ fn read_quoted(rest: &mut std::str::Chars<'_>, end: char, special: &str, word: &
     }
 }
 
-/// Splits `text` at every character that can separate two commands. For rules that deny.
+/// Splits `text` at every character that can separate two commands. Used for rules that deny or
+/// ask.
 pub fn split_commands(text: &str) -> Vec<&str> {
     let separators = |c: char| matches!(c, ';' | '&' | '|' | '(' | ')' | '`' | '\n' | '\r' | '{' | '}' | '$');
     text.split(separators).map(str::trim).filter(|piece| !piece.is_empty()).collect()

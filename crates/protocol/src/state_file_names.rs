@@ -68,7 +68,7 @@ pub fn team_of_merge_lock(file: &str) -> Option<TeamName> {
     TeamName::parse(file.strip_prefix("merge-")?.strip_suffix(".lock")?).ok()
 }
 
-/// How a spawn ended. Its shim writes the file, for a daemon that it cannot reach.
+/// How a spawn ended. The shim writes the file before it reports the exit to the daemon.
 pub fn exit_report(spawn_id: &str) -> String {
     format!("exit-{spawn_id}.json")
 }

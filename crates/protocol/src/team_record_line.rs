@@ -29,7 +29,8 @@ pub struct RecordLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RecordEntry {
-    /// The first line. A record of a team that is created again is another file.
+    /// The first line of a record. If a team is deleted and created again, its new record is
+    /// another file.
     Start {
         /// [`RECORD_VERSION`].
         version: u32,

@@ -404,8 +404,8 @@ pub struct AgentExit {
     pub description: String,
     /// Whether the member has exited.
     pub has_exited: bool,
-    /// Why the member's pane is still open, or why the member is still in the team's files. The
-    /// daemon tries the removal again. `None` if nothing is left to remove.
+    /// Why the daemon could not yet close the member's pane, or remove the member from the team
+    /// files. The daemon tries again. `None` if nothing is left to remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleanup_error: Option<String>,
     /// Whether the member is suspended, so that `teamctl up --resume` starts it again.

@@ -73,8 +73,8 @@ pub struct SpawnRequest {
     /// Where the teammate runs.
     #[serde(default)]
     pub backend: Backend,
-    /// How the daemon reaches iTerm2. Used only for the backend `iterm2`. `None`: by the `it2` in
-    /// the daemon's PATH.
+    /// How the daemon reaches iTerm2. Used only for the backend `iterm2`. `None`: by the program
+    /// `it2` in the daemon's PATH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterm2: Option<Iterm2Access>,
     /// What becomes of unread messages to an earlier teammate of this name.
@@ -217,7 +217,8 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// How often a teammate is started again within an hour, unless the policy has a number.
+    /// The default number of times that a teammate is started again within an hour. A restart
+    /// policy with its own number, such as `on-failure:3`, overrides it.
     pub const DEFAULT_MAX: u16 = 12;
 }
 

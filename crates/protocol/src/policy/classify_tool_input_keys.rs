@@ -62,7 +62,7 @@ const TEXT_KEYS: [&str; 15] = [
     "explanation",
 ];
 
-/// Keys of options. Their values are numbers, yes or no, or lists of such values.
+/// Keys of options. Their values are numbers, booleans, or lists of numbers and booleans.
 const OPTION_KEYS: [&str; 28] = [
     "timeout",
     "timeoutms",

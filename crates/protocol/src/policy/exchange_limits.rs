@@ -21,8 +21,8 @@ pub struct ExchangeLimits {
 }
 
 impl Default for ExchangeLimits {
-    /// Two agents have more than six turns a minute only if they do little but answer each other,
-    /// because a turn takes several seconds. Thirty turns an hour leave room for a long discussion.
+    /// A turn takes several seconds. So two agents that have more than six turns a minute do little
+    /// else than answer each other. Thirty turns an hour leave room for a long discussion.
     fn default() -> ExchangeLimits {
         ExchangeLimits { turns_per_minute: 6, turns_per_hour: 30 }
     }

@@ -147,7 +147,8 @@ const MAX_COMMAND_BYTES: usize = 32 << 10;
 ///
 /// Every command in the line is tested several times: starting at each of its words, without
 /// quotes, and without the directory of its program. So `sudo rm x`, `bash -c 'rm x'`, `r\m x` and
-/// `/bin/rm x` all count as `rm x`. A line longer than [`MAX_COMMAND_BYTES`] may run anything.
+/// `/bin/rm x` all count as `rm x`. The result is true for a line longer than
+/// [`MAX_COMMAND_BYTES`].
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();

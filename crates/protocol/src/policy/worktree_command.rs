@@ -31,8 +31,8 @@ impl WorktreeCommand {
         vec!["sh".to_owned(), "-c".to_owned(), line]
     }
 
-    /// How long the command may take: `timeout_ms`, but at most the maximum of its kind. An
-    /// imported policy may contain a longer time than this maximum.
+    /// How long the command may take: `timeout_ms`, but at most the maximum for this kind of
+    /// command. An imported policy may contain a longer time than the maximum.
     pub fn timeout(&self, kind: WorktreeCommandKind) -> Duration {
         Duration::from_millis(self.timeout_ms).min(kind.max_timeout())
     }
