@@ -92,9 +92,9 @@ impl ForeignWriter {
 }
 
 /// The advice for the user `own_uid` about a directory that belongs to the user `owner`. If root
-/// owns the directory, the advice is a `chown` to `own_uid`. If the user is root, the advice is to
-/// run the program as `owner`. A `chown` to root would do harm: in a container, teamd often runs as
-/// an ordinary user, who could then not use the directory.
+/// owns the directory, the advice includes a `chown` to `own_uid`. If the user is root, the advice
+/// is to run the program as `owner`. A `chown` to root would do harm: in a container, teamd often
+/// runs as an ordinary user, who could then not use the directory.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {

@@ -1,5 +1,5 @@
-//! Finds which limit made the start of a process or the opening of a terminal fail. The error of the
-//! kernel does not say which limit it is.
+//! Finds the limit because of which a process could not be started or a terminal could not be
+//! opened. The error of the kernel does not name the limit.
 
 use platform::ResourceLimit;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

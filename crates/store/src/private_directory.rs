@@ -65,7 +65,8 @@ pub fn check_own_link(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Why another user can change the entries of a directory, and what to do. `None` if none can.
+/// Why another user can change the entries of a directory, and what to do. `None` if no other user
+/// can.
 fn untrusted_parent(metadata: &Metadata, path: &Path) -> Option<(&'static str, String)> {
     let own_uid = geteuid().as_raw();
     let quoted_path = shell_quote(&path.to_string_lossy());

@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
-    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay;
-    /// the next program that wants such a lock takes it over.
+    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay:
+    /// if one is stale, the next program that wants it takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];
@@ -97,7 +97,7 @@ fn remove_abandoned(dir: &DirHandle) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the name is a lock's, at its place or moved aside by [`crate::mkdir_lock`].
+/// Whether `name` is the name of a lock, or of a lock that [`crate::mkdir_lock`] has moved aside.
 pub(crate) fn is_lock(name: &str) -> bool {
     name.ends_with(".lock") || is_moved_lock(name)
 }

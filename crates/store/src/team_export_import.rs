@@ -89,7 +89,8 @@ impl Team {
         }
         sync_dir(inboxes, durability)?;
         sync_dir(tasks, durability)?;
-        // A member that is spawned with one of these names must not work by messages from elsewhere.
+        // All imported messages to teammates are marked read. Otherwise, a new member of the same
+        // name would act on messages that were meant for the old machine.
         let owners = archive.inboxes.keys().filter_map(|file| file.strip_suffix(".json"));
         let mut members = owners.map(MemberName::new_unchecked).filter(|owner| !owner.is_lead());
         members.try_for_each(|owner| self.inbox(&owner).mark_all_read())?;

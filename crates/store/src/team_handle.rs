@@ -33,7 +33,7 @@ pub struct Team(Arc<TeamHandles>, ConfigWait);
 pub(crate) enum ConfigWait {
     /// Until the daemon has had enough time to repair the config.
     UntilRepaired,
-    /// Only as long as another program may be in the middle of a write.
+    /// Until another program has had enough time to finish a write.
     HalfWrittenOnly,
 }
 

@@ -23,8 +23,8 @@ impl CorruptBackups {
         open_private_dir(path).map(|dir| CorruptBackups(Some(dir)))
     }
 
-    /// Creates a value that stores no copies. Used for the session teams of Claude Code: their
-    /// files are often half-written for a moment, which is not damage.
+    /// Creates a `CorruptBackups` that stores no copies. Used for the session teams of Claude Code:
+    /// their files are often half-written for a moment, which is not damage.
     pub(crate) fn new_disabled() -> CorruptBackups {
         CorruptBackups(None)
     }

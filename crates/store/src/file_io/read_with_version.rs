@@ -329,7 +329,7 @@ mod tests {
         let mut reads = 0;
         let parse = |text: &str| {
             reads += 1;
-            // The first read returns the state that a writer in place leaves for a moment.
+            // The first read finds a half-written file.
             if reads == 1 {
                 rewrite("new");
             }

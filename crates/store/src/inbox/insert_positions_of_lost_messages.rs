@@ -54,13 +54,14 @@ pub(super) fn missing_messages<'m>(
     unique.map(|((position, _), (_, message))| (position, message)).collect()
 }
 
-/// For one message: the smallest inbox index of the later messages in the journal.
+/// For one message of the journal: the first inbox index of any later message in the journal.
 struct NextPositions {
     any_sender: usize,
     same_sender: usize,
 }
 
-/// The next positions for each message of `sent`. `end` where no later message is in the inbox.
+/// The next positions for each message of `sent`. A position is `end` if the inbox has no later
+/// message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

@@ -251,9 +251,9 @@ impl Inbox {
     /// Tries to change only the tail. Returns false if the caller must change the whole inbox.
     ///
     /// A cheap change is made under the lock. A costly change is first prepared without the lock,
-    /// because other programs do not wait long for the lock. If another program changes the inbox
-    /// meanwhile, the change is prepared again under the lock. This second attempt ensures that
-    /// senders that write at the same time do not fail again and again.
+    /// because other programs wait for the lock only briefly. If another program changes the inbox
+    /// meanwhile, the change is prepared again under the lock. Without this second attempt, senders
+    /// that write at the same time could fail again and again.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

@@ -29,10 +29,11 @@ impl Caller {
         Ok(self.team.tasks().create(new)?)
     }
 
-    /// Changes a task. If the change completes the task and the caller is a teammate, the lead is
-    /// notified. An update that makes a task pending need not name an owner. In this case, the
-    /// member that the run file names for the task becomes its owner again, except the caller and
-    /// members who have left.
+    /// Changes a task. If a teammate completes the task, the lead is notified.
+    ///
+    /// The run file may name an owner for the task. If the update makes the task pending and names
+    /// no owner, the run file's owner gets the task again. But if this owner is the caller or has
+    /// left the team, the task has no owner.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task

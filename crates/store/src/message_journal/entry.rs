@@ -35,7 +35,7 @@ pub(super) enum JournalEntryKind {
     /// is missing from this inbox is not assumed to be lost, and no more messages are restored in
     /// it.
     ReaderRemoves {},
-    /// A new member got the name of the inbox. Earlier messages are not for that member.
+    /// A new member now has the inbox's name. Earlier messages are not for that member.
     NameReused {},
 }
 

@@ -22,7 +22,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 /// than the previous file. If it is larger than half of [`MAX_JOURNAL_BYTES`], it is always
 /// rotated.
 const ROTATE_BYTES: u64 = 256 << 10;
-/// Maximum number of remembered ids of messages that were read before their sender recorded them.
+/// A recipient may read a message before the sender records it in the journal. This is the maximum
+/// number of such messages whose ids are remembered.
 const MAX_EARLY_READS: usize = 1_024;
 /// Number of times that restored messages may disappear from an inbox again. After that, the
 /// program that reads the inbox is assumed to remove read messages itself. No more messages are
@@ -261,12 +262,12 @@ impl InboxReconciler {
         Ok(restored)
     }
 
-    /// Counts that restored messages have disappeared from the inbox again. After several times,
-    /// the program that reads the inbox is assumed to remove messages itself. Returns true at the
-    /// moment of this conclusion.
+    /// Counts how often restored messages have disappeared from the inbox again. Returns true when
+    /// the count reaches [`REMOVALS_UNTIL_READER`]: the program that reads the inbox then seems to
+    /// remove messages itself.
     ///
-    /// If that program has ever recorded a read in the journal, this method returns false without
-    /// counting. In this case, the journal shows which messages are read.
+    /// If that program has ever recorded a read in the journal, the journal shows which messages
+    /// are read. In this case, the method returns false without counting.
     fn count_removal(&mut self, inbox_file: &str) -> bool {
         if self.inboxes_with_recorded_reads.contains(inbox_file) {
             return false;
@@ -324,9 +325,8 @@ impl InboxReconciler {
 }
 
 /// Updates `unread`, the unread messages in the journal, by one entry of the inbox. If the entry is
-/// marked read, its message is removed from `unread`. Otherwise `unread` records that the message
-/// is in the inbox, and the message's id is returned. `None` if `unread` has no such message or has
-/// it no longer.
+/// marked read, its message is removed from `unread`. Otherwise `unread` records that the inbox has
+/// the message. Returns the message's id if the message is in `unread` after the update.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

@@ -121,10 +121,10 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
-/// it always does, because no process takes over a lock so early. Later, a sticky lock must still
-/// be at its path. A lock without the sticky bit counts as lost, unless `mkdir` can't set this bit
-/// here and less than five seconds have passed.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after
+/// `mkdir`, the process always owns the lock, because no process takes over a lock so early. Later,
+/// a sticky lock must still be at its path. A lock without the sticky bit counts as lost, unless
+/// `mkdir` can't set this bit here and less than five seconds have passed.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -4,7 +4,8 @@
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Age of a stale lock, by the wall clock or by the time it was watched.
+/// A lock of this age is stale. The age is measured by the wall clock, or by the time for which the
+/// lock was watched.
 pub(super) const LOCK_STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long a lock that looks stale by the wall clock is watched before it counts as stale. The

@@ -166,7 +166,8 @@ impl Tasks {
         Ok(claim.task)
     }
 
-    /// Notifies the owner of a claimed task. A member that owned the task before was notified then.
+    /// Notifies the owner of a claimed task. Does nothing if the member owned the task before the
+    /// claim.
     fn notify_new_owner(
         &self,
         members: &PossibleOwners,

@@ -69,8 +69,8 @@ impl Tasks {
         Ok(self.list_cached()?.iter().map(|task| Task::clone(task)).collect())
     }
 
-    /// The names of JSON files in the task directory that are not named by a task id, such as
-    /// `plan.json`. They are no tasks, and a list of the tasks leaves them out.
+    /// The names of JSON files in the task directory whose names are no task ids, such as
+    /// `plan.json`. They are not tasks, and the list of tasks does not contain them.
     pub fn misnamed_files(&self) -> Result<Vec<String>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Vec::new()) };
         let mut names = Vec::new();

@@ -55,7 +55,7 @@ impl<'t> TaskTransaction<'t> {
         }
     }
 
-    /// Whether a file had changed since the list was read. If so, results and errors of the
+    /// Whether a file has changed since the list was read. If so, results and errors of the
     /// transaction are not valid.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale

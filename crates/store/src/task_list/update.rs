@@ -126,8 +126,8 @@ impl Tasks {
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
-    /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task as it
-    /// was before, but with the status deleted.
+    /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task with
+    /// the status deleted, and otherwise as it was before.
     pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
         let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
