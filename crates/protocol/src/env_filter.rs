@@ -255,7 +255,8 @@ mod tests {
         names
     }
 
-    /// The names of the lists, as the page writes them: `*` stands for any end of a name.
+    /// The names in the lists, as docs/environment.md writes them: `*` stands for any end of a
+    /// name.
     fn listed(lists: &[&[&str]], is_prefix: impl Fn(&str) -> bool) -> Vec<String> {
         let name = |name: &&str| if is_prefix(name) { format!("{name}*") } else { (*name).to_owned() };
         let mut names: Vec<String> = lists.iter().copied().flatten().map(name).collect();
