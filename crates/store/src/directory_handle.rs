@@ -209,7 +209,8 @@ impl DirHandle {
         }
     }
 
-    /// Device and inode number, cached: no other file gets them while the directory is open.
+    /// Device and inode number. They are cached, because no other file gets them while the
+    /// directory is open.
     fn inode_id(&self) -> Result<InodeId, Errno> {
         if let Some(identity) = self.identity.get() {
             return Ok(*identity);

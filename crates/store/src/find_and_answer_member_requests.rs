@@ -59,7 +59,7 @@ pub struct RequestScanResult {
     pub open: Vec<OpenRequest>,
     /// The plans of suspended members. They are open again when the members are resumed.
     pub suspended: Vec<OpenRequest>,
-    /// The answers to the other requests. An answer that is only in an inbox counts as the lead's.
+    /// The answered requests. If the answer log lacks an answer, the answer counts as the lead's.
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
     pub withdrawn: Vec<(MemberName, RequestId)>,

@@ -1,4 +1,5 @@
-//! The files that mark tasks in work: their directory, their names, and their removal with a team.
+//! The files that mark a task as run by a process: their directory, their names, and their removal
+//! with a team.
 
 use crate::error::Error;
 use crate::state_directory_handle::StateDir;

@@ -194,7 +194,8 @@ impl Caller {
     }
 }
 
-/// Refuses the key that marks the tasks that track agents: such a task is hidden, and only teamd changes it.
+/// Refuses the metadata key `_internal`. It marks a task that tracks an agent: the task is hidden,
+/// and only teamd changes it.
 fn check_not_internal(metadata: Option<&Map<String, Value>>) -> Result<(), ErrorReport> {
     match metadata.is_some_and(|metadata| metadata.contains_key("_internal")) {
         false => Ok(()),

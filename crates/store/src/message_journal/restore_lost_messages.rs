@@ -98,8 +98,8 @@ impl JournalFile {
 impl InboxReconciler {
     /// Reads the journal entries that were added since the last call. The caller must call this
     /// before it reads an inbox. A sender writes a message to the inbox first and to the journal
-    /// second. So if a message is in the journal and the inbox that is read afterwards lacks it,
-    /// the message was removed from the inbox.
+    /// second. So if the journal has a message and an inbox that is read later lacks it, the
+    /// message was removed from the inbox.
     ///
     /// # Errors
     /// `Io`, `Untrusted`.

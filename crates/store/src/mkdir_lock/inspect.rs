@@ -28,7 +28,8 @@ pub struct LockInfo {
     pub path: PathBuf,
     /// When the holder last touched the lock, in ms since the epoch.
     pub touched_at: u64,
-    /// The inode of the lock directory. The kernel lists the holder of its flock under this number.
+    /// The inode of the lock directory. The kernel's list of held flocks shows the lock's flock
+    /// under this number.
     pub inode: u64,
 }
 
