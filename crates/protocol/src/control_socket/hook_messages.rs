@@ -103,11 +103,9 @@ pub enum LongPollEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
     /// Whether the hook may deliver messages to its program. If not, the hook only marks earlier
-    /// messages as read.
-    ///
-    /// False if the agent's delivery is not `hook`, or if the agent is about to be respawned after
-    /// a plan approval. Also false if the hook belongs to a nested program, which the agent's
-    /// program has started.
+    /// messages as read. False if the agent's delivery is not `hook`, or if the agent is about to
+    /// be respawned after a plan approval. Also false if the hook belongs to a nested program,
+    /// which the agent's program has started.
     pub delivers_by_hook: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,

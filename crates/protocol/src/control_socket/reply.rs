@@ -286,11 +286,10 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// The moment at which messages reach the member. It usually follows from `delivery`.
-    ///
-    /// An agent with the delivery `hook` must ask for its messages (`on-pull`) while no hook can
-    /// deliver them. This is so if the agent is idle and no hook waits, or if the agent works and
-    /// no hook has reported yet.
+    /// The moment at which messages reach the member. It usually follows from `delivery`. An agent
+    /// with the delivery `hook` must ask for its messages (`on-pull`) while no hook can deliver
+    /// them. This is so if the agent is idle and no hook waits, or if the agent works and no hook
+    /// has reported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.
