@@ -17,11 +17,11 @@ use jiff::{Timestamp, Zoned};
 /// is `None` if the machine does not know the zone.
 pub type ZoneLookup<'z> = &'z dyn Fn(Option<&str>) -> Option<TimeZone>;
 
-/// How long ago a clock time without a date may be, in seconds. After that, it means the next day's
-/// time.
+/// A clock time without a date may be at most this many seconds ago. Otherwise it means the same
+/// time of the next day.
 const LATE_SECONDS: i64 = 60 * 60;
-/// How long ago a clock time with a date, but without a year, may be, in seconds. After that, it
-/// means the next year's date.
+/// A clock time with a date, but without a year, may be at most this many seconds ago. Otherwise it
+/// means the date in the next year.
 const LATE_DATE_SECONDS: i64 = 24 * 60 * 60;
 /// The longest name of a time zone, in bytes.
 const MAX_ZONE_NAME: usize = 64;

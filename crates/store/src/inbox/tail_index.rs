@@ -95,8 +95,8 @@ impl TailIndex {
         (stored_checksum == checksum(json)?).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// Whether the tail from the position `from` on is short enough to be changed under the lock. A
-    /// long tail is not, because other programs do not wait long for the lock.
+    /// Whether the tail from the position `from` on is short enough to be changed under the lock.
+    /// Other programs do not wait long for the lock, so a long tail is not changed in this way.
     pub(super) fn is_small(&self, from: fn(&TailIndex) -> EntryPosition) -> bool {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }
