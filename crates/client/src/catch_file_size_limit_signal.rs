@@ -1,10 +1,11 @@
 //! Catches the signal of the file size limit (`ulimit -f`), so that a write at the limit fails and
 //! does not end the process.
 
-/// Catches the signal SIGXFSZ. The kernel sends this signal when a write would make a file longer
-/// than the limit of `ulimit -f`. By default the signal ends the process. With a handler, the write
-/// fails instead. The signal is not simply ignored, because programs that this process starts would
-/// then ignore it too. A handler is not inherited.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with an error. By default the kernel
+/// sends the signal SIGXFSZ at such a write, and the signal ends the process.
+///
+/// The signal is caught and not ignored. Programs that this process starts inherit an ignored
+/// signal, but no handler.
 pub fn catch_sigxfsz() {
     let noticed = std::sync::Arc::default();
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();

@@ -36,9 +36,9 @@ pub fn call_on_signals(
     Ok(())
 }
 
-/// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. So this process can clean up
-/// after a child that the same signal ends. A child started later is not protected: it starts with
-/// the default actions of these signals.
+/// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. A child that is started
+/// later does not inherit this protection. So one of these signals ends the child, and this process
+/// can then clean up.
 pub fn catch_terminal_signals() {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         // If the handler cannot be installed, the signal ends this process as usual.

@@ -31,8 +31,8 @@ impl DaemonAddress {
         self.open_with(Connection::open)
     }
 
-    /// Connects to the daemon at one of the two sockets of [`DaemonAddress`]. If a socket's queue
-    /// of pending connections is full, waits at most `timeout`.
+    /// Connects to the daemon. Tries the first socket of [`DaemonAddress`], then the second one. If
+    /// a socket's queue of pending connections is full, waits at most `timeout`.
     ///
     /// # Errors
     ///

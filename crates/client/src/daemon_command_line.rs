@@ -6,7 +6,7 @@ use protocol::find_sibling_program::installed_program;
 use std::path::{Path, PathBuf};
 use store::own_program;
 
-/// The arguments with which teamd is started for the context's root and the given control socket.
+/// The command-line arguments of teamd, for the root of `context` and the control socket `socket`.
 /// `no_output_after` is the value of teamd's option `--no-output-after`; `None` omits the option.
 ///
 /// The arguments always name the root, because the environment of the tmux server that starts teamd

@@ -1,8 +1,9 @@
 //! A lock that lets only one process start teamd at a time.
 //!
-//! The first of several processes starts teamd. The other processes wait, and then find that teamd
-//! is running. Without this lock, simultaneous starts could fail: each first runs `teamd --check`,
-//! which holds the daemon's own lock for a moment, and another check fails during that time.
+//! The first process starts teamd. The others wait for the lock, and then find that teamd is
+//! running. Without this lock, simultaneous starts could fail. Each start first runs `teamd
+//! --check`, which holds the daemon's own lock for a moment. A second check fails during that
+//! moment.
 //!
 //! The kernel releases the lock when its holder exits. The lock file itself is kept.
 

@@ -28,8 +28,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Interval after which a wait without events ends, because some file systems lose events.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Interval after which a wait ends while a directory cannot be watched. The daemon uses the same
-/// interval for its rescans.
+/// The longest wait while a directory cannot be watched. The daemon rescans at the same interval.
 const FALLBACK_RESCAN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The kinds of events that mean a change. A file that was opened or read has not changed.
@@ -40,8 +39,8 @@ const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_C
 pub enum WatchEvent {
     /// Files may have changed.
     Changed,
-    /// The deadline has passed. [`DirectoryWatcher::wait_at_least_until`] also returns `TimedOut`
-    /// if there was no event for 30 s, or for 2 s while a directory cannot be watched.
+    /// The deadline has passed, or [`DirectoryWatcher::wait_at_least_until`] has waited for its
+    /// maximum time.
     TimedOut,
     /// The reader of standard output has closed it.
     OutputClosed,
@@ -98,8 +97,9 @@ struct DirectoryId {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// `None` if the file system does not store it. File systems such as ext4 give the inode of a
-    /// removed directory to the next one.
+    /// When the directory was created. File systems such as ext4 reuse the inode of a removed
+    /// directory, so the inode alone does not identify a directory. `None` if the file system does
+    /// not store this time.
     created: Option<SystemTime>,
 }
 
@@ -172,9 +172,11 @@ impl DirectoryWatcher {
         Ok(event)
     }
 
-    /// Waits for a change, and then until the time `earliest`. Callers use this to limit how often
-    /// they read the files: all changes before `earliest` end only one wait. After 30 s without an
-    /// event, or 2 s while a directory cannot be watched, the wait ends with `TimedOut`.
+    /// Waits for a change, and then until the time `earliest`. All changes before `earliest` end
+    /// the same wait, so callers can limit how often they read the files.
+    ///
+    /// Returns `TimedOut` after 30 s without an event, or after 2 s while a directory cannot be
+    /// watched.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(self.rescan_interval()).unwrap_or(WatchEvent::TimedOut);
         while event == WatchEvent::Changed
@@ -209,9 +211,9 @@ impl DirectoryWatcher {
     /// Discards all events in the channel. Returns `OutputClosed` if one of them was
     /// `OutputClosed`, otherwise `first_event`.
     ///
-    /// Clears `change_pending` only after the channel is empty. If this flag were cleared first, a
-    /// change in between would set it again and send an event, which this function would discard.
-    /// Later changes would then send nothing, because the flag would stay set.
+    /// Clears the flag `change_pending` after the channel is empty. If the flag were cleared
+    /// earlier, a change could set it again and send an event. This function would discard that
+    /// event, but the flag would stay set. Later changes would then send no event.
     fn drain(&self, first_event: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);

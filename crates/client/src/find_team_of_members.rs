@@ -7,15 +7,17 @@ use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
-    /// Selects the team that has all members in `addresses`. Each address is `NAME` or `NAME@TEAM`.
-    /// Tries these in order until one of them selects a team: the team in the options, the `TEAM`
-    /// of an address, the team whose current members have all these names, the team whose past
-    /// members have them. If the caller may mean only one team, this team is selected even if it
-    /// lacks the members.
+    /// Selects the team that a command is about, from the `addresses` of members: `NAME` or
+    /// `NAME@TEAM`.
+    ///
+    /// The team in the options comes first, then the `TEAM` of an address. Otherwise one of the
+    /// candidates is selected ([`Self::candidate_teams`]). A single candidate is selected even if
+    /// it lacks the members. Of several candidates, the one that has all the members is selected.
+    /// Past members count only if no candidate has all of them as current members.
     ///
     /// # Errors
     ///
-    /// `Usage` if several teams have all these members, or if none of several teams has them.
+    /// `Usage` if there are several candidates, and not exactly one of them has all the members.
     pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
         let named_team = addresses.iter().filter_map(|address| address.rsplit_once('@'));
         let named_team = named_team.filter_map(|(_, team)| TeamName::parse(team).ok()).next();

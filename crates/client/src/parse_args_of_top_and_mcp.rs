@@ -24,12 +24,12 @@ pub struct StartedProgramArgs {
 }
 
 impl StartedProgramArgs {
-    /// Parses `arguments`. The function `kind` returns the kind of a flag, or `None` for a flag
-    /// that the program does not know.
+    /// Parses `arguments`. The function `kind` says whether a flag has a value. It returns `None`
+    /// for a flag that the program does not know.
     ///
     /// # Errors
     ///
-    /// `Usage` if a flag is not known or has no value.
+    /// `Usage` if a flag is not known or lacks its value.
     pub fn parse(
         arguments: impl IntoIterator<Item = OsString>,
         command: &'static str,

@@ -37,10 +37,11 @@ impl IdleReport<'_> {
         }
     }
 
-    /// Reports the calling agent as active again. Without this report, the daemon shows the agent
-    /// as idle until the agent's next message. A command whose wait timed out sends no report,
-    /// because the agent usually waits again soon. Each change from idle to active would count as a
-    /// turn.
+    /// Reports the calling agent as active again. Otherwise the daemon would show the agent as idle
+    /// until the agent's next message.
+    ///
+    /// A command whose wait timed out does not call this function. The agent usually waits again
+    /// soon, and each change from idle to active would count as a turn.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

@@ -170,8 +170,8 @@ impl TeamContext {
         })
     }
 
-    /// Like [`TeamContext::root`], but `None` if the root has no directory `teams` yet, and so no
-    /// team. In that case nothing is created.
+    /// Like [`TeamContext::root`], but returns `None` and creates nothing if the root has no
+    /// directory `teams` yet.
     pub fn existing_root(&self) -> Result<Option<Root>, ErrorReport> {
         let root = self.root_path()?;
         if store::has_teams_directory(&root) {
@@ -193,12 +193,12 @@ impl TeamContext {
         Root::open(&self.root_path()?, &self.directories()?.state_dir, durability).map_err(ErrorReport::from)
     }
 
-    /// Name of the selected team: the team that the options name, or else the only team that the
-    /// caller may mean.
+    /// Name of the selected team: the team that the options name, or else the only candidate
+    /// ([`Self::candidate_teams`]).
     ///
     /// # Errors
     ///
-    /// `Usage` if the caller may mean several teams.
+    /// `Usage` if there are several candidates.
     pub fn team_name(&self, root: &Root) -> Result<TeamName, ErrorReport> {
         only_team(&self.candidate_teams(root)?)
     }
@@ -220,9 +220,9 @@ impl TeamContext {
         }
     }
 
-    /// The teams that the caller may mean. If the options name a team, this is only that team. If
-    /// several teams exist and the caller runs in a lead session, this is only the team that the
-    /// session leads. Otherwise these are all teams except session teams.
+    /// The teams that a command of this caller can be about. If the options name a team, this is
+    /// only that team. If several teams exist and the caller runs in a lead session, this is only
+    /// the team that the session leads. Otherwise these are all teams except session teams.
     pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.options.team {
             let team = team_by_name(root, name)?;
@@ -243,12 +243,12 @@ impl TeamContext {
         }
     }
 
-    /// Checks that the caller may act in a team, for a command that does not open the root.
+    /// Checks that the caller may act in `team`. Used by commands that do not open the root.
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller is a member of another team, or if its spawn has ended and another
-    /// spawn of the same name runs.
+    /// `NotPermitted` if the caller is a member of another team, or if its spawn has ended and
+    /// another spawn of the same name runs.
     pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
         team.map_or(Ok(()), check_own_team)?;
         check_own_spawn(&self.directories()?.state_dir)
@@ -324,7 +324,7 @@ impl TeamContext {
     }
 }
 
-/// Returns the only team in `candidates`, the teams that the caller may mean.
+/// Returns the only team in `candidates`.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 //!
 //! If agents of an earlier daemon still run in panes, the server of these panes is selected,
 //! because no other server can show or close them. Otherwise it is the server of `$TMUX`, or
-//! without `$TMUX` the server with a given name. A run that starts a new daemon selects the server
-//! of its previous daemon.
+//! without `$TMUX` the server with a given name. If `teamctl run` starts a new daemon, it selects
+//! the server of its previous daemon.
 
 use crate::run_program_for_output;
 use std::path::{Path, PathBuf};

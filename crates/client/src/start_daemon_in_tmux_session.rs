@@ -50,9 +50,9 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process has just created the same session. That process uses another state
-            // directory, so the lock `daemon-start.lock` did not make it wait. The daemon in the
-            // session will reply.
+            // Another process has just created the same session. It uses another state directory,
+            // so it did not wait for the lock `daemon-start.lock`. The daemon in the session will
+            // reply.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -135,9 +135,9 @@ fn new_session_args(
     // session. If a user has the option on, tmux would otherwise destroy the new session at once,
     // because no client is attached.
     let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
-    // A server that this command starts would exit at once if the user has `exit-unattached` on. On
-    // a server that runs already, the option is not changed: teamd's control client is attached and
-    // keeps that server running.
+    // If the user has `exit-unattached` on, a new tmux server would exit at once, so the option is
+    // switched off. On a server that runs already, the option is not changed: teamd's control
+    // client is attached and keeps that server running.
     let keep_server: &[&str] = match previous {
         PreviousSession::NoServer => &[";", "set-option", "-s", "exit-unattached", "off"],
         PreviousSession::Found(_) | PreviousSession::NotFound => &[],

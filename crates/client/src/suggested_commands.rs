@@ -32,9 +32,9 @@ impl SuggestedCommands {
         SuggestedCommands { options: self.options.clone(), team: None }
     }
 
-    /// A copy that adds the option `-t TEAM`, unless teamctl chooses this team by default. The
-    /// default is the team in the variable `TEAMD_TEAM` (`env_team`). If the variable is not set,
-    /// the default is the only one of `teams` that is not a session team.
+    /// A copy of these suggestions whose commands also have the option `-t TEAM`. The option is
+    /// left out if teamctl selects this team by default. The default is the team in the variable
+    /// `TEAMD_TEAM` (`env_team`), or else the only one of `teams` that is not a session team.
     #[must_use]
     pub fn for_team_unless_implied(
         &self,

@@ -210,8 +210,8 @@ pub struct FailedTask {
 /// cannot be read.
 pub type UnreadCounter<'a> = dyn FnMut(&Team, &MemberName) -> Option<usize> + 'a;
 
-/// The view of the team `name`. If the team's files cannot be read, the view contains only the
-/// status from `source`.
+/// The view of the team `name`. If the team's files cannot be read, the view contains only what the
+/// daemon or the roster (`source`) says about the team.
 pub fn team_view(root: &Root, name: TeamName, source: StatusSource, unread: &mut UnreadCounter) -> TeamView {
     let status = source.team_status(&name);
     let supervised = || status.and_then(|_| root.open_team_without_config(&name).ok().flatten());
@@ -338,9 +338,9 @@ fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
-    // A member that has ended stays in config.json until the daemon has removed its entry. A full
-    // disk can delay this removal. If the entry's join time is after the exit, the entry belongs to
-    // another member of the same name.
+    // The daemon removes the entry of an ended member from config.json, but perhaps later, for
+    // example if the disk is full. An entry whose join time is after the member's exit belongs to a
+    // new member of the same name.
     let has_ended = |member: &Member| {
         past_members
             .iter()
