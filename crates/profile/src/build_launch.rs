@@ -37,8 +37,8 @@ const READY_PROMPT: &str =
 /// The part of a spawn request that the profile decides: command lines, delivery, environment.
 #[derive(Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Program and arguments of an agent that is one process for the whole spawn. Empty if `turns`
-    /// says how the shim starts the program.
+    /// Program and arguments of an agent that is one process for the whole spawn. Empty for an
+    /// agent that runs one process for each turn, which `turns` describes.
     pub argv: Vec<String>,
     /// The command line of a spawn that resumes the session of the previous spawn. `None` if it is
     /// the same as `argv`.
@@ -104,9 +104,8 @@ impl Profile {
         }
     }
 
-    /// Builds the launch of a program that does not read the files of agent types itself. Such a
-    /// program gets the body of its agent type's file, `definition.body`, before the instructions
-    /// about the team.
+    /// Builds the launch of a program that does not read agent type files itself. Such a program
+    /// gets the body of the file (`definition.body`) before the instructions about the team.
     fn build_agent_type_launch(
         &self,
         program: &ProgramSpec,
@@ -206,8 +205,8 @@ impl Profile {
 
     /// Refuses an argument that is too long for the kernel.
     fn check_argument_lengths(&self, argv: &[String]) -> Result<(), ErrorReport> {
-        // NUL bytes do not count towards an argument's length. `escape_variables` marks braces with
-        // them, and the daemon removes them before it starts the agent.
+        // NUL bytes do not count towards an argument's length. `escape_variables` inserts them to
+        // mark braces, and the daemon removes them before it starts the agent.
         let length = |argument: &String| argument.bytes().filter(|byte| *byte != 0).count();
         let Some(length) = argv.iter().map(length).find(|length| *length > MAX_ARGUMENT_BYTES) else {
             return Ok(());
@@ -298,10 +297,10 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // `--unrestricted-mode` names the session mode in which the driver also opens files outside of
-    // the working directory: the profile's mode for `bypassPermissions`. If the profile has none,
-    // the option is left out, unless the member is in `bypassPermissions`. Then the option's value
-    // is empty, which stands for the program's default session mode.
+    // `--unrestricted-mode` names the program's mode in which the driver also opens files outside
+    // of the working directory. This is the profile's mode for `bypassPermissions`. If the profile
+    // has no such mode, the option is left out. But for a member in `bypassPermissions` the option
+    // is then empty, which stands for the program's default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -310,17 +309,17 @@ fn driver_command(
     [path.to_string_lossy().into_owned()].into_iter().chain(unrestricted_mode).chain(usage_scope).collect()
 }
 
-/// The program's own id of the session mode in which the program starts. An agent of a read-only
+/// The permission mode in which the agent starts, as the program's own id. An agent of a read-only
 /// type starts in plan mode. `None` if the member has no permission mode, or if the program has no
-/// session mode for it.
+/// such mode.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
     let mode = if facts.is_read_only() { launches_after_plan_approval::PLAN } else { facts.mode? };
     modes.get(mode.as_str()).cloned()
 }
 
-/// The permission modes to which the agent can be switched while it runs, each with the program's
-/// own id of its session mode. An agent of a read-only type stays in plan mode, even after its plan
-/// was approved.
+/// The permission modes that the agent can switch to while it runs. The value of each is the
+/// program's own id of the mode. An agent of a read-only type stays in plan mode, even after its
+/// plan was approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
     let is_reachable = |(mode, _): &(&String, &String)| {
         !facts.is_read_only() || *mode == launches_after_plan_approval::PLAN.as_str()

@@ -303,9 +303,9 @@ fn select_profile(options: &SpawnOptions, cwd: &Path, path: &str) -> Result<Opti
     profile.map(Some)
 }
 
-/// Builds the command line, environment and delivery (the [`Launch`]) for the profile's program, or for
-/// the command in the options if `profile` is `None`. `instructions` is the text that tells the program
-/// about its team.
+/// Builds the [`Launch`] of a new agent: command line, environment and delivery. If `profile` is
+/// `None`, the command in the options is the program. `instructions` is the text that tells the
+/// program about its team.
 pub(crate) fn build_launch(
     options: &SpawnOptions,
     facts: &MemberFacts<'_>,

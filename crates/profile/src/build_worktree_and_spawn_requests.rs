@@ -22,9 +22,9 @@ pub fn worktree_request(request: &control_socket::SpawnRequest, options: &SpawnO
     }
 }
 
-/// Builds the spawn request again, after the daemon has created the worktree: with the directory in
-/// the worktree, and with the name that the daemon has chosen. Errors in the user's options are not
-/// expected here, because building `request` has already found them.
+/// Builds the spawn request again after the daemon has created the worktree. The new request has
+/// the worktree's directory, and the name that the daemon has chosen. Errors in the user's options
+/// are not expected here, because they were found when `request` was built.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control_socket::SpawnRequest,

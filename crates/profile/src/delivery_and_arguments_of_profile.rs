@@ -24,8 +24,8 @@ impl Profile {
         })
     }
 
-    /// The program and its arguments for all turns after the first one, or for a spawn that resumes
-    /// a session. Empty if they are the same as [`Profile::argv`].
+    /// The command line that continues a session, in all turns after the first one or in a spawn
+    /// that resumes the session. Empty if it is the same as [`Profile::argv`].
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {

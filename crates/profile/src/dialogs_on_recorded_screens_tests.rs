@@ -97,9 +97,9 @@ fn recorded_screens() -> Vec<(String, String)> {
     files.map(read).collect()
 }
 
-/// Which recorded screens show a dialog: a part of the screen's file name, and the question that
-/// the dialog asks. If a file name contains several of these parts, the first one in this list
-/// counts. A screen whose file name contains none of these parts shows no dialog.
+/// The dialogs on the recorded screens. Each entry has a part of a screen's file name, and the
+/// question that the dialog asks. If several entries match a file name, the first one counts. If
+/// none matches, the screen shows no dialog.
 const QUESTIONS: [(&str, &str); 15] = [
     (
         "-question-long-",
@@ -179,8 +179,8 @@ fn end_of_a_limit_is_read_from_recorded_screens_with_its_dialog() {
     }
 }
 
-/// Outputs of failed turns: the profile, the output, and when the limit ends. They were reported in
-/// the issues of the programs.
+/// Outputs of turns that failed at a usage limit, from the programs' issue trackers. Each entry has
+/// the profile, the output, and the time at which the limit ends.
 const LIMIT_OUTPUTS: [(&str, &str, &str); 10] = [
     ("claude-turn", "exit 1: Claude AI usage limit reached|1795831200", "28T02:00:00"),
     ("claude-turn", "exit 1: You've hit your limit · resets 4:50am (Europe/Rome)", "28T04:50:00"),

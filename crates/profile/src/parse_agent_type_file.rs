@@ -54,8 +54,8 @@ pub fn parse_agent_type(text: &str) -> AgentType {
     AgentType { model, tools, body: body.trim().to_owned() }
 }
 
-/// The values of `key` in front matter. Values on the key's own line are separated by commas,
-/// optionally in brackets. Values on the lines below the key each follow a dash.
+/// The values of `key` in front matter. They are either on the key's own line, separated by commas
+/// and optionally in brackets, or on the lines below the key, each after a dash.
 fn front_matter_values(front: &str, key: &str) -> Vec<String> {
     let mut lines = front.lines().skip_while(|line| line.split(':').next() != Some(key));
     let Some((_, inline)) = lines.next().and_then(|line| line.split_once(':')) else { return Vec::new() };

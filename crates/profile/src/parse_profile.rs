@@ -102,8 +102,8 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
     })
 }
 
-/// Reads the arguments that pass a first prompt. They must contain `{prompt}`, because otherwise
-/// the prompt would be lost.
+/// Reads the key `prompt_args`: the arguments that pass a first prompt. They must contain
+/// `{prompt}`, because otherwise the prompt would be lost.
 fn parse_prompt_args(
     keys: &mut TomlTable<'_>,
     args: &[String],
@@ -159,10 +159,10 @@ fn parse_instructions(
     }
 }
 
-/// How a program gets the instructions about its team if its profile does not say. Normally they
-/// are put before the first prompt. With delivery `native` or `pull`, teamd writes no prompt that
-/// could contain them. A program with delivery `turn` and without a session gets none either: it
-/// may be a filter such as `sort`, which would sort them.
+/// How a program gets the instructions about its team if its profile does not say. With delivery
+/// `hook` or `acp`, or `turn` with a session, teamd puts them before the first prompt. All other
+/// programs get none. For example, a program with delivery `turn` and without a session may be a
+/// filter such as `sort`, which would sort the instructions.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,
@@ -175,8 +175,9 @@ fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     }
 }
 
-/// Reads the texts by which a usage limit is recognized. Each of them must name the place of the
-/// time, because a limit without a known end is treated like any other failure.
+/// Reads the texts by which a usage limit is recognized. Each text must contain `{time}`, which
+/// stands for the time at which the limit ends. A limit without a known end is treated like any
+/// other failure.
 fn parse_limits(keys: &mut TomlTable<'_>) -> Result<Vec<String>, ErrorReport> {
     let limits = keys.take_strings("limits")?;
     match limits.iter().all(|text| find_usage_limit::is_limit_pattern(text)) {

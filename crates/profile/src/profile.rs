@@ -97,9 +97,9 @@ pub struct ReplySource {
     /// turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key whose value is the reply. It is a key in the lines of the file that `file_key` names,
-    /// or in the turn-end event if `file_key` is `None`. If the key occurs more than once, its last
-    /// string is the reply.
+    /// The key whose value is the reply. The key is in the lines of the file that `file_key` names,
+    /// or in the turn-end event if `file_key` is `None`. If several lines have the key, the last
+    /// value that is a string is the reply.
     pub key: String,
 }
 
@@ -124,8 +124,8 @@ pub(crate) struct TurnDelivery {
 
 /// How messages reach a program, with the settings for this kind of delivery.
 ///
-/// `resume_args` are the arguments of a spawn that resumes the session of the previous spawn. Empty
-/// if they are the same as the program's `args`.
+/// `resume_args` are the arguments of a spawn that resumes a session. Empty if they are the same as
+/// the program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.
@@ -153,8 +153,8 @@ pub struct HookDelivery {
     /// The longest time that the hook may wait for messages, in milliseconds. `None` stands for the
     /// shim's default.
     pub max_wait_ms: Option<u64>,
-    /// Where the agent's last reply is. `None` if the turn-end event has it under one of the usual
-    /// keys.
+    /// Where the program writes the agent's last reply. `None` if the turn-end event has the reply
+    /// under one of the usual keys.
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
@@ -164,8 +164,7 @@ pub struct HookDelivery {
     pub continued_key: Option<String>,
 }
 
-/// By default the hook's response has Claude Code's format. Most programs have adopted the same
-/// keys.
+/// The default is the response format of Claude Code, because most programs have adopted its keys.
 impl Default for HookDelivery {
     fn default() -> HookDelivery {
         let fields = [("decision", "block"), ("reason", "{text}")];
@@ -211,8 +210,8 @@ impl DeliverySpec {
         }
     }
 
-    /// The arguments of turns after the first, or of a spawn that resumes a session. Empty if they
-    /// are the same as the program's `args`.
+    /// The arguments that continue a session, in all turns after the first one or in a spawn that
+    /// resumes the session. Empty if they are the same as the program's `args`.
     pub(crate) fn resume_args(&self) -> &[String] {
         match self {
             DeliverySpec::Native { resume_args }

@@ -61,8 +61,8 @@ pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
     fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
 }
 
-/// Whether `text` is a setting that teamd has written: `template` with the path of a program of
-/// teamd filled in. The path may be that of another installation of teamd.
+/// Whether teamd has written the setting `text`. It is then equal to `template` with the path of a
+/// program of teamd filled in. The program may belong to another installation of teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let variables =
         [("teamctl", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {

@@ -40,8 +40,8 @@ impl TomlTable<'_> {
         }
     }
 
-    /// Removes `key` and returns its value. `None` if there is no such key. `wanted` describes the
-    /// allowed values in the error.
+    /// Removes `key` and returns its value. `None` if there is no such key. If the value has the
+    /// wrong type, the error says that the value must be `wanted`.
     pub(crate) fn take<T: DeserializeOwned>(
         &mut self,
         key: &str,

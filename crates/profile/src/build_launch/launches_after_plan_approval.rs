@@ -56,8 +56,8 @@ impl Profile {
         let launch_in = |name: &String| {
             let mode = name.parse().ok().filter(|mode| *mode != PLAN)?;
             let facts = LaunchFacts { mode: Some(mode), is_plan_approved: true, ..*facts };
-            // A mode that the agent type forbids is left out: for example, no launch of a read-only
-            // agent type can be built for a mode that writes.
+            // A mode is left out if no command line can be built for it. For example, a read-only
+            // agent type has no command line for a mode that writes.
             let launch = self.build_single_launch(&facts).ok()?;
             Some((name.clone(), LaunchArgv { argv: launch.argv, resume_argv: launch.resume_argv }))
         };

@@ -88,12 +88,12 @@ impl Profile {
         }
     }
 
-    /// The arguments that limit the program to the tools of a user-defined agent type.
+    /// The arguments that limit the program to the tools in the user's file of the agent type.
     ///
     /// # Errors
     ///
-    /// `Usage` if nothing would limit the tools: the profile has arguments neither for a list of
-    /// tools nor for the agent type, and the spawn request has neither `--allow` nor `--deny`.
+    /// `Usage` if no argument would limit the tools. The profile then has no arguments for a list
+    /// of tools or for the agent type, and the spawn request has no `--allow` or `--deny`.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,
@@ -175,9 +175,8 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether the arguments for the permission mode are chosen at the start of each turn, because
-    /// the member's mode may have changed. `false` for a read-only agent type, because its mode
-    /// never changes.
+    /// Whether each turn starts with the arguments for the member's current permission mode.
+    /// `false` for a read-only agent type, because its mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()

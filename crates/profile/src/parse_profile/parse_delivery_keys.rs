@@ -108,8 +108,8 @@ impl DeliveryKeys {
     }
 }
 
-/// The template variables that `args` may contain with this delivery, besides those that every text
-/// of a profile may contain.
+/// The template variables that `args` may contain with the given delivery, in addition to the
+/// variables that every text of a profile may contain.
 pub(crate) fn variables_in_args(delivery: &DeliverySpec) -> &'static [&'static str] {
     match delivery {
         DeliverySpec::Turn(_) => &["prompt", "session", "options"],
@@ -208,8 +208,9 @@ fn parse_max_wait(keys: &TomlTable<'_>, given: Option<String>) -> Result<Option<
     u64::try_from(duration.as_millis()).map(Some).map_err(|_| wrong())
 }
 
-/// Checks that the arguments contain `{session}`, the session id, where the program needs it.
-/// Without the id the program would lose its session between two turns, and would report no error.
+/// Checks that the arguments contain `{session}`, the session id, if the program needs the id to
+/// continue a session. Without the id the program would lose its session after each turn, and would
+/// report no error.
 pub(crate) fn check_session(
     keys: &TomlTable<'_>,
     args: &[String],
