@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use store::{BatchTask, NewTask, Root, Tasks, Team};
 
-/// How often the start of the run is tried if a member exits before it becomes the owner of its
-/// tasks.
+/// The maximum number of attempts to spawn the members and create the tasks. An attempt fails if a
+/// member exits before it becomes the owner of its tasks.
 const MAX_SPAWN_ATTEMPTS: usize = 3;
 /// How long a name may still be in use after the last member of that name has exited.
 const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -32,8 +32,8 @@ const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A member that stops within its grace period needs less time than this.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// Creates the team. If the daemon dies before it replies, the team may exist already, so this is
-/// checked before the request is repeated.
+/// Creates the team. If the daemon dies before it replies, the team may exist already. So this
+/// function looks for the team before it repeats the request.
 pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, ErrorReport> {
     let request = Request::CreateTeam(control_socket::CreateTeamRequest {
         description: run.file.description.clone(),
@@ -68,8 +68,8 @@ pub(crate) fn set_policy(run: &mut RunContext) -> Result<(), ErrorReport> {
 /// Resumes suspended members, spawns missing members and creates missing tasks.
 pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     // When the machine, the container or the tmux server stops, the members end too. A new daemon
-    // first reports these members as disconnected, and later as suspended. The run waits until they
-    // are suspended, because the request to resume members skips all others.
+    // first reports these members as disconnected, and later as suspended. The run waits until
+    // then, because only suspended members can be resumed.
     wait_until_settled(run, &state.team)?;
     // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
     run.daemon.call(&Request::ResumeMembers(control_socket::ResumeMembersRequest {
@@ -97,9 +97,9 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     create_missing_tasks(&state.team.tasks(), &run.file.tasks, &tasks)
 }
 
-/// Waits until every member either runs or is removed or suspended, at most for [`SETTLE_TIMEOUT`]
-/// or until a person stops the run. After a restart of the daemon, members are disconnected until
-/// their shims have reconnected.
+/// Waits until every member is running, suspended or removed. Gives up after [`SETTLE_TIMEOUT`], or
+/// when a person stops the run. After a restart of the daemon, members are disconnected until their
+/// shims have reconnected.
 fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, ErrorReport> {
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
@@ -113,12 +113,13 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// The releases for tasks that an earlier run left in progress and that no member continues: the
-/// task has no owner, or its owner has exited.
+/// Finds tasks that an earlier run left in progress and that no member continues: the task has no
+/// owner, or its owner has exited. Returns how to make each of them pending again.
 ///
-/// A task is not released if its owner will continue it when this run has spawned the owner again.
+/// A task is left out if its owner will continue it after this run has spawned the owner again.
 /// Otherwise another member could work on the task at the same time. An owner continues its task if
-/// it is in the run file, and teamd starts its turns or sees them through hooks.
+/// two conditions hold: the owner is in the run file, and teamd starts the owner's turns or learns
+/// about them from hooks.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
@@ -145,8 +146,9 @@ fn spawn_missing(
         if failed_spawns.iter().any(|(_, error)| error.kind == ErrorKind::NoDaemon) {
             run.daemon.start()?;
         }
-        // A new daemon counts each member in its roster as running until it knows whether the
-        // member's shim still runs. So the run waits for this before it reads the members' states.
+        // A new daemon at first counts each member in its roster as running. It then finds out
+        // whether the member's shim still runs. The run waits for this before it reads the members'
+        // states.
         let members = wait_until_settled(run, &state.team)?.members;
         missing_members = Vec::new();
         for (member, error) in failed_spawns {
@@ -185,9 +187,9 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. For a member that works in a worktree, `worktree_options` are its spawn
-/// options. The function then creates the worktree first, and builds the spawn request again for
-/// the worktree's directory.
+/// Spawns one member. If the member works in a worktree, `worktree_options` are its spawn options.
+/// The function then creates the worktree first, and builds the spawn request again for the
+/// worktree's directory.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,

@@ -108,8 +108,8 @@ impl<'a> DaemonKeeper<'a> {
                     ));
                 }
                 // The new daemon died before it replied. If an earlier daemon has replied to this
-                // run, the loop starts another daemon. Otherwise the cause is probably permanent,
-                // and the error is returned.
+                // run, the loop tries another start. Otherwise the cause is probably permanent, so
+                // the loop returns the error.
                 Err(error)
                     if error.kind == ErrorKind::NoDaemon
                         && matches!(self.tmux_target, TmuxTarget::Socket(_)) =>

@@ -217,9 +217,9 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
     }
 }
 
-/// Decides whether a task that has failed, or whose owner has exited, is released. The task is
-/// released if a member can claim it, but at most `max_releases` times. If its owner is respawning
-/// or suspended, the run waits for the owner. Otherwise the task has failed.
+/// Decides what happens to a task that has failed, or whose owner has exited. If a member can claim
+/// the task, the task is released, but at most `max_releases` times. If its owner is respawning or
+/// suspended, the run waits for the owner. In all other cases the task has failed for good.
 fn release_or_fail(
     release: TaskRelease,
     max_releases: u32,

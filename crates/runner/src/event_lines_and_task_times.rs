@@ -1,9 +1,9 @@
 //! Follows the event log during a run. The module returns the lines to show to people, and computes
 //! how long agents worked on each task.
 //!
-//! Events from before the run are not shown. They are read nevertheless, because a resumed run must
-//! know how long its tasks have taken. If the event log has no events of a task, the task's times
-//! are taken from the snapshots of the task list.
+//! Events from before the run are read but not shown: the run needs them for the times of tasks
+//! that an earlier run began. If the event log has no events of a task, its times come from the
+//! snapshots of the task list.
 
 use crate::work_times::WorkTimes;
 use client::format_event_line::event_line;
@@ -23,8 +23,8 @@ pub(crate) struct TaskTimes {
     /// The beginning of the last line, if that line is not complete yet.
     partial_line: Vec<u8>,
     team: TeamName,
-    /// A text that is in every line of the event log about the team. Lines without this text are
-    /// skipped and not parsed.
+    /// A text that every line about the team in the event log contains. Other lines are skipped and
+    /// not parsed.
     team_pattern: String,
     times: WorkTimes,
 }

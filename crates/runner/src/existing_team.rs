@@ -83,8 +83,8 @@ fn team_exists_error(file: &RunFile, existing_team: &ExistingTeam) -> ErrorRepor
         .with_help(help)
 }
 
-/// The text that says how to retry failed tasks. The text names the tasks' ids, because `teamctl
-/// task release` takes ids, and the printed results show only the tasks' keys.
+/// The text that says how to retry failed tasks. It contains the ids of the tasks, because `teamctl
+/// task release` takes ids. The printed results show only the keys of the run file.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };
@@ -100,9 +100,9 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
-    // If one of the team's tasks is also in the run file, this file created the team. The team's
-    // other tasks may be missing in the file, because a person may have added them. If the team has
-    // no tasks, its members are compared instead.
+    // If one of the team's tasks is also in the run file, this file created the team. A person may
+    // have added other tasks that the file lacks. If the team has no tasks, its members are
+    // compared with the file instead.
     let foreign_entries = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
@@ -123,7 +123,7 @@ fn spec_of<'a>(file: &'a RunFile, name: &MemberName) -> Option<&'a SpawnRequest>
 /// Whether the team has every task of the run file, and no task of the team is left to do.
 ///
 /// Members that have ended count as running, because the run can spawn them again. So a task that
-/// one of them could do counts as left to do.
+/// only they can do is still left to do.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)
@@ -150,7 +150,7 @@ pub(crate) fn difference_warnings(file: &RunFile, config: &TeamConfig, tasks: &[
 }
 
 /// The warning for a member in the team's config that is not in the run file, or that was spawned
-/// with other options than the file says. `None` if the member does not differ.
+/// with other options than the file says. `None` if there is no difference.
 ///
 /// Members that have ended get no warning: they are no longer in the config, and the run spawns
 /// them again with the options in the file.
@@ -186,9 +186,9 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // A released task may get another owner. The owner of a pending task was assigned to the
-        // task, so a release keeps this owner. The owner of a started task may only have claimed
-        // it, so after a release any member may claim the task.
+        // The task in the team has another owner than the task in the run file. The owner of a
+        // pending task was assigned, so a release keeps this owner. The owner of a started task may
+        // only have claimed the task, so after a release any member may claim it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),
@@ -216,8 +216,8 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
 }
 
 /// Whether the owner of the team's task differs from the owner in the run file. Always `false` for
-/// a completed or deleted task. Also `false` for a started task without an owner in the file,
-/// because the member that claims a task becomes its owner.
+/// a completed or deleted task. Also `false` for a task in progress if the file names no owner,
+/// because the owner is then the member that claimed the task.
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,

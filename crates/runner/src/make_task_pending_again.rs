@@ -30,8 +30,8 @@ pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, E
     }
     match tasks.update(&release.id, update, &MemberName::lead()) {
         Ok(_) => Ok(true),
-        // The task is released, but the message to its owner could not be sent. The owner finds the
-        // task without this message.
+        // The task is pending again, but the message to its owner could not be sent. The owner will
+        // find the task without this message.
         Err(Error::OwnerNotNotified { .. }) => Ok(true),
         // The release was refused, because a member has claimed the task or because the task's
         // owner has left the team. The run decides again with the next snapshot.

@@ -94,9 +94,8 @@ impl<'a> RunState<'a> {
     /// Ends a run that has found a team with no work left. The results are computed from the task
     /// list.
     ///
-    /// All members count as running, although they have ended. If they counted as ended, the
-    /// results would say of each open task that its owner is gone. That is not the reason why the
-    /// task is open.
+    /// All members count as running, although they have ended. Otherwise the result of each open
+    /// task would give a wrong reason: that the task's owner is gone.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);
@@ -148,16 +147,15 @@ impl<'a> RunState<'a> {
     }
 
     /// Stores a new snapshot that was taken during the shutdown. Members that ran before the
-    /// shutdown still count as running in the decision. Otherwise their open tasks would count as
-    /// failed.
+    /// shutdown still count as running, so that their open tasks do not count as failed.
     pub(crate) fn update_while_ending(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
         self.decide_at_end(rules, &snapshot.tasks);
         let members = std::mem::take(&mut self.snapshot.members);
         self.snapshot = TeamSnapshot { members, ..snapshot };
     }
 
-    /// Computes the decision from the task list at the end of a run. Members that ran before the
-    /// shutdown still count as running, so that their open tasks do not count as failed.
+    /// Evaluates the task list at the end of a run. Members that ran before the shutdown still
+    /// count as running, so that their open tasks do not count as failed.
     pub(crate) fn decide_at_end(&mut self, rules: &RetryRules, tasks: &[Task]) {
         self.decision = evaluate(rules, tasks, &self.snapshot.members);
         self.take_tasks(tasks);
@@ -185,9 +183,9 @@ impl<'a> RunState<'a> {
         tasks.into_iter().filter(|id| !has_failed(id)).collect()
     }
 
-    /// Whether no task is left to do: each is completed, has failed for good, or can no longer be
-    /// done. If the team has no tasks, whether all running members are idle and no member is about
-    /// to respawn.
+    /// Whether the run has nothing left to do. If the team has tasks, each of them must be
+    /// completed, have failed for good, or be impossible to do. If the team has no tasks, all
+    /// running members must be idle, and no member may be about to respawn.
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()

@@ -28,8 +28,8 @@ pub(crate) enum ResumePoint {
 
 impl ResumePoint {
     /// Determines what a run has to do. This depends on the existing team, on the note of the
-    /// earlier run, and on whether this run keeps the team at its end. Returns `Break` with the
-    /// team if nothing is left to do, because the team is finished and is kept.
+    /// earlier run, and on whether this run keeps the team at its end. Returns `Break` if nothing
+    /// is left to do: the team is finished and is kept.
     pub(crate) fn determine(
         existing: ExistingTeam,
         note: RunNote,

@@ -32,8 +32,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run keeps its team at its end. An empty lock file has the same meaning. The file is
-    /// empty if there was no earlier run, or if the last run has completed its work.
+    /// The run keeps its team at its end. An empty lock file means the same: there was no earlier
+    /// run, or the last run has completed its work.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,
@@ -110,8 +110,8 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    // `interrupted_run` in another process may hold a shared lock for a moment. This call waits up
-    // to two seconds for such a lock before it fails.
+    // A process that calls `interrupted_run` holds a shared lock for a moment. So this call waits
+    // up to two seconds for the lock before it fails.
     match try_lock_exclusive_despite_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {

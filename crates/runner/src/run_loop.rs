@@ -86,7 +86,7 @@ enum NextStep {
     /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
     /// Take the next snapshot after [`TICK`], because a task could not be released. The loop does
-    /// not wait for a file event here: the release may become possible without a change of a file.
+    /// not wait for a file event, because the release may become possible without one.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,

@@ -105,8 +105,8 @@ fn run_from(
         }
         ResumePoint::Work(team) => {
             let mut state = open_team(run, root, team)?;
-            // The note of the earlier run is written again, because `interrupted_run` ignores a
-            // note that is older than the team.
+            // The note of the earlier run is written again, so that the note is newer than the
+            // team. `interrupted_run` ignores an older note.
             let note = lock.previous_note();
             lock.write_note(note, &run.command.absolute_path())?;
             let end = run_loop::run_to_end(run, &mut state)?;
@@ -129,9 +129,9 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// The rules for releasing tasks during this run. If the run resumes a team, the rules use the
-/// present owners of the team's tasks, and a warning is shown for each member or task that differs
-/// from the run file.
+/// The rules for releasing tasks during this run. If the run resumes a team, the rules take the
+/// present owners of the team's tasks into account. The function then also shows a warning for each
+/// member or task that differs from the run file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

@@ -58,8 +58,8 @@ fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<MemberName, M
     Ok(added.map(|name| (name, MemberState::Running)).collect())
 }
 
-/// The status that is assumed for a team without a status in the daemon's reply. The daemon has not
-/// read such a team yet.
+/// The status of a team that is missing in the daemon's reply, because the daemon has not read the
+/// team yet.
 fn empty_status(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),

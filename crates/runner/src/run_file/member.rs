@@ -78,8 +78,8 @@ pub(crate) fn parse_member(
     (name.is_some() && cwd.is_some()).then_some(run_member)
 }
 
-/// Parses the options that do not depend on other keys. [`parse_member`] parses the name, the
-/// command and the directory.
+/// Parses the keys of a member that can be parsed one by one. [`parse_member`] parses the others:
+/// the name, the command and the directory.
 fn parse_options(
     member: &TableReader,
     defaults: &MemberDefaults,
@@ -250,8 +250,8 @@ fn check_profile_exists(
     exists
 }
 
-/// An error with its help, as one line. Options of `teamctl spawn` are replaced by keys of the run
-/// file: `--allow` becomes `allow`.
+/// Formats an error and its help as one line. The names of `teamctl spawn` options are replaced by
+/// those of run file keys: `--allow` becomes `allow`.
 fn error_text(error: &ErrorReport) -> String {
     let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let text = format!("{}{help}", error.message).replace('\n', " ");
