@@ -65,8 +65,8 @@ pub(crate) const COMMAND_NAMES: [&str; 47] = [
 ];
 
 /// Returns a builder of commands that are suggested to the user. The commands get the `--root` and
-/// `--socket` of this invocation. An option is left out if the environment variable for this option
-/// has the same value.
+/// `--socket` of this invocation. An option is left out if its environment variable already has the
+/// same value.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];

@@ -1,6 +1,8 @@
-//! Adds tips to clap's usage errors. For a command name of other programs, such as `ls`, the tip is
-//! the commands of `teamctl` that may be meant. For `spawn`, it is the `--` that must precede the
-//! member's program. For a missing argument, it is the full usage.
+//! Adds tips to clap's usage errors:
+//!
+//! If the user typed a command of another program, such as `ls`, the tip names similar commands of
+//! `teamctl`. If `spawn` lacks the `--` before the member's program, the tip adds it. If an
+//! argument is missing, the tip is the full usage.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -33,8 +35,8 @@ const COMMAND_SYNONYMS: [(&str, &[&str]); 23] = [
     ("tell", &["send"]),
 ];
 
-/// Adds tips to `error`, with which the parser `root` has rejected the `arguments`. The arguments
-/// do not include the name of the program.
+/// Adds tips to `error`, a usage error of the parser `root`. `arguments` are the parsed arguments,
+/// without the name of the program.
 pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: Command) {
     root.build();
     let command = find_command(&root, arguments);

@@ -29,8 +29,8 @@ impl CliCommand {
             .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
     }
 
-    /// Who may run this command, given its arguments. Operations on team files apply further rules
-    /// when they run, for example which task a member may change.
+    /// Who may run this command with these arguments. Operations on team files later check more,
+    /// for example whether the member may change this task.
     pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
             CliCommand::Status(_)

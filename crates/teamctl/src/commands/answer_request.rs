@@ -37,8 +37,8 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // `rejection` already has an error that another team returned for exactly this request.
-            // That error explains more than the new one, so it is kept.
+            // An earlier team has returned an error about exactly this request, which is in
+            // `rejection`. That error explains more than the new one, so it is kept.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

@@ -87,8 +87,9 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Shows the pane in the caller's terminal. The caller may have just shown a hidden pane again,
-/// which moves it to another window. So this function itself asks tmux for the window of the pane.
+/// Shows the pane in the caller's terminal. The function asks tmux for the window of the pane,
+/// because the caller may have just moved the pane: showing a hidden pane moves it to another
+/// window.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
     end_unwatched_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;

@@ -30,8 +30,8 @@ fn completion_script(shell: Shell, command: &Command) -> Vec<u8> {
     script
 }
 
-/// A copy of the parser for the generator of completion scripts. Hidden commands are left out,
-/// because the generator would offer them. The argument of `help` gets the names of all commands as
+/// A copy of the parser for the generator of completion scripts. Hidden commands are left out, so
+/// that the shell does not offer them. The argument of `help` gets the names of all commands as
 /// possible values, so that the shell completes them.
 fn visible_commands(parser: &Command) -> Command {
     let visible = parser.get_subcommands().filter(|command| !command.is_hide_set()).cloned();

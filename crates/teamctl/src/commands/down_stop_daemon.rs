@@ -33,8 +33,9 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The handle of the daemon's process is opened while the daemon still runs. After its exit,
-    // another process can get the same process id, and this command would wait for that process.
+    // The handle of the daemon's process is opened while the daemon still runs. After the daemon's
+    // exit, another process can get the same process id. This command would then wait for the wrong
+    // process.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => ExitHandle::open(status.daemon.pid),
         _ => None,

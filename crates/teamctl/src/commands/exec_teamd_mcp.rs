@@ -119,7 +119,7 @@ struct McpIdentity {
 
 /// Determines the member that the MCP server acts for. `requested_name` is the value of `--member`,
 /// `NAME` or `NAME@TEAM`. `own_name` is the member's name in the environment of this process.
-/// `team` comes from `--team` or the environment. Fails if these contradict each other.
+/// `team` comes from `--team` or the environment. Fails if two of these contradict each other.
 fn resolve_identity(
     requested_name: Option<&str>,
     own_name: Option<&str>,
@@ -158,9 +158,9 @@ fn resolve_identity(
     Ok(McpIdentity { name, team })
 }
 
-/// Checks a member that was named by an option and not by the environment. A teammate must be a
-/// member of its team, because messages to a misspelled name would not arrive. If no team is named
-/// for the lead, the team is the one that the session in this terminal leads.
+/// Checks a member that an option names and the environment does not. A teammate must be a member
+/// of its team, because messages to a misspelled name would not arrive. If no team is named for the
+/// lead, the team is the one that the session in this terminal leads.
 fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &identity.team {
         Some(team) if !identity.name.is_lead() => {

@@ -43,9 +43,10 @@ const POPUP_VARIABLES: [&str; 13] = [
 /// attention: requests, failed tasks, and unread messages to the lead. With several teams and no
 /// -t, one key chooses the team.
 ///
-/// ? lists all keys. Enter shows details, of a member also why it makes no progress. y and n answer
-/// a request after you have read it to its end. s sends a message, x asks a member to shut down, K
-/// kills it after a question. a goes to its pane, / filters, q quits.
+/// The key ? lists all keys. Enter shows details; for a member, also why it makes no progress. y
+/// approves a request and n denies it, after you have read it to its end. s sends a message, x asks
+/// a member to shut down, K kills a member after a confirmation. The key a goes to the member's
+/// pane, / filters, q quits.
 ///
 /// The screen works from 40 columns and 10 lines on, without colors (NO_COLOR), in ASCII (LANG=C),
 /// and without the daemon. From 160 columns on, the lists are in two columns.

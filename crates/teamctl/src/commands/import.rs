@@ -24,7 +24,7 @@ use tar::{Archive, EntryType};
 /// The largest archive, in bytes.
 const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 
-/// The most bytes that an archive may have between the contents of two entries, for headers, long
+/// The maximum number of bytes between the contents of two entries of an archive, for headers, long
 /// names and padding.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
@@ -38,9 +38,9 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Former members are not started; use `teamctl spawn`. For a new member with a former name, the
 /// messages in the archive count as read.
 ///
-/// An archive with other or invalid files is rejected (65), and nothing is created. If tasks of the
-/// archive or its policy have commands, or its policy lets every member add commands, the command
-/// shows them and is refused (76) without --yes.
+/// An archive with other or invalid files is rejected (65), and nothing is created. Commands in its
+/// tasks or its policy need --yes, and so does a policy that lets every member add commands.
+/// Without --yes, the import shows the commands and is refused (76).
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
@@ -66,8 +66,8 @@ pub(crate) fn run(context: &CommandContext, args: &ImportArgs) -> Result<ExitCod
     let request = CreateTeamRequest { policy: policy.clone(), ..default_create_request(&team)? };
     let reply: CreateTeamReply =
         context.request(Request::CreateTeam(request)).map_err(|error| match error.kind {
-            // If the team's name is taken, the daemon's help names an option of `teamctl create`.
-            // The help is replaced by one for `import`.
+            // If the team's name is taken, the daemon's error suggests an option of `teamctl
+            // create`. The suggestion is replaced by one for `import`.
             ErrorKind::AlreadyExists => error.with_help("give it another name with -t NAME"),
             _ => error,
         })?;
@@ -160,7 +160,7 @@ fn read_archive(input: impl Read, path: &Path) -> Result<ImportedTeam, ErrorRepo
     Ok(ImportedTeam { archive, policy: policy.unwrap_or_default() })
 }
 
-/// Checks the size in the header of an entry, before the entry is read. `total` is the size of all
+/// Checks the size in an entry's header before the entry is read. `total` is the size of all
 /// entries so far, including this one.
 fn check_size(name: &str, size: u64, total: u64) -> Result<(), ErrorReport> {
     if size > TeamArchive::size_limit(name) {
@@ -184,8 +184,8 @@ fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(
 type ReadAllowance = Rc<Cell<u64>>;
 
 /// Reads an archive, and fails if more bytes are read than allowed. The tar library itself reads
-/// long entry names and skips the content of directories, before this program can check their
-/// sizes. So the limit is in the reader.
+/// long entry names and skips the content of directories. This program cannot check their sizes
+/// first, so the reader enforces the limit.
 struct AllowedReader<R> {
     input: R,
     allowance: ReadAllowance,

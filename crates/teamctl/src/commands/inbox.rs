@@ -144,17 +144,16 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that are new since the last call. With a `limit`, prints only the last
-    /// `limit` of them. With `--mark-read`, returns the printed messages, so that the caller can
-    /// mark them as read. Otherwise returns an empty list, to save memory.
+    /// Prints the messages that are new since the last call, or only the last `limit` of them. With
+    /// `--mark-read`, returns the printed messages, so that the caller can mark them as read.
+    /// Otherwise returns an empty list, to save memory.
     fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If the inbox changes while it is read, `fold` starts again with new counts, and `seen`
-        // skips the entries that were already handled. The lists keep these entries, because `fold`
-        // resets only the counts.
+        // If the inbox changes while it is read, `fold` starts again with new counts. The entries
+        // that were already handled stay in the lists, and `seen` skips them this time.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

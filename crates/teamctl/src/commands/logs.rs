@@ -59,8 +59,8 @@ pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the team whose logs are read. If `-t` or `NAME@TEAM` names the team, the team may have
-/// been deleted already, because its logs are kept.
+/// Returns the team whose logs are read. A team that `-t` or `NAME@TEAM` names may be deleted
+/// already, because logs of deleted teams are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
     let state = context.state_dir_path()?;
     let explicit_team = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));
@@ -162,9 +162,9 @@ fn print_chunk(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState
     }
 }
 
-/// Finds the log file of the member; capital and small letters in `name` count as equal. The
-/// returned path is made from the name of an existing file. A `name` such as `../x` would lead out
-/// of the directory, so it is never part of the path.
+/// Finds the log file of the member. Capital and small letters in `name` count as equal. The
+/// returned path is made from the name of an existing file and not from `name`, because a `name`
+/// such as `../x` would lead out of the directory.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,5 +1,5 @@
-//! `teamctl merge`: merges the branches of members into a branch of its own, in a worktree of its
-//! own. The user's working tree, index and branch, and those of the members, stay unchanged.
+//! `teamctl merge`: merges the branches of members into a separate branch, in a separate worktree.
+//! The working trees, indexes and branches of the user and of the members stay unchanged.
 
 mod choose_branches_to_merge;
 mod conflict_task;
@@ -189,7 +189,8 @@ impl MergeRun<'_> {
     }
 
     /// What is checked out in the member's worktree, if that is not the member's branch. A detached
-    /// HEAD counts only if it has commits that neither the member's branch nor the result has.
+    /// HEAD counts only if it has commits that are neither in the member's branch nor in the merged
+    /// branch.
     fn other_checkout(
         &self,
         member: &WorktreeStatus,

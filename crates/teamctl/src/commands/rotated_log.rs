@@ -16,8 +16,8 @@ impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
         // The current file is opened before the previous file, so that no output is missed. If the
-        // log is rotated between the two opens, both find the same file, which has become the
-        // previous file.
+        // log is rotated between the two opens, both readers open the same file. In this case only
+        // one of them is used.
         let current = GrowingFileReader::new(path.to_owned());
         let previous = GrowingFileReader::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

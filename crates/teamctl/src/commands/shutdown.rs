@@ -84,8 +84,8 @@ fn requested_text(reply: &ExitsReply) -> String {
 
 /// Prints how each member ended. Returns the exit code.
 ///
-/// If the user named exactly one member, `only_member` is the exit of that member. If the reply has
-/// no members, `text_if_empty` is printed.
+/// `only_member` is the member's exit if the user named exactly one member, otherwise `None`. If
+/// the reply has no members, `text_if_empty` is printed.
 pub(crate) fn print_exits(
     context: &CommandContext,
     reply: &ExitsReply,
@@ -131,8 +131,8 @@ fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
     object
 }
 
-/// The exit code of `Timeout` if a member has not answered. Else that of `Partial` if a member
-/// refused, or has ended but could not be cleaned up. Else 0.
+/// The exit code of `Timeout` if a member has not answered. Otherwise that of `Partial` if a member
+/// refused, or has ended but could not be cleaned up. In all other cases 0.
 pub(super) fn exit_code(exits: &[AgentExit]) -> ExitCode {
     let running: Vec<&AgentExit> = exits.iter().filter(|agent| !agent.has_exited).collect();
     match running.as_slice() {

@@ -4,11 +4,11 @@
 //! Grouped sessions share their windows, but each has its own current window. So two terminals can
 //! show two members at the same time.
 //!
-//! If `attach` starts a new tmux client, it ends the view when the client ends. Any other view that
-//! a terminal has left stays until the next `attach`. The tmux option `destroy-unattached` would
-//! end every view at once, but with it tmux 3.2a to 3.7c can crash, for example when two clients
-//! leave at the same moment. The tmux hook `client-detached` is no alternative: when a terminal is
-//! closed, tmux runs the hook for another session.
+//! If `attach` starts a new tmux client, it ends the view when the client ends. Otherwise an unused
+//! view stays until the next `attach` ends it. The tmux option `destroy-unattached` would end an
+//! unused view at once. But with this option, tmux 3.2a to 3.7c can crash, for example when two
+//! clients leave at the same moment. The tmux hook `client-detached` is no alternative: when a
+//! terminal is closed, tmux runs the hook for another session.
 
 use client::select_tmux_server::tmux_output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -20,9 +20,9 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition under which `attach` may end a view, the tmux session of one terminal: that no
-/// terminal shows the view, and that another session has the same windows. If no other session has
-/// them, for example after a person has killed the members' session, ending the view would close the
+/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. No
+/// terminal may show the view, and another session must have the same windows. After a person has
+/// killed the members' session, there may be no other session. Ending the view would then close the
 /// windows.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 

@@ -141,8 +141,8 @@ fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds out why a member makes no progress, so that another command, such as `trace`, can show the
-/// cause. The strongest cause comes first in the returned list.
+/// Finds out why a member makes no progress. Returns the causes, the strongest first. Used by other
+/// commands, such as `trace`.
 pub(super) fn diagnose(
     context: &CommandContext,
     snapshot: &SystemSnapshot,

@@ -36,8 +36,8 @@ pub(super) struct ExpectedRoot<'a> {
     pub(super) socket: &'a Path,
 }
 
-/// Finds the agent to which the nearest parent process belongs. Only agents of the root `expected`
-/// count; with `None`, agents of any root count.
+/// Finds the nearest parent process that belongs to an agent, and returns this agent. With
+/// `expected`, only agents of that root count; with `None`, agents of any root count.
 pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
     nearest_agent(chain.map(ProcessText::read), expected)

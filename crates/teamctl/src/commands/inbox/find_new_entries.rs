@@ -15,9 +15,11 @@ pub(super) struct SeenEntries(HashMap<u64, usize>);
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
-    /// Whether the entry is new: the inbox now has more entries equal to this one than in any
-    /// earlier read. The caller passes all entries of a read, oldest first. `counts` counts the
-    /// equal entries of this read, and is empty when the read starts.
+    /// Whether the entry is new: the inbox has more entries equal to this one than in any earlier
+    /// read.
+    ///
+    /// For each read, the caller passes all entries, oldest first, with the same `counts`. It
+    /// counts the equal entries of this read, and is empty at the start.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

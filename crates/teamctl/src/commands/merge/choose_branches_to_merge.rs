@@ -6,9 +6,9 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use store::Team;
 
-/// The worktrees whose branches are merged, in the order of the merges. There is at least one. All
-/// are of one repository. `worktrees` are those of the team, oldest first. An empty `names` stands
-/// for all members.
+/// Chooses the worktrees whose branches are merged, in the order of the merges. There is at least
+/// one, and all belong to the same repository. `worktrees` are those of the team, oldest first.
+/// Empty `names` stand for all members.
 ///
 /// # Errors
 ///

@@ -63,8 +63,8 @@ pub(super) struct ConflictTasks<'a> {
 }
 
 impl ConflictTasks<'_> {
-    /// Creates the task, unless it is open already, or the member has left the team or is a
-    /// built-in worker.
+    /// Creates the task that asks the member to resolve the conflict. No task is created if it is
+    /// open already, if the member has left the team, or if the member is a built-in worker.
     ///
     /// # Errors
     ///

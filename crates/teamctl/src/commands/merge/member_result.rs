@@ -144,8 +144,8 @@ impl ResultCommands {
     }
 }
 
-/// The last line: the branch, and the commands that show and take it. They are `None` if the branch
-/// does not exist.
+/// The last line of the output: the branch of the merge, and the commands that show and take it.
+/// `commands` is `None` if the branch does not exist.
 pub(super) fn summary(branch: &str, commands: Option<&ResultCommands>) -> String {
     match commands {
         Some(ResultCommands { look, take }) => format!("{branch}: look at it: {look}; take it: {take}"),

@@ -55,8 +55,8 @@ pub(super) struct NewCommit {
     pub(super) committed_at: u64,
 }
 
-/// Reads the branches of all worktrees at the same time, because the check of a large worktree
-/// takes long. Commits from before `since` are not counted as new.
+/// Reads the branches of all worktrees in parallel, because the check of a large worktree takes
+/// long. Commits from before `since` are not counted as new.
 pub(super) fn read_branches(worktrees: &[RosterWorktree], since: Option<u64>) -> Vec<MemberBranch> {
     let environment = GitEnvironment::from_process();
     let read = |worktree: &RosterWorktree| -> Option<MemberBranch> {

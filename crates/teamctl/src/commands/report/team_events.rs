@@ -109,8 +109,8 @@ impl TeamEvents {
         team
     }
 
-    /// Returns these events as those of a team that exists. If the log ends with the deletion of a
-    /// team, the events belong to an earlier team of the same name, and the result is empty.
+    /// Returns these events if they are about the team that exists now. If they end with a
+    /// deletion, they are about an earlier team of the same name, and the result is empty.
     pub(super) fn for_existing_team(self) -> TeamEvents {
         if self.deleted_at.is_some() { TeamEvents::default() } else { self }
     }
@@ -178,9 +178,9 @@ impl TeamEvents {
     }
 }
 
-/// Whether an event that follows the deletion of a team shows that a new team of the same name
-/// exists. If another program creates a team, there is no `TeamCreated` event. Events of other
-/// kinds may still be about the deleted team.
+/// Whether an event after the deletion of a team shows that a new team of the same name exists. A
+/// team that another program creates has no `TeamCreated` event, so its first member or task
+/// counts. Other events may still be about the deleted team.
 fn begins_life(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberSpawned { .. } | EventKind::TaskCreated { .. })
 }

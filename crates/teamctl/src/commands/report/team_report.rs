@@ -40,8 +40,8 @@ pub(super) struct TeamReport {
     pub(super) cost: TeamCost,
 }
 
-/// How many tasks ended in the period of the report. `open` counts the other tasks that are not
-/// completed, also those that failed before this period.
+/// How many tasks ended in the period of the report. `open` counts all other tasks that are not
+/// completed, including those that failed before this period.
 #[derive(Debug, Serialize)]
 pub(super) struct ReportedTaskCounts {
     pub(super) completed: usize,

@@ -46,8 +46,8 @@ fn serialize_stuck<S: Serializer>(
 }
 
 impl WaitingForPerson {
-    /// Reads what waits in a team that exists. A part that cannot be read becomes an error in the
-    /// result.
+    /// Reads what waits for a person in a team that exists. If a part cannot be read, the result
+    /// contains the error instead.
     pub(super) fn read(
         context: &CommandContext,
         snapshot: &SystemSnapshot,

@@ -81,8 +81,8 @@ impl RunObserver for RunDisplay<'_> {
 
 impl RunDisplay<'_> {
     /// Calls `print`, which prints a text. While the table is on the terminal, the call is deferred
-    /// until the table is removed. The table uses the alternate screen, and a text that is printed
-    /// there is lost when the terminal leaves it.
+    /// until the table is removed. Otherwise the text would be lost together with the table, which
+    /// is on the terminal's alternate screen.
     fn print_or_keep(&self, print: Box<dyn FnOnce()>) {
         match &self.mode {
             DisplayMode::Table(table) if table.is_drawn() => table.state.borrow_mut().deferred.push(print),

@@ -21,8 +21,8 @@ impl SettingsFile {
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the file can't be parsed, or if it has an entry of another program under a
-    /// name that teamd needs.
+    /// `InvalidData` if the file can't be parsed, or if an entry of another program has a name that
+    /// teamd needs.
     pub(in crate::commands) fn read(
         patch: &SettingsEntry,
         project: &Path,

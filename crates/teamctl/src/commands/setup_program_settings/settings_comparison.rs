@@ -1,7 +1,6 @@
-//! Compares a program's settings with the template of these settings in a profile, for JSON and
-//! TOML files alike. The paths of teamd's programs are filled into the template first. The
-//! comparison finds the entries that are missing in the settings, and the outdated entries of an
-//! older installation of teamd.
+//! Compares a program's settings with the template of these settings in the program's profile, for
+//! JSON and TOML files alike. The paths of teamd's programs are filled into the template first. The
+//! comparison finds missing entries, and outdated entries of an older installation of teamd.
 
 use profile::required_program_settings::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
@@ -40,8 +39,8 @@ pub(super) fn is_outdated_entry(templates: &[Template], existing: &Value, own: &
         .any(|template| is_teamd_entry(template, existing) && fill_value(template, own) != *existing)
 }
 
-/// Whether `existing` is what some installation of teamd has made of the template: equal to the
-/// template, except for the paths of teamd's programs and for numbers.
+/// Whether some installation of teamd has written `existing` from the template. Only the paths of
+/// teamd's programs and numbers may differ from the template.
 fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     match (template, existing) {
         (Template::String(template), Value::String(existing)) => is_teamd_setting(template, existing),
@@ -66,15 +65,15 @@ fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
 }
 
 /// Whether the template's entry starts `teamctl`. If so, the entry of the same name in the settings
-/// belongs to teamd alone. Its lists are then replaced by those of the template, and are not
-/// extended.
+/// belongs to teamd alone, and its lists are replaced by those of the template. Lists of other
+/// entries are only extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the name of the template's entry is taken by another program. This is so if the
-/// template's entry starts `teamctl`, and `existing`, the entry with the same name in the settings,
-/// starts another program.
+/// Whether another program uses the name of the template's entry. This is so if the template's
+/// entry starts `teamctl`, but the entry with the same name in the settings (`existing`) starts
+/// another program.
 pub(super) fn starts_other_program(template: &Table, existing: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if existing.as_object().is_some_and(serde_json::Map::is_empty) {

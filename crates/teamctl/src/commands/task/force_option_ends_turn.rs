@@ -9,8 +9,8 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use store::Team;
 
-/// How many turns a command with `--force` ends at most. The owner may begin another turn on the
-/// task after one has ended and before the task is changed.
+/// The maximum number of turns that a command with `--force` ends. After the end of each turn, the
+/// owner may begin another one before the task is changed.
 const MAX_ATTEMPTS: u32 = 20;
 
 /// The option `--force`.
@@ -28,14 +28,14 @@ impl ForceArg {
     }
 
     /// Changes the task `id` by calling `change`. With `--force`, first ends the turn that works on
-    /// the task. If the owner begins another turn on the task before it is changed, that turn is
-    /// ended too.
+    /// the task. If the owner begins another turn on the task before the change, that turn is ended
+    /// too.
     ///
     /// # Errors
     ///
-    /// `Refused` if a turn works on the task, and `--force` is not given or the owner has begun too
-    /// many further turns. Also the other errors of `change`, and the errors of the request to the
-    /// daemon.
+    /// `Refused` if `--force` is not given and a turn works on the task. With `--force`, `Refused`
+    /// if the owner has begun too many further turns. Also the other errors of `change`, and the
+    /// errors of the request to the daemon.
     pub(super) fn change<T>(
         &self,
         context: &CommandContext,

@@ -43,8 +43,8 @@ impl OwnerBranch {
     }
 }
 
-/// Formats all fields of the task, one line each, and the description last. `all_tasks` has the
-/// tasks among which the blockers of this task are looked up.
+/// Formats all fields of the task, one line each, and the description last. `all_tasks` contains
+/// the tasks that may block this one.
 pub(super) fn task_page<T: Borrow<Task>>(
     task: &Task,
     all_tasks: &[T],

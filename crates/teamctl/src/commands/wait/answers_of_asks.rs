@@ -17,8 +17,8 @@ const NO_DEADLINE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// If `ids` has one id: why this ask has no answer. For several ids, this function prints the error
-/// of each ask and returns exit code 1.
+/// With one id, the error that says why this ask has no answer. With several ids, this function
+/// prints the error of each ask and returns exit code 1.
 pub(super) fn wait_for_answers(
     context: &CommandContext,
     ids: &[String],

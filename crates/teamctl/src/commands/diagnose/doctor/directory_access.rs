@@ -74,11 +74,11 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
 }
 
 /// Removes the write permission of other users from files and directories. `errors` has one error
-/// for each of them, and loses the errors that are repaired.
+/// for each of them; the errors that are repaired are removed.
 ///
-/// The repair stops at the first failure. A directory comes before its content in the list. If a
-/// directory stays writable for others, repairing its content is useless, because others can
-/// replace it.
+/// The repair stops at the first failure. A directory comes before its content in the list. While
+/// others can write to a directory, they can replace its content, so repairing the content is
+/// useless.
 fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {
     let first_unrepaired = errors.iter().position(|error| !try_repair(error)).unwrap_or(errors.len());
     let repaired_count = errors.drain(..first_unrepaired).count();

@@ -117,8 +117,8 @@ fn spawns_in_all_rosters(state_dirs: &Path) -> Option<Vec<String>> {
 }
 
 /// Returns the panes of all members that the daemon runs; these are no orphans. Empty if no daemon
-/// answers. Returns `None` while a member is starting and the daemon does not know its pane yet,
-/// because any pane could be that member's.
+/// answers. `None` if the pane of a starting member is not known yet, because any pane could be
+/// this member's.
 fn panes_of_daemon(context: &CommandContext) -> Option<Vec<String>> {
     let Ok(status) = context.daemon_status() else { return Some(Vec::new()) };
     let members = || status.teams.iter().flat_map(|team| &team.members);

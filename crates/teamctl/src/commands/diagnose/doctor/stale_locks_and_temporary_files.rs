@@ -3,7 +3,7 @@
 //!
 //! Stale locks and abandoned temporary files do no harm, and `--fix` removes those in the teams of
 //! teamd. A lock is an empty directory. A file or a full directory at the path of a lock blocks all
-//! writers. `--fix` leaves it there, because it may be needed: a person must decide.
+//! writers. `--fix` does not remove such a file or directory, because a person may need it.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;
@@ -233,9 +233,9 @@ mod tests {
         assert_eq!(stale_files, expected.map(|(name, file)| (path(name), file)));
     }
 
-    /// Creates a root with the team `orchard` and a session team. The team has a stale lock, a
-    /// fresh lock, and a file and a full directory at the paths of locks. The session team and the
-    /// directory `half`, which has no config, have a stale lock.
+    /// Creates a root with the team `orchard` and a session team. `orchard` has a stale lock and a
+    /// fresh lock. It also has a file and a full directory, both at paths where locks belong. The
+    /// session team and the directory `half`, which has no config, have a stale lock.
     fn create_damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();

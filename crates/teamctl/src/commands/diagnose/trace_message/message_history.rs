@@ -13,8 +13,8 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// By how many ms the time of an event may precede the time of the message that the event is about.
-/// The sender writes the message's time and the daemon the event's time. They read the clock
+/// How many ms the time of an event may be before the time of the message that the event is about.
+/// The sender sets the message's time, and the daemon sets the event's time. They read the clock
 /// independently, so a later event can have an earlier time.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
@@ -121,9 +121,9 @@ impl MessageHistory {
     }
 }
 
-/// Returns the position of this message's `message_stored` event in `events`. Normally this is the
-/// event with the message's sender and its index in the inbox. If no event has both, the message
-/// has moved in the inbox since. Then the result is the sender's first `message_stored` event after
+/// Returns the position of this message's `message_stored` event in `events`. Normally this event
+/// has the message's sender and the message's index in the inbox. If no event has both, the message
+/// was moved in the inbox later. Then the result is the sender's first `message_stored` event after
 /// the message was sent.
 fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
     let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
@@ -141,10 +141,10 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
 /// Returns the time when the message was read, in ms since the epoch. `since_stored` has the
 /// recipient's events from this message's `message_stored` event on.
 ///
-/// Messages are read in the order of the inbox, and each `message_read` event has the number of
-/// messages that are then still unread. While this message is unread, that number is greater than
-/// the number of messages that came after this one. So the first event with a smaller or equal
-/// number marks this message's reading.
+/// Messages are read in the order of the inbox. Each `message_read` event says how many messages
+/// are still unread. While this message is unread, that number is greater than the number of
+/// messages stored after it. The first event with a smaller or equal number shows that this message
+/// was read.
 fn read_at(since_stored: &[Event]) -> Option<u64> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
@@ -157,9 +157,9 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
     })
 }
 
-/// Returns the turn with which the recipient got the message. For a read message, this is the last
-/// turn that began before the reading. For an unread message, this is the current turn, but only if
-/// the turn's subject fits the message. `None` if no turn is found.
+/// Returns the turn in which the recipient got the message. For a read message, this is the last
+/// turn that began before the message was read. For an unread message, this is the current turn, if
+/// its subject can be this message. `None` if no turn is found.
 fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {

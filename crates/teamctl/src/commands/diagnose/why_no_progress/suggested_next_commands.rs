@@ -10,8 +10,8 @@ use protocol::team_and_member_names::MemberName;
 use std::path::Path;
 
 /// Returns the commands that `why` suggests if a member calls it. A member cannot remove most
-/// causes itself, so for these the suggested command sends a message to the lead. The lead gets
-/// other suggestions.
+/// causes itself. For such a cause, the command sends a message to the lead. The lead gets other
+/// suggestions.
 pub(super) fn commands_for_member(cause: Cause, evidence: &MemberEvidence) -> Vec<String> {
     match cause {
         Cause::Undelivered => vec![evidence.command("inbox", &["--unread"])],
@@ -71,9 +71,9 @@ pub(super) fn logs(evidence: &MemberEvidence) -> String {
     }
 }
 
-/// Returns a command that helps with one blocker of the waiting tasks. The first blocker without an
-/// owner in the team is chosen, or the first blocker if all have owners. The command releases a
-/// failed or abandoned task, assigns a task without an owner, or runs `why` for the task's owner.
+/// Returns a command that helps with one blocker of the waiting tasks. This is the first blocker
+/// without an owner in the team, or else the first blocker. The command releases a failed or
+/// abandoned blocker, assigns a blocker without an owner, or runs `why` for the blocker's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &MemberEvidence) -> String {
     let blockers = || waits.iter().flat_map(|wait| &wait.blockers);
     let blocker = blockers().find(|task| is_unowned(task, &evidence.members)).or_else(|| blockers().next());

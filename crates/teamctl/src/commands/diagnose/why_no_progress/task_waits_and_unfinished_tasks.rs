@@ -46,8 +46,8 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether one of the blockers has no owner, or an owner that is not a member any more. No
-    /// member works on such a blocker.
+    /// Whether no member works on one of the blockers: it has no owner, or its owner is not a
+    /// member any more.
     pub(super) fn has_unowned_blocker(&self, members: &[MemberName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }
@@ -87,9 +87,9 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks of other members that can start now. `why` names these tasks if no pending
-/// task is left for the member itself. The result is empty if a pending task has no owner or is
-/// owned by the member, even if that task is blocked.
+/// The pending tasks of other members that can start now. `why` names these tasks if the member
+/// itself cannot get any pending task. Empty if there is a pending task that the member owns or
+/// that has no owner, even a blocked one.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));

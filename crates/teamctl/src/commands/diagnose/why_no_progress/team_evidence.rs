@@ -112,9 +112,8 @@ fn inbox_state(team: &Team, owner: MemberName) -> InboxState {
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(MemberName, OpenRequestEvidence)> {
-    // If the lead's inbox is damaged, its requests cannot be read. A scan would only wait again for
-    // the file to become readable, as `inbox_state` has done already. So the requests are not
-    // scanned.
+    // If the lead's inbox is damaged, its requests cannot be read. `inbox_state` has already waited
+    // for the file to become readable, so a scan here would be useless.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }

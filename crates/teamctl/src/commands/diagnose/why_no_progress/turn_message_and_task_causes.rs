@@ -66,8 +66,8 @@ fn is_stuck(causes: &[Diagnosis]) -> bool {
     causes.iter().any(|diagnosis| diagnosis.is_blocking())
 }
 
-/// Returns a cause if no hook of the member's program has reported anything yet. The hooks report
-/// the ends of turns, so before their first report the daemon delivers neither messages nor tasks.
+/// Returns a cause if no hook of the member's program has sent a report yet. The daemon learns from
+/// these reports when a turn ends. Before the first report, it delivers neither messages nor tasks.
 fn no_hook_events_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Option<Diagnosis> {
     let is_silent = agent.delivery == Delivery::Hook
         && agent.activity == Activity::Active
