@@ -49,7 +49,7 @@ pub enum WatchEvent {
 /// Watches directories until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryWatcher {
-    /// `None` if the system's limit of instances was reached when this watcher was created.
+    /// `None` if the system had no watch instance left when this watcher was created.
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,

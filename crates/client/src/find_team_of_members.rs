@@ -1,5 +1,5 @@
 //! Finds the team that a command is about, from the members that the command names. If the options
-//! name no team, a member name that only one team has is enough.
+//! name no team, the name of a member is enough, provided that only one team has such a member.
 
 use crate::root_socket_team_and_caller::{TeamContext, only_team};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -10,7 +10,7 @@ use store::env_var;
 pub struct DaemonSession {
     /// The name of the session.
     pub name: String,
-    /// The shell command with which the caller goes there.
+    /// The shell command that shows this session in the caller's terminal.
     pub command: String,
 }
 
@@ -28,7 +28,7 @@ pub fn daemon_session(daemon: &DaemonStatus) -> Option<DaemonSession> {
     let attach = || format!("tmux -S {} attach -t {target}", shell_quote(&socket.display().to_string()));
     let command = match caller_socket {
         Some(caller) if *socket == *caller => format!("tmux switch-client -t {target}"),
-        // tmux attaches inside another tmux only without this variable.
+        // tmux refuses to attach inside another tmux while `$TMUX` is set.
         Some(_) => format!("env -u TMUX {}", attach()),
         None => attach(),
     };

@@ -12,9 +12,9 @@ use store::{OpenRequest, RequestScanResult};
 pub struct MemberRequestView {
     /// The request and its sender.
     pub request: OpenRequest,
-    /// The answer that the team's policy will give if no other answer comes in time: its time, in
-    /// milliseconds since the epoch, and whether it is an approval. `None` if the policy will not
-    /// answer.
+    /// What the team's policy will answer after the timeout of the request: the time of the answer,
+    /// in milliseconds since the epoch, and whether it is an approval. `None` if the policy will
+    /// not answer.
     pub policy_answer: Option<(u64, bool)>,
 }
 
@@ -29,9 +29,11 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<MemberRequ
     scan.open.into_iter().map(to_view).collect()
 }
 
-/// When the policy will answer the request if no answer comes in time, in milliseconds since the
-/// epoch, and whether it will approve. The time is an estimate: it is counted from the time in the
-/// request, but the daemon counts from the moment when it noticed the request.
+/// What the policy will answer after the timeout of the request: the time of the answer, in
+/// milliseconds since the epoch, and whether it is an approval.
+///
+/// The time is an estimate. It is counted from the time in the request, but the daemon counts from
+/// the moment when it noticed the request.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let is_approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));

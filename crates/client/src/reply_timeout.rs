@@ -19,7 +19,8 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::LocatePane(_)
         | Request::ReportHook(_)
         | Request::SetLead(_) => Duration::from_secs(5),
-        // A long poll waits by design; its caller has a shorter deadline.
+        // The daemon may hold back the reply to a long poll for long. The caller sets a shorter
+        // deadline.
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         Request::SetMode(_) => Duration::from_secs(20),
         // For a spawn request, the daemon opens a pane, the shim starts the agent, and the agent's

@@ -33,8 +33,8 @@ const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns the server of this target, unless an earlier daemon has panes only on another
-    /// server. If that other server still runs, returns it and a warning for people. `state` is the
+    /// Returns the server of this target. But if only another server has panes of an earlier
+    /// daemon, and that server still runs, returns it with a warning for people. `state` is the
     /// daemon's state directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();

@@ -39,7 +39,7 @@ pub enum DaemonStart {
     },
 }
 
-/// Starts a daemon if none is running. `no_output_after` is called only if a daemon is started, and
+/// Starts a daemon if none is running. In this case, calls the function `no_output_after`, which
 /// returns the value of teamd's option `--no-output-after`.
 pub fn start_unless_running(
     context: &TeamContext,
@@ -89,7 +89,8 @@ fn start_daemon(
         };
         return Ok(other_daemon.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
-    // A tmux server that is started now would keep these descriptors open after this command.
+    // A tmux server that is started now would inherit these descriptors, and keep them open after
+    // this command has ended.
     close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning = start_daemon_in_tmux_session::start_in_tmux_session(

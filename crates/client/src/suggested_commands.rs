@@ -20,13 +20,13 @@ impl SuggestedCommands {
         SuggestedCommands { options: options.into_iter().collect(), team: None }
     }
 
-    /// A copy that adds `-t TEAM` to every command.
+    /// A copy of these suggestions whose commands also have the option `-t TEAM`.
     #[must_use]
     pub fn for_team(&self, team: &TeamName) -> SuggestedCommands {
         SuggestedCommands { options: self.options.clone(), team: Some(team.clone()) }
     }
 
-    /// A copy that adds no team.
+    /// A copy of these suggestions whose commands have no option `-t`.
     #[must_use]
     pub fn without_team(&self) -> SuggestedCommands {
         SuggestedCommands { options: self.options.clone(), team: None }
