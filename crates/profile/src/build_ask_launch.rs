@@ -69,7 +69,8 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // There is no team to describe. Without an agent type, no instructions are left.
+        // There is no team to describe. Without an agent type, the program needs no instructions at
+        // all.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {

@@ -29,8 +29,8 @@ use protocol::worker_or_program_that_runs_turns::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first prompt of an agent with hooks if there is no other text for the prompt. Such an agent
-/// needs a first turn, because its hook delivers messages only at the end of a turn.
+/// The first prompt of an agent with hooks whose spawn request has no prompt. Such an agent needs a
+/// first turn, because its hook delivers messages only at the end of a turn.
 const READY_PROMPT: &str =
     "You are a member of a team. Reply with one word. Your work comes to you later, without your asking.";
 

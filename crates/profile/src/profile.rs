@@ -67,7 +67,8 @@ pub(crate) struct ProgramSpec {
     pub(crate) settings: Vec<SettingsEntry>,
     /// Texts by which an open dialog is recognized on the program's screen.
     pub(crate) dialogs: Vec<String>,
-    /// Texts by which a usage limit is recognized, with the place of the time at which it ends.
+    /// Texts by which a usage limit is recognized. Each contains `{time}`, which stands for the
+    /// time at which the limit ends.
     pub(crate) limits: Vec<String>,
     /// Arguments that make the program print its version. Empty if they are unknown.
     pub(crate) version_args: Vec<String>,
@@ -134,7 +135,8 @@ pub(crate) enum DeliverySpec {
     Hook { resume_args: Vec<String>, hook: HookDelivery },
     /// One process for the whole spawn. It speaks the Agent Client Protocol.
     Acp {
-        /// For each permission mode the program's own mode id, if its sessions have that mode.
+        /// The program's own id of each permission mode that its sessions support. The key is the
+        /// mode.
         modes: BTreeMap<String, String>,
         usage_scope: UsageScope,
     },

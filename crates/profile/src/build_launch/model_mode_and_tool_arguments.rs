@@ -183,8 +183,8 @@ impl ProgramSpec {
             && read_only_type(self, facts).is_none()
     }
 
-    /// The arguments for each permission mode, if they are chosen at the start of each turn. The
-    /// key is the mode; an empty key stands for a member without a mode.
+    /// The arguments for each permission mode, if the program gets them at the start of each turn;
+    /// otherwise empty. The key is the mode, or an empty text for a member without a mode.
     pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
@@ -218,8 +218,8 @@ fn mode_conflicts_with_type(agent_type: &str, mode: PermissionMode) -> ErrorRepo
     ErrorReport::new(ErrorKind::Usage, message).with_help("leave --mode away, or take another --agent-type")
 }
 
-/// The arguments for a list of tools. If `template` contains `{tool}`, it is repeated for each
-/// tool. If it contains `{tools}`, it is used once, with the tools joined by commas.
+/// The arguments for a list of tools. A `template` with `{tool}` is repeated for each tool. A
+/// `template` with `{tools}` is used once, with the tools joined by commas.
 fn tool_arguments(
     template: &[String],
     tools: &[String],
