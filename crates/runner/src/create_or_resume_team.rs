@@ -147,8 +147,8 @@ fn spawn_missing(
             run.daemon.start()?;
         }
         // A new daemon at first counts each member in its roster as running. It then finds out
-        // whether the member's shim still runs. The run waits for this before it reads the members'
-        // states.
+        // whether the member's shim still runs. The run waits until all members are checked before
+        // it reads their states.
         let members = wait_until_settled(run, &state.team)?.members;
         missing_members = Vec::new();
         for (member, error) in failed_spawns {

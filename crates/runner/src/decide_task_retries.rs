@@ -101,7 +101,8 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// The same fate, with `change` applied to its reason, which may come from an agent.
+    /// The same fate, with its reason changed by the function `change`. The reason may be a text
+    /// from an agent.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),

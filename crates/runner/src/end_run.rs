@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use store::Team;
 
 /// The maximum time for which the run waits while another client's request deletes the team. The
-/// daemon needs less time than this, even if it removes many worktrees and their teardown commands
-/// take as long as they may.
+/// daemon needs less time than this, even if it removes many worktrees and each teardown command
+/// takes its maximum time.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(720);
 
 /// Shuts down the members, deletes the team unless it is kept, and reports the results. If the run

@@ -149,7 +149,7 @@ pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run)
 }
 
-/// The run in the note, if it has not done everything.
+/// The run that has written the note. `None` if this run has completed its work.
 fn run_of_note(lock: &mut File) -> Option<InterruptedRun> {
     let mut text = Vec::new();
     lock.read_to_end(&mut text).ok()?;

@@ -75,7 +75,8 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     let will_continue = |flag: &MemberFlag| match flag {
         MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
         MemberFlag::Paused => !is_in_long_exchange(member),
-        // Without a pause the program shows its limit in a dialog, which a person must answer.
+        // If the member's turns are not paused, the program shows its usage limit in a dialog,
+        // which a person must answer.
         MemberFlag::Limited => member.turn_pause.is_some(),
         _ => false,
     };

@@ -18,7 +18,7 @@ pub(crate) struct TableReader<'a> {
     kind: &'static str,
 }
 
-/// The value of a key that takes both.
+/// The value of a key that can be a string or a list of strings.
 #[derive(Debug)]
 pub(crate) enum StringOrList {
     String(String),
