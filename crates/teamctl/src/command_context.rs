@@ -23,7 +23,7 @@ pub(crate) struct GlobalArgs {
         env = "TEAMD_TEAM",
         value_name = "TEAM",
         hide_env = true,
-        // Another program may have created a team with a name such as `-x`.
+        // A team of another program may have a name that begins with a hyphen, such as `-x`.
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,
@@ -51,7 +51,8 @@ impl CommandContext {
         CommandContext { args, team_context: TeamContext::new(options) }
     }
 
-    /// This context with the team of a command's argument. `None`: the team of `-t` stays.
+    /// This context with the team that an argument of the command names. `None` keeps the team of
+    /// the option `-t`.
     pub(crate) fn with_team_argument(&self, name: Option<&str>) -> CommandContext {
         let team = name.map(str::to_owned).or_else(|| self.args.team.clone());
         CommandContext::new(GlobalArgs { team, ..self.args.clone() })

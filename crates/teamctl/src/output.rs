@@ -172,7 +172,8 @@ pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// Clips a row to `width` columns of a terminal. Color sequences are kept, so that a clipped color ends.
+/// Clips a row to `width` columns of a terminal. All color sequences are kept, so that a color ends
+/// even if its end is in the clipped part.
 pub(crate) fn clip(row: &str, width: usize) -> String {
     if visible_width(row) <= width {
         return row.to_owned();

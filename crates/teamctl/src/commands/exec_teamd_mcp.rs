@@ -113,7 +113,7 @@ fn reject_other_team(own_team: Option<&str>, team: Option<&str>) -> Result<(), E
 #[derive(Debug, PartialEq, Eq)]
 struct McpIdentity {
     name: MemberName,
-    /// `None`: a lead, which may create a team.
+    /// `None` for a lead without a team. The lead may create one.
     team: Option<TeamName>,
 }
 

@@ -1,8 +1,8 @@
 //! `teamctl instructions`: prints the team instructions for an agent.
 //!
-//! The text is made by [`protocol::agent_instructions`]. This command collects the facts in it, such
-//! as the names of the members. An agent's program may start before its team exists, so a missing
-//! team is no error: the text then leaves out what is unknown.
+//! [`protocol::agent_instructions`] makes the text. This command collects the facts for the text,
+//! such as the names of the members. An agent's program may start before its team exists, so a
+//! missing team is no error: the text then leaves out what is unknown.
 
 use crate::command_context::CommandContext;
 use crate::output;

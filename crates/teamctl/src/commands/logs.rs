@@ -40,7 +40,7 @@ pub(crate) struct LogsArgs {
     all_spawns: bool,
 }
 
-/// Which spawns of the member the output is of.
+/// The spawns of the member whose output is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownSpawns {
     /// The current spawn, or else the last one.
@@ -94,7 +94,7 @@ enum OutputState {
     Closed,
 }
 
-/// Prints the present content of the log, as far as it is from the spawns to show.
+/// Prints what the log contains now: the output of the current spawn, or of all spawns.
 fn print_past(
     context: &CommandContext,
     log: &mut RotatedLog,

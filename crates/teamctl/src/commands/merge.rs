@@ -36,9 +36,9 @@ use worktree_error_report::to_report;
 ///
 /// Example: teamctl merge --all --test 'make test'
 ///
-/// The branches are merged one after the other, in a worktree of its own, into the branch
-/// teamd/TEAM/merged. Your branch, files and index stay as they are, and so do those of the members.
-/// Take the result with: git merge teamd/TEAM/merged
+/// The branches are merged one after the other, in a separate worktree, into the branch
+/// teamd/TEAM/merged. Your branch, files and index stay as they are, and so do those of the
+/// members. Take the result with: git merge teamd/TEAM/merged
 ///
 /// A merge with conflicts is taken back, and the member gets a task that says how to resolve them.
 /// A merge whose test fails is taken back. Unsaved changes in a member's worktree are left out. No
@@ -222,7 +222,8 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The start commit may have the member's commits, and an existing branch lack them.
+                // The start commit may already contain the member's commits, while an existing
+                // branch does not.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }
@@ -231,7 +232,8 @@ impl MergeRun<'_> {
             MergeOutcome::Impossible(reason) => Ok(MergeResult::Impossible { reason }),
             MergeOutcome::Merged { commit: merged, commits } => match self.test(member, worktree)? {
                 TestOutcome::Passed => {
-                    // A signal that ends this command ends the test, which may then exit with 0.
+                    // A signal that ends this command also ends the test. The test may then exit
+                    // with 0, but it has not passed.
                     lock.block_if_process_is_ending();
                     let moved = self.branch.advance(&merged, method, &commit, &self.environment);
                     moved.map_err(|error| to_report(&error))?;

@@ -36,7 +36,8 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many unread messages to an earlier member of the name the new member will get.
+/// The number of unread messages that the new member will get because they were sent to an earlier
+/// member of the same name.
 fn earlier_message_count(context: &CommandContext, request: &SpawnRequest) -> usize {
     if request.earlier_messages == EarlierMessages::Discard {
         return 0;

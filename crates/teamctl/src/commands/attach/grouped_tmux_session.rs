@@ -114,7 +114,7 @@ impl PaneLocation {
         self.with_zoom(vec![self.switch_command(client, &format!("{}:", client.session))])
     }
 
-    /// `session` is the target of a session, with its colon.
+    /// `session` is a session in the form of a tmux target, with a colon at its end.
     fn switch_command(&self, client: &AttachedClient, session: &str) -> Vec<String> {
         let pane = format!("{session}{}.{}", self.window, self.pane);
         command(&["switch-client", "-c", &client.name, "-t", &pane])

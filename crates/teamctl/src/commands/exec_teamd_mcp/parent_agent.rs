@@ -77,7 +77,8 @@ fn nearest_agent(
             };
         }
         if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
-            // The program is on no team, so it may not be taken for a person either.
+            // A program that `teamctl ask` has started is no member of a team. It must not be taken
+            // for a person either.
             return ParentAgent::Unidentified;
         }
         if let Some(socket) = shim_socket(&process.cmdline)

@@ -20,7 +20,7 @@ pub(super) struct Conflict<'a> {
     pub(super) member: &'a WorktreeStatus,
     /// The branch into which the member's branch was to be merged.
     pub(super) into: &'a str,
-    /// The same branch in commands, which git takes for no tag.
+    /// The name of this branch in git commands. git cannot mistake it for the name of a tag.
     pub(super) into_ref: &'a str,
     pub(super) method: MergeMethod,
     /// Relative to the top of the working tree.
@@ -38,7 +38,7 @@ pub(super) enum ConflictTask {
     Open {
         id: TaskId,
     },
-    /// The member can't do such a task.
+    /// There is no task, because the member can't resolve conflicts.
     None {
         reason: String,
         /// What a person types instead.

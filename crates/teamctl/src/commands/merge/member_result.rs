@@ -137,7 +137,7 @@ pub(super) struct ResultCommands {
 }
 
 impl ResultCommands {
-    /// `name` is the branch, as git finds it and no tag.
+    /// `name` is the branch, in a form that git cannot mistake for a tag.
     pub(super) fn new(name: &str) -> ResultCommands {
         let name = shell_quote(name);
         ResultCommands { look: format!("git log --oneline HEAD..{name}"), take: format!("git merge {name}") }

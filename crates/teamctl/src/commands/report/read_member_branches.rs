@@ -21,7 +21,7 @@ pub(super) struct MemberBranch {
     pub(super) state: BranchState,
     /// Files in no commit, and git operations in progress, as texts for people.
     pub(super) uncommitted: Vec<String>,
-    /// Why the worktree cannot be checked for such files. `None` if it can.
+    /// Why git cannot list the uncommitted files of the worktree. `None` if it can.
     pub(super) worktree_error: Option<String>,
 }
 

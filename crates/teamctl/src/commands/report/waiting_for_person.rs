@@ -103,14 +103,15 @@ fn request_line(TeamRequest { view, .. }: &TeamRequest, now: u64) -> String {
     single_line(&format!("{} {first_line} ({}{age})", request.from, request.request.id()))
 }
 
-/// One line for all members with the same cause that the same command helps.
+/// Lines about members that make no progress. Members that have the same cause and the same next
+/// command share one line.
 fn stuck_lines(stuck: &[(MemberName, Diagnosis)]) -> Vec<String> {
     let is_first = |index: usize| !stuck[..index].iter().any(|(_, other)| other.is_alike(&stuck[index].1));
     let firsts = (0..stuck.len()).filter(|index| is_first(*index));
     firsts.map(|index| stuck_line(&stuck[index].1, &stuck[index + 1..])).collect()
 }
 
-/// The line of a diagnosis, with the members among `later` that have a diagnosis alike.
+/// The line of a diagnosis. It also names those members in `later` whose diagnosis is alike.
 fn stuck_line(diagnosis: &Diagnosis, later: &[(MemberName, Diagnosis)]) -> String {
     let alike = later.iter().filter(|(_, other)| other.is_alike(diagnosis));
     let names: Vec<&str> = alike.map(|(name, _)| name.as_str()).collect();

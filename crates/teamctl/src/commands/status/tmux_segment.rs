@@ -18,7 +18,7 @@ pub(super) fn segment_line(status: &StatusReply, selected_team: Option<&TeamName
     shown.filter_map(team_segment).collect::<Vec<_>>().join("  ")
 }
 
-/// `None` if the team has no members, and no past member that has failed or is suspended.
+/// `None` if the team has no members and none of its past members has failed or is suspended.
 fn team_segment(team: &TeamStatus) -> Option<String> {
     let failed = team.past_members.iter().filter(|past| has_failed(past)).count();
     let suspended = team.past_members.iter().filter(|past| past.is_suspended).count();

@@ -50,7 +50,7 @@ fn check_private(id: &'static str, path: &Path, mode: FixMode, report: &mut Doct
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RootAccess {
     OnlyUser,
-    /// Others can, and the report says where.
+    /// Other users can write there. The report names the places.
     Shared,
 }
 

@@ -135,7 +135,8 @@ fn subdirectories(directory: &Path) -> Vec<PathBuf> {
     entries(directory).into_iter().filter_map(is_directory).collect()
 }
 
-/// The entries of the directory, sorted by name. The metadata of a symbolic link is its own.
+/// The entries of the directory, sorted by name. For a symbolic link, the metadata is that of the
+/// link and not of its target.
 fn entries(directory: &Path) -> Vec<(PathBuf, Metadata)> {
     let Ok(entries) = read_dir(directory) else { return Vec::new() };
     let mut entries: Vec<_> =

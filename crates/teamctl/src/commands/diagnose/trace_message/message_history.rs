@@ -189,7 +189,7 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
 /// a JSON payload.
 #[derive(Debug, Default)]
 pub(super) struct FirstReply {
-    /// The answer, or the first text.
+    /// The answer to a request, or the first later text message.
     reply: Option<MessageReply>,
     payload: Option<MessageReply>,
 }

@@ -27,8 +27,8 @@ const IDLE_DELIVERY_MS: u64 = 2_000;
 /// and one step may take this long.
 const MID_TURN_DELIVERY_MS: u64 = 60_000;
 
-/// Adds the causes that lie in the member's messages, tasks and turns to `causes`. If no cause in
-/// the list keeps the member from working, also adds the cause `Working` or `Idle`.
+/// Adds causes from the member's messages, tasks and turns to the list `causes`. If no cause in the
+/// list keeps the member from working, also adds the cause `Working` or `Idle`.
 pub(super) fn add_work_causes(evidence: &MemberEvidence, agent: &MemberStatus, causes: &mut Vec<Diagnosis>) {
     let is_idle = agent.activity == Activity::Idle;
     // If a program asks for its messages itself, it may be unknown whether it is in a turn.
