@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// From now on, calls `action` on a separate thread for each signal in `signals` that arrives.
-/// These signals no longer end this process. Signals that are ignored stay ignored, as `nohup` does
-/// with SIGHUP.
+/// These signals no longer end this process. A signal that this process ignores stays ignored, for
+/// example SIGHUP under `nohup`.
 ///
 /// # Errors
 ///

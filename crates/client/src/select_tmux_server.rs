@@ -34,8 +34,8 @@ const AGENT_VARIABLES: [&str; 5] =
 
 impl TmuxTarget {
     /// Returns the server of this target. But if only another server has panes of an earlier
-    /// daemon, and that server still runs, returns it with a warning for people. `state` is the
-    /// daemon's state directory.
+    /// daemon, and that server still runs, returns that server and a warning for people. `state` is
+    /// the daemon's state directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {

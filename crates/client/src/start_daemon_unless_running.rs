@@ -39,8 +39,8 @@ pub enum DaemonStart {
     },
 }
 
-/// Starts a daemon if none is running. In this case, calls the function `no_output_after`, which
-/// returns the value of teamd's option `--no-output-after`.
+/// Starts a daemon if none is running. The function `no_output_after` returns the value of teamd's
+/// option `--no-output-after`. It is called only if a daemon is started.
 pub fn start_unless_running(
     context: &TeamContext,
     server: &TmuxTarget,
