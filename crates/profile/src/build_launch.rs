@@ -221,8 +221,8 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// The text to put before the first prompt: the instructions about the team, if the profile
-    /// passes them in this way. Otherwise empty.
+    /// The text to put before the first prompt. This is the text of the instructions about the
+    /// team, unless the profile passes them in another way or not at all. Then the text is empty.
     fn prompt_prefix(&self, facts: &LaunchFacts<'_>) -> String {
         match self.instructions {
             InstructionDelivery::Prepended => facts.instructions.to_owned(),
@@ -299,8 +299,8 @@ fn driver_command(
     let bypass = PermissionMode::BypassPermissions;
     // `--unrestricted-mode` names the program's mode in which the driver also opens files outside
     // of the working directory. This is the profile's mode for `bypassPermissions`. If the profile
-    // has no such mode, the option is left out. But for a member in `bypassPermissions` the option
-    // is then empty, which stands for the program's default mode.
+    // has no such mode, only a member in `bypassPermissions` gets the option, with an empty value.
+    // The empty value stands for the program's default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =

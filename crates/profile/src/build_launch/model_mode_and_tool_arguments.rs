@@ -88,7 +88,7 @@ impl Profile {
         }
     }
 
-    /// The arguments that limit the program to the tools in the user's file of the agent type.
+    /// The arguments that limit the program to the tools that the agent type's file lists.
     ///
     /// # Errors
     ///
