@@ -1,8 +1,8 @@
 //! Adds tips to clap's usage errors:
 //!
 //! If the user typed a command of another program, such as `ls`, the tip names similar commands of
-//! `teamctl`. If `spawn` lacks the `--` before the member's program, the tip adds it. If an
-//! argument is missing, the tip is the full usage.
+//! `teamctl`. If `spawn` lacks the `--` before the member's program, the tip is the command line
+//! with `--`. If an argument is missing, the tip is the full usage.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

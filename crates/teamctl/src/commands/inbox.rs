@@ -152,8 +152,9 @@ impl InboxReader<'_> {
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If the inbox changes while it is read, `fold` starts again with new counts. The entries
-        // that were already handled stay in the lists, and `seen` skips them this time.
+        // If the inbox changes while it is read, `fold` reads it again from the start, with new
+        // counts. The lists keep the entries of the first pass, and `seen` skips these entries in
+        // the second pass.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -22,7 +22,8 @@ pub(super) fn check(report: &mut DoctorReport) {
     check_login_passwords(report);
 }
 
-/// Claude Code on macOS keeps its login in the Keychain, and says "Not logged in" if it cannot read it.
+/// Claude Code on macOS keeps its login in the Keychain. If the login cannot be read there, Claude
+/// Code says "Not logged in".
 fn check_login_passwords(report: &mut DoctorReport) {
     match platform::system().can_read_login_passwords() {
         Some(true) => report.ok("keychain", "programs can read your Keychain"),

@@ -1,5 +1,5 @@
-//! Finds the worktrees that killed merges have left, and removes them with `--fix`. Only merges and
-//! their tests write in these worktrees.
+//! Finds the worktrees that killed merges have left, and removes them with `--fix`. No work is
+//! lost, because only merges and their tests write in these worktrees.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;

@@ -46,8 +46,8 @@ fn final_blockers(task: &Task, tasks: &[Task]) -> TaskWait {
 }
 
 impl TaskWait {
-    /// Whether no member works on one of the blockers: it has no owner, or its owner is not a
-    /// member any more.
+    /// Whether the task has a blocker on which no member works: the blocker has no owner, or its
+    /// owner is not a member any more.
     pub(super) fn has_unowned_blocker(&self, members: &[MemberName]) -> bool {
         self.blockers.iter().any(|task| is_unowned(task, members))
     }
