@@ -97,6 +97,7 @@ pub mod inbox_message_payload;
 #[cfg(feature = "schema")]
 pub mod json_schema;
 pub mod length_limits_of_texts;
+pub mod mask_secrets_in_text;
 pub mod match_dialog_on_screen;
 pub mod member_color;
 pub mod member_request;

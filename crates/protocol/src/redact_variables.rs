@@ -17,7 +17,7 @@ const SECRET_NAME_PARTS: [&str; 12] = [
 ];
 
 /// Prefixes of well-known secrets.
-const SECRET_PREFIXES: [&str; 15] = [
+pub(crate) const SECRET_PREFIXES: [&str; 15] = [
     "sk-",
     "sk_",
     "pk_",
@@ -42,9 +42,13 @@ const MIN_SECRET_LENGTH: usize = 24;
 /// Returns the value of the environment variable `name` for output. A value that may be a secret is
 /// replaced by `(hidden)`.
 pub fn redact<'a>(name: &str, value: &'a str) -> &'a str {
+    if value.is_empty() || !(is_secret_name(name) || is_secret_like(value)) { value } else { "(hidden)" }
+}
+
+/// Whether the name of a variable stands for a secret.
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    let named = SECRET_NAME_PARTS.iter().any(|part| upper.contains(part));
-    if value.is_empty() || !(named || is_secret_like(value)) { value } else { "(hidden)" }
+    SECRET_NAME_PARTS.iter().any(|part| upper.contains(part))
 }
 
 fn is_secret_like(value: &str) -> bool {

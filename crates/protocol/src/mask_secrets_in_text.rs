@@ -1,0 +1,131 @@
+//! Masks well-known secrets in texts: keys and tokens of services, private keys, passwords in URLs,
+//! values of authorization headers, and values of variables whose names stand for secrets. Ordinary
+//! prose, paths, UUIDs and git hashes stay.
+
+mod find_secrets;
+
+use crate::redact_variables::redact;
+use find_secrets::find_secrets;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// What replaces a secret.
+pub const MASK: &str = "(hidden)";
+
+/// Returns `text` with [`MASK`] in place of each secret.
+pub fn mask_secrets(text: &str) -> Cow<'_, str> {
+    let mut secrets = find_secrets(text);
+    if secrets.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    secrets.sort_by_key(|secret| (secret.start, secret.end));
+    let (mut masked, mut position) = (String::with_capacity(text.len()), 0);
+    for secret in secrets {
+        if secret.start >= position {
+            masked.push_str(&text[position..secret.start]);
+            masked.push_str(MASK);
+        }
+        position = position.max(secret.end);
+    }
+    masked.push_str(&text[position..]);
+    Cow::Owned(masked)
+}
+
+/// Masks the secrets in all texts of a JSON value. In the objects `env` and `git_env`, which hold
+/// environment variables, the name of a variable counts too.
+pub fn mask_secrets_in_json(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(masked) = mask_secrets(text) {
+                *text = masked;
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(mask_secrets_in_json),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| match field {
+            Value::Object(variables) if key == "env" || key == "git_env" => {
+                variables.iter_mut().for_each(|(name, variable)| mask_variable(name, variable));
+            }
+            field => mask_secrets_in_json(field),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn mask_variable(name: &str, value: &mut Value) {
+    match value {
+        Value::String(text) if redact(name, text) != text => *value = MASK.into(),
+        value => mask_secrets_in_json(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_masked_and_the_rest_of_the_text_stays() {
+        for (text, expected) in [
+            ("use sk-ant-api03-abcDEF012345 now", "use (hidden) now"),
+            ("ghp_0123456789abcdefABCDEF0123456789abcd.", "(hidden)."),
+            (
+                "id AKIAIOSFODNN7EXAMPLE, key wJalrXUtnFEMI/K7MDENG3/bPxR4iCY5EXAMPLEKEY",
+                "id (hidden), key (hidden)",
+            ),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "(hidden)"),
+            (r#"{"text":"a\nsk-proj-0123456789abc\n"}"#, r#"{"text":"a\n(hidden)\n"}"#),
+            ("\u{1b}[31msk-proj-0123456789abc\u{1b}[0m", "\u{1b}[31m(hidden)\u{1b}[0m"),
+            (r"\u001b[31msk-proj-0123456789abc\u001b[0m", r"\u001b[31m(hidden)\u001b[0m"),
+            ("git clone https://ann:hunter2@host/x", "git clone https://ann:(hidden)@host/x"),
+            ("-H 'Authorization: Bearer abc.def'", "-H 'Authorization: Bearer (hidden)'"),
+            (r#""authorization": "Basic dTpw""#, r#""authorization": "Basic (hidden)""#),
+            ("Authorization: abcdefgh\r\nHost: x", "Authorization: (hidden)\r\nHost: x"),
+            ("bearer 0123456789abcdef0123", "bearer (hidden)"),
+            ("export DB_PASSWORD='hunter 2' X=1", "export DB_PASSWORD='(hidden)' X=1"),
+            ("OPENAI_API_KEY=abc DEBUG=1", "OPENAI_API_KEY=(hidden) DEBUG=1"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nok", "(hidden)\nok"),
+            (r#"{"key":"-----BEGIN PRIVATE KEY-----\nMII"}"#, r#"{"key":"(hidden)"}"#),
+            ("token Zx8Kq2Lw9Rt4Vb7Nm1Pc5Hd3Gf6Js0Ya.", "token (hidden)."),
+            ("été ghp_0123456789 été", "été (hidden) été"),
+        ] {
+            assert_eq!(mask_secrets(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ordinary_texts_stay() {
+        for text in [
+            "",
+            "The tokens of this task: 12 of 3000. A key question, passed on.",
+            "pip install sk-learn-1.5; use sk-toggleable in the sk_buff, eyJ and hf_hub.",
+            "/home/ann/Projects/MyApp2/src/TestFile3OfManyFiles4/Component5.tsx",
+            "550e8400-e29b-41d4-a716-446655440000 and 550E8400-E29B-41D4-A716-446655440000",
+            "commit 4f5e1d0c9b8a7f6e5d4c3b2a1f0e9d8c7b6a5f4e",
+            "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0bd15d6c15b0f00a08",
+            "testUserCanLoginWith2FactorAuthenticationOnTheSecondTry",
+            "ssh://git@github.com/x and https://example.com/a@b?c:d and mailto:a@b",
+            "TOKEN=$TOKEN curl -H \"Authorization: $HEADER\" PATH=/usr/bin",
+            "the bearer of this message; Authorization is needed",
+            "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+            "a-member-name-with-2-numbers-and-64-characters",
+            "perm-1770977144590@ann 2026-02-13T10:05:44.590Z",
+            "\u{1b}[1;32m●\u{1b}[0m done 日本",
+        ] {
+            assert!(matches!(mask_secrets(text), Cow::Borrowed(_)), "{}", mask_secrets(text));
+        }
+    }
+
+    #[test]
+    fn variables_are_masked_by_name_and_all_texts_by_pattern() {
+        let mut value = json!({
+            "env": {"DB_PASS": "x", "LANG": "C", "URL": "https://a:b@host"},
+            "author": "ann", "argv": ["--key", "ghp_0123456789ab"], "number": 7
+        });
+        mask_secrets_in_json(&mut value);
+        let expected = json!({
+            "env": {"DB_PASS": MASK, "LANG": "C", "URL": MASK},
+            "author": "ann", "argv": ["--key", MASK], "number": 7
+        });
+        assert_eq!(value, expected);
+    }
+}

@@ -1,0 +1,174 @@
+//! Finds secrets in a text. The text may contain escape sequences of terminals, or be JSON with its
+//! own escapes.
+
+use crate::redact_variables::{SECRET_PREFIXES, is_secret_name};
+use std::ops::Range;
+
+/// Prefixes that no ordinary word has. How many characters must follow them, and how many must
+/// follow another prefix: `sk-learn` is no secret.
+const UNIQUE_PREFIXES: [&str; 8] = ["ghp_", "gho_", "ghu_", "ghs_", "github_pat_", "glpat-", "AKIA", "AIza"];
+const MIN_AFTER_UNIQUE_PREFIX: usize = 8;
+const MIN_AFTER_PREFIX: usize = 12;
+
+/// A token without a known prefix has at least this many letters and digits, and at least
+/// [`MIN_OF_EACH_CLASS`] digits, capitals and small letters.
+const MIN_MIXED_LENGTH: usize = 32;
+const MIN_OF_EACH_CLASS: usize = 3;
+
+/// The minimum length of a token after the word `Bearer` outside of an authorization header.
+const MIN_BEARER_LENGTH: usize = 16;
+
+/// The places of all secrets in `text`, in any order. They may overlap.
+pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
+    let is_key = |word: &Range<usize>| has_secret_prefix(&text[word.clone()]);
+    let is_mixed = |word: &Range<usize>| is_mixed_token(&text[word.clone()]);
+    private_keys(text)
+        .chain(url_passwords(text))
+        .chain(header_values(text))
+        .chain(variable_values(text))
+        .chain(words(text, |c| c.is_ascii_alphanumeric() || "_-.".contains(c)).filter(is_key))
+        .chain(words(text, |c| c.is_ascii_alphanumeric() || "_-+/".contains(c)).filter(is_mixed))
+        .collect()
+}
+
+/// The words of a text: the longest runs of characters that `is_in_word` accepts, without dots at
+/// their ends. An escape sequence, such as `\n` in JSON or a color, separates words.
+fn words(text: &str, is_in_word: impl Fn(char) -> bool) -> impl Iterator<Item = Range<usize>> {
+    let mut position = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &text[position..];
+            let length = rest.find(|c| !is_in_word(c)).unwrap_or(rest.len());
+            if length > 0 {
+                let word = &rest[..length];
+                let start = position + length - word.trim_start_matches('.').len();
+                let end = position + word.trim_end_matches('.').len();
+                position += length;
+                return Some(start.min(end)..end);
+            }
+            position += escape_length(rest).or_else(|| Some(rest.chars().next()?.len_utf8()))?;
+        }
+    })
+}
+
+/// The length of the escape sequence at the beginning of `text`. `None` if there is none.
+fn escape_length(text: &str) -> Option<usize> {
+    let escape =
+        ["\u{1b}", "\\u001b", "\\x1b", "\\033", "\\e"].into_iter().find(|start| text.starts_with(start));
+    if let Some(escape) = escape {
+        let Some(sequence) = text[escape.len()..].strip_prefix('[') else { return Some(escape.len()) };
+        let parameters = sequence.find(|c: char| !(c.is_ascii_digit() || ";?:".contains(c)))?;
+        let last = sequence[parameters..].chars().next()?;
+        return Some(escape.len() + 1 + parameters + last.len_utf8());
+    }
+    let escaped = text.strip_prefix('\\')?.chars().next()?;
+    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let has_code = escaped == 'u' && text.get(2..6).is_some_and(is_hex);
+    Some(if has_code { 6 } else { 1 + escaped.len_utf8() })
+}
+
+fn has_secret_prefix(word: &str) -> bool {
+    let after = |prefix: &&str| word.strip_prefix(*prefix);
+    let is_long = |rest: &str| rest.len() >= MIN_AFTER_PREFIX && rest.bytes().any(|b| b.is_ascii_digit());
+    UNIQUE_PREFIXES.iter().find_map(after).is_some_and(|rest| rest.len() >= MIN_AFTER_UNIQUE_PREFIX)
+        || SECRET_PREFIXES.iter().find_map(after).is_some_and(is_long)
+}
+
+/// Whether a word looks random: its small letters are in short runs, as in no path and no compound
+/// name. A hash in hexadecimal digits has no capitals, or no small letters.
+fn is_mixed_token(word: &str) -> bool {
+    let count = |is_in_class: fn(&u8) -> bool| word.bytes().filter(is_in_class).count();
+    let (digits, capitals, small) =
+        (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
+    let small_runs = word.split(|c: char| !c.is_ascii_lowercase()).filter(|run| !run.is_empty()).count();
+    digits + capitals + small >= MIN_MIXED_LENGTH
+        && [digits, capitals, small].iter().all(|count| *count >= MIN_OF_EACH_CLASS)
+        && small * 2 < small_runs * 5
+}
+
+/// The blocks of private keys. A block without an end reaches to the next quote, or to the end of
+/// the text.
+fn private_keys(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("-----BEGIN ").filter_map(|(start, begin)| {
+        let (title, block) = text[start + begin.len()..].split_once("-----")?;
+        if !title.ends_with("PRIVATE KEY") || title.contains('\n') {
+            return None;
+        }
+        let end = format!("-----END {title}-----");
+        let length = match block.find(&end) {
+            Some(position) => position + end.len(),
+            None => block.find('"').unwrap_or(block.len()),
+        };
+        Some(start..text.len() - block.len() + length)
+    })
+}
+
+/// The passwords of URLs such as `https://user:password@host`.
+fn url_passwords(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("://").filter_map(|(found, separator)| {
+        let start = found + separator.len();
+        let is_end = |c: char| c.is_whitespace() || c.is_control() || "/?#\"'<>`\\".contains(c);
+        let authority = text[start..].split(is_end).next()?;
+        let (user_info, _) = authority.rsplit_once('@')?;
+        let (user, password) = user_info.split_once(':')?;
+        let password_start = start + user.len() + 1;
+        (!password.is_empty()).then_some(password_start..password_start + password.len())
+    })
+}
+
+/// The values of `Authorization` headers, and long tokens after the word `Bearer`.
+fn header_values(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_letter = |c: char| c.is_ascii_alphabetic();
+    words(text, is_letter).filter_map(move |word| match text[word.clone()].to_ascii_lowercase().as_str() {
+        "authorization" => {
+            let separators = |c: char| "\\\"': =".contains(c);
+            let value = text[word.end..].trim_start_matches(separators);
+            let has_separator =
+                text[word.end..].trim_start_matches(['\\', '"', '\'']).starts_with([':', '=']);
+            let start = text.len() - value.len();
+            let scheme = ["bearer ", "basic ", "token ", "digest "].into_iter().find(|scheme| {
+                value.get(..scheme.len()).is_some_and(|shown| shown.eq_ignore_ascii_case(scheme))
+            });
+            let start = start + scheme.map_or(0, str::len);
+            Some(start..start + value_length(&text[start..]))
+                .filter(|value| has_separator && !value.is_empty())
+        }
+        "bearer" => {
+            let start = word.end + 1;
+            let value = text[word.end..].strip_prefix(' ')?;
+            let length = value_length(value);
+            let has_digit = value[..length].bytes().any(|byte| byte.is_ascii_digit());
+            (length >= MIN_BEARER_LENGTH && has_digit).then_some(start..start + length)
+        }
+        _ => None,
+    })
+}
+
+/// The values of variables in capitals whose names stand for secrets, such as `API_KEY=value`.
+fn variable_values(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_in_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    words(text, is_in_name).filter_map(|name| {
+        let value = text[name.end..].strip_prefix('=')?;
+        if !is_secret_name(&text[name]) {
+            return None;
+        }
+        let quote = value.chars().next().filter(|c| ['"', '\''].contains(c));
+        let start = text.len() - value.len() + quote.map_or(0, char::len_utf8);
+        let length = match quote {
+            Some(quote) => text[start..].find(quote).unwrap_or_else(|| value_length(&text[start..])),
+            None => value_length(&text[start..]),
+        };
+        let is_reference = text[start..].starts_with('$');
+        (length > 0 && !is_reference).then_some(start..start + length)
+    })
+}
+
+/// The length of the value at the beginning of `text`, which ends before a space, a quote or an
+/// escape. 0 for the name of a shell variable.
+fn value_length(text: &str) -> usize {
+    if text.starts_with('$') {
+        return 0;
+    }
+    let is_end = |c: char| c.is_whitespace() || c.is_control() || "\"'`\\,;<>".contains(c);
+    text.find(is_end).unwrap_or(text.len())
+}
