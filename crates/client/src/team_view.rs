@@ -37,6 +37,9 @@ pub struct TeamView {
     /// before it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
+    /// Path of the team's record. `None` if the team is not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
     /// Why the team's config.json cannot be read. `None` if it can, or if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
@@ -278,6 +281,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         worktrees,
         budget,
         lead_session_ended_at: status.and_then(|team| team.lead_session_ended_at),
+        record: status.and_then(|team| team.record.clone()),
         config_error: None,
         tasks,
         abandoned_tasks: Vec::new(),
@@ -517,6 +521,7 @@ mod tests {
             worktrees: vec![],
             budget: None,
             lead_session_ended_at: None,
+            record: None,
         };
         assert_eq!(
             possible_workers(&config, Some(&status)),

@@ -213,6 +213,7 @@ impl RosterFile {
             worktrees: Vec::new(),
             budget: None,
             lead_session_ended_at: None,
+            record: None,
         });
         teams.filter(|team| !team.past_members.is_empty()).collect()
     }

@@ -3,6 +3,7 @@
 
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::{MemberName, TeamName};
+use crate::timestamp::iso8601;
 use std::path::{Path, PathBuf};
 
 /// The lock of the daemon, with its pid and control socket.
@@ -34,6 +35,8 @@ pub const ITERM2_SCRIPTS_DIR: &str = "iterm2";
 pub const CORRUPT_DIR: &str = "corrupt";
 /// The directory of saved work of removed worktrees.
 pub const TRASH_DIR: &str = "trash";
+/// The directory of the records of teams ([`team_record`]).
+pub const RECORDS_DIR: &str = "records";
 /// The directory of all logs but the event log.
 pub const LOGS_DIR: &str = "logs";
 
@@ -81,6 +84,15 @@ pub fn team_log(team: &TeamName) -> String {
 /// The part of a team's log before [`team_log`].
 pub fn older_team_log(team: &TeamName) -> String {
     format!("{team}.jsonl.1")
+}
+
+/// A team's file in [`RECORDS_DIR`]. `created_at` is the creation time of the team, in milliseconds
+/// since the epoch. `number` is 1, or higher if earlier teams have the lower numbers.
+pub fn team_record(team: &TeamName, created_at: u64, number: u32) -> String {
+    let time = iso8601(created_at).replace(['-', ':'], "");
+    let seconds = time.split('.').next().unwrap_or_default();
+    let suffix = if number > 1 { format!("-{number}") } else { String::new() };
+    format!("{team}-{seconds}Z{suffix}.jsonl")
 }
 
 /// The file in [`TASK_HOLDS_DIR`] that marks a task.

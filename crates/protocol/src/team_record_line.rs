@@ -76,8 +76,13 @@ pub enum RecordEntry {
     Output {
         /// The member whose agent runs the program.
         member: MemberName,
-        /// The output as the program wrote it, with its escape sequences.
+        /// The output as the program wrote it, with its escape sequences. If it was cut at its
+        /// beginning, the first line says so.
         text: String,
+        /// Where the text ends in the member's output log, in bytes. A later record of output
+        /// begins there.
+        #[serde(default)]
+        log_end: u64,
     },
     /// The daemon has written a line to its event log.
     Event {

@@ -9,6 +9,7 @@ use crate::make_task_pending_again::release_task;
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::TaskSpec;
+use crate::run_team::Recording;
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
@@ -39,6 +40,7 @@ pub(crate) fn create_team(run: &mut RunContext, root: &Root) -> Result<Team, Err
         description: run.file.description.clone(),
         model: run.file.model.clone(),
         policy: run.file.policy.team.clone(),
+        record: run.recording == Recording::On,
         ..control_socket::CreateTeamRequest::new(run.file.name.clone(), run.file.cwd.clone())
     });
     loop {

@@ -62,6 +62,7 @@ pub(crate) fn end_run(
         notice: notice(name, &end, &tasks),
         tasks,
         nothing_to_do: None,
+        record: state.snapshot.record,
         cleanup: shutdown.map(drop).map_err(with_help).and(deletion.map(drop)),
     })
 }
@@ -108,6 +109,7 @@ pub(crate) fn resume_deletion(
         early_end: None,
         notice: None,
         nothing_to_do: Some(note),
+        record: None,
         cleanup: Ok(()),
     })
 }
@@ -132,6 +134,7 @@ pub(crate) fn report_nothing_to_do(
         early_end: None,
         notice: None,
         nothing_to_do: Some(note),
+        record: None,
         cleanup: Ok(()),
     })
 }

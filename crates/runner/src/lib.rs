@@ -41,7 +41,7 @@ pub use run_lock_and_note::{InterruptedRun, interrupted_run};
 pub use run_observer::RunObserver;
 pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;
-pub use run_team::{RunRequest, run_team};
+pub use run_team::{Recording, RunRequest, run_team};
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 pub use work_times::WorkTimes;
 

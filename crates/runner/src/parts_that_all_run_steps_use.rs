@@ -5,6 +5,7 @@ use crate::daemon_keeper::DaemonKeeper;
 use crate::decide_task_retries::RetryRules;
 use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
+use crate::run_team::Recording;
 use crate::stop_signals::StopRequests;
 use crate::suggested_run_command::RunCommand;
 use client::directory_watcher::DirectoryWatcher;
@@ -28,6 +29,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The pane beside which the members' panes are opened.
     pub(crate) caller_pane: Option<CallerPane>,
+    pub(crate) recording: Recording,
 }
 
 impl RunContext<'_> {

@@ -5,6 +5,7 @@ use crate::suggested_run_command::RunCommand;
 use crate::task_results::{TaskResult, completed_count};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
+use std::path::PathBuf;
 
 /// The result of a run.
 #[derive(Debug)]
@@ -20,6 +21,9 @@ pub struct RunReport {
     pub nothing_to_do: Option<String>,
     /// A text that notifies a person who does not watch the run, because the run did not end well.
     pub notice: Option<String>,
+    /// The path of the team's record. `None` if the team is not recorded, or if the run had nothing to
+    /// do.
+    pub record: Option<PathBuf>,
     /// The error of shutting down the members or deleting the team, if there was one.
     pub cleanup: Result<(), ErrorReport>,
 }

@@ -38,6 +38,17 @@ pub struct RunRequest<'a> {
     pub deadline: Option<Instant>,
     /// The pane beside which the members' panes are opened.
     pub caller_pane: Option<CallerPane>,
+    /// Whether a new team is recorded.
+    pub recording: Recording,
+}
+
+/// Whether the daemon records the team of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// The team has no record.
+    Off,
+    /// The daemon records the team from its creation.
+    On,
 }
 
 /// Runs the team of a run file until the team's tasks are done. `team_context` must name that team.
@@ -83,6 +94,7 @@ pub fn run_team(
         watcher,
         deadline: request.deadline,
         caller_pane: request.caller_pane,
+        recording: request.recording,
     };
     run.caller_pane.iter().try_for_each(|pane| pane.check_server(team_context))?;
     let report = run_from(&mut run, &root, resume_point, &mut lock)?;
@@ -156,11 +168,25 @@ fn open_team<'a>(
 ) -> Result<RunState<'a>, ErrorReport> {
     let task_times = TaskTimes::open(run.team_context.state_dir()?.path(), &run.file.name)?;
     let (team, origin) = match existing_team {
-        Some(team) => (team, TeamOrigin::Existing),
+        Some(team) => {
+            warn_if_not_recorded(run)?;
+            (team, TeamOrigin::Existing)
+        }
         None => (create_or_resume_team::create_team(run, root)?, TeamOrigin::Created),
     };
     run.caller_pane.iter().try_for_each(|pane| pane.open_team_beside(run.team_context, team.name()))?;
     Ok(RunState::new(run.observer, task_times, team, origin))
+}
+
+/// Warns if the user wants a record of a team that exists and has none.
+fn warn_if_not_recorded(run: &mut RunContext) -> Result<(), ErrorReport> {
+    if run.recording == Recording::On {
+        let (name, status) = (&run.file.name, run.daemon.status()?);
+        if !status.teams.iter().any(|team| team.name == *name && team.record.is_some()) {
+            run.observer.show_warning(&format!("{name} is not recorded: it was created without --record"));
+        }
+    }
+    Ok(())
 }
 
 /// The directories whose changes are watched. They contain the event log, the tasks and the

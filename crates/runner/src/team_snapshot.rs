@@ -7,6 +7,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use store::Team;
 
 /// The state of a team at one moment.
@@ -20,6 +21,8 @@ pub(crate) struct TeamSnapshot {
     pub(crate) running: Vec<MemberStatus>,
     /// Why the daemon spawns no more members for the team. `None` if the budget is not exhausted.
     pub(crate) exhausted_budget: Option<String>,
+    /// The path of the team's record. `None` if the team is not recorded.
+    pub(crate) record: Option<PathBuf>,
 }
 
 /// Takes a snapshot. The tasks are read before the members. In the opposite order, a member could
@@ -45,6 +48,7 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
         tasks,
         members: MemberStates { states, turn_tasks },
         running: status.members,
+        record: status.record,
         exhausted_budget: status.budget.and_then(|budget| budget.exhausted_reason),
     })
 }
@@ -68,5 +72,6 @@ fn empty_status(team: &Team) -> TeamStatus {
         worktrees: Vec::new(),
         budget: None,
         lead_session_ended_at: None,
+        record: None,
     }
 }

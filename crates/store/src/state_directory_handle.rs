@@ -6,8 +6,8 @@ use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::file_io::{
-    FILE_LIMIT, append, append_if_fits, append_line, check_size, open_for_reading, overwrite, read_raw,
-    rename, write_file,
+    FILE_LIMIT, append, append_if_fits, append_line, append_whole_lines, check_size, open_for_reading,
+    overwrite, read_raw, rename, write_file,
 };
 use crate::private_directory::open_private_dir;
 use nix::errno::Errno;
@@ -70,6 +70,19 @@ impl StateDir {
     pub fn append(&self, name: &str, bytes: &[u8], limit_bytes: u64) -> Result<(), Error> {
         self.check_plain_name(name)?;
         append(&self.0, name, bytes, limit_bytes)
+    }
+
+    /// Appends whole lines, each with its line feed. If this fails, no part of them is in the file.
+    /// Removes an incomplete last line first, which a crash has left.
+    pub fn append_whole_lines(&self, name: &str, lines: &[u8]) -> Result<(), Error> {
+        self.check_plain_name(name)?;
+        append_whole_lines(&self.0, name, lines)
+    }
+
+    /// Whether there is an entry of this name.
+    pub fn has_entry(&self, name: &str) -> Result<bool, Error> {
+        self.check_plain_name(name)?;
+        Ok(self.0.stat(name)?.is_some())
     }
 
     /// Appends bytes, unless the file would grow beyond `limit_bytes`.

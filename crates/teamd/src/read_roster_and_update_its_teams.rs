@@ -96,6 +96,7 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
         roster.joined_counts.remove(&name);
         roster.layouts.remove(&name);
         roster.person_panes.remove(&name);
+        roster.record_files.remove(&name);
         let removed =
             create_and_delete_teams::remove_team_files(state, &name).and(root.delete_records(&name));
         removed.unwrap_or_else(|error| tracing::warn!("{error}"));

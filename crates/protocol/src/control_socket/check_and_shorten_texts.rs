@@ -80,8 +80,17 @@ fn check_paths<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), T
 }
 
 fn check_create_team(request: &CreateTeamRequest) -> Result<(), TextTooLong> {
-    let CreateTeamRequest { team: _, description, agent_type, model, cwd, unique: _, policy, lead_mode: _ } =
-        request;
+    let CreateTeamRequest {
+        team: _,
+        description,
+        agent_type,
+        model,
+        cwd,
+        unique: _,
+        policy,
+        lead_mode: _,
+        record: _,
+    } = request;
     TextLimit::TEAM_DESCRIPTION.check_all(description)?;
     TextLimit::NAME.check_all(agent_type.iter().chain(model))?;
     check_paths([cwd])?;

@@ -107,6 +107,9 @@ pub struct TeamStatus {
     /// before it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
+    /// Path of the team's record. `None` if the team is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
 }
 
 impl TeamStatus {
@@ -325,6 +328,9 @@ pub struct CreateTeamReply {
     pub team_file_path: PathBuf,
     /// Id of the lead: `team-lead@TEAM`.
     pub lead_agent_id: String,
+    /// Path of the team's record. `None` if the team is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
 }
 
 /// The reply to a `SpawnRequest` (docs/protocol.md section 7, spawn).

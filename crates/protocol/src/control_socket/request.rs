@@ -211,6 +211,9 @@ pub struct CreateTeamRequest {
     /// The lead's permission mode.
     #[serde(default)]
     pub lead_mode: Option<PermissionMode>,
+    /// Whether the daemon records the team (docs/protocol.md section 10).
+    #[serde(default)]
+    pub record: bool,
 }
 
 impl CreateTeamRequest {
@@ -225,6 +228,7 @@ impl CreateTeamRequest {
             unique: false,
             policy: Policy::default(),
             lead_mode: None,
+            record: false,
         }
     }
 }

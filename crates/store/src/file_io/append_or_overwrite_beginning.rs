@@ -46,6 +46,35 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
     Ok(())
 }
 
+/// Appends whole lines. If a write fails, the file is as long as before, so that a later call can
+/// append the same lines again. A torn last line, which a crash has left, is removed first.
+pub(crate) fn append_whole_lines(dir: &DirHandle, name: &str, lines: &[u8]) -> Result<(), Error> {
+    let (mut file, size) = open_to_append(dir, name)?;
+    let io_error = |cause| Error::io("write", &dir.join(name), cause);
+    let whole_size = size_of_whole_lines(&file, size).map_err(io_error)?;
+    if whole_size < size {
+        file.set_len(whole_size).map_err(io_error)?;
+    }
+    let written = failpoint::hit_before_call("record.append").and_then(|()| file.write_all(lines));
+    written.map_err(|cause| {
+        file.set_len(whole_size).ok();
+        io_error(cause)
+    })
+}
+
+/// The position after the last line feed in a file of `size` bytes.
+fn size_of_whole_lines(file: &File, size: u64) -> std::io::Result<u64> {
+    let (mut end, mut block) = (size, vec![0; 64 << 10]);
+    while end > 0 && has_torn_line(file, end) {
+        let start = end.saturating_sub(block.len() as u64);
+        let length = usize::try_from(end - start).expect("a block fits into memory");
+        file.read_exact_at(&mut block[..length], start)?;
+        let line_feed = block[..length].iter().rposition(|byte| *byte == b'\n');
+        end = line_feed.map_or(start, |position| start + position as u64 + 1);
+    }
+    Ok(end)
+}
+
 /// Appends `bytes`, unless the file would grow beyond `limit` bytes. If the disk becomes full, only
 /// a part of `bytes` may be written.
 pub(crate) fn append_if_fits(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64) -> Result<(), Error> {

@@ -23,7 +23,9 @@ pub(crate) mod rename;
 mod tail_rewrite;
 mod write_via_temp_file;
 
-pub(crate) use append_or_overwrite_beginning::{append, append_if_fits, append_line, overwrite};
+pub(crate) use append_or_overwrite_beginning::{
+    append, append_if_fits, append_line, append_whole_lines, overwrite,
+};
 pub(crate) use chunked_json_array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use durability_and_backup_options::IoOptions;

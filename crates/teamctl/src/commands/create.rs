@@ -20,7 +20,7 @@ use std::process::ExitCode;
 /// Example: teamctl create survey --description 'count the lines of each file'
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here"
+    after_help = "Examples:\n  teamctl create survey --unique\n  teamctl create survey --policy policy.toml --lead-mode delegate\n  teamctl create survey --here\n  teamctl create survey --record"
 )]
 pub(crate) struct CreateArgs {
     /// Name: at most 64 of a-z, 0-9 and - [default: name of the current directory, with a number if
@@ -50,6 +50,9 @@ pub(crate) struct CreateArgs {
     /// Accept the commands `setup` and `teardown` of the policy
     #[arg(long, requires = "policy")]
     yes: bool,
+    /// Record everything that happens in the team, without secrets (docs/manage.md)
+    #[arg(long)]
+    record: bool,
     /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
     /// its width (30 without PERCENT)
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
@@ -76,11 +79,13 @@ pub(crate) fn run(context: &CommandContext, args: &CreateArgs) -> Result<ExitCod
         unique: args.unique || args.name.is_none(),
         policy,
         lead_mode: args.lead_mode,
+        record: args.record,
         ..default_create_request(&team)?
     };
     let reply: CreateTeamReply = context.request(Request::CreateTeam(request))?;
     caller_pane.iter().try_for_each(|pane| pane.open_team_beside(context, &reply.team_name))?;
-    let sentence = format!("created team {}", reply.team_name);
+    let record = reply.record.as_ref().map(|path| format!("; its record is {}", path.display()));
+    let sentence = format!("created team {}{}", reply.team_name, record.unwrap_or_default());
     output::print_result(context, &reply, &sentence);
     Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,7 @@ use profile::build_worktree_and_spawn_requests::submodule_warning;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::parse_duration;
 use protocol::team_and_member_names::TeamName;
-use runner::{AfterRun, IfTeamExists, RunFile, RunRequest};
+use runner::{AfterRun, IfTeamExists, Recording, RunFile, RunRequest};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ use store::env_var;
 /// longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --resume\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
+    after_help = "Examples:\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --resume\n  teamctl run survey.toml --record\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""
 )]
 pub(crate) struct RunArgs {
     /// TOML file with the team's members and tasks
@@ -53,6 +53,9 @@ pub(crate) struct RunArgs {
     /// period more [default: no limit]
     #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
     timeout: Option<Duration>,
+    /// Record everything that happens in the team, without secrets (docs/manage.md)
+    #[arg(long)]
+    record: bool,
     /// Open the members' panes beside this pane, while there is space. This pane keeps PERCENT of
     /// its width (30 without PERCENT)
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_KEPT_PERCENT, value_parser = clap::value_parser!(u8).range(10..=90))]
@@ -77,6 +80,7 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
         after_run: if args.keep_team { AfterRun::KeepTeam } else { AfterRun::DeleteTeam },
         deadline,
         caller_pane,
+        recording: if args.record { Recording::On } else { Recording::Off },
     };
     let display = RunDisplay::new(&context);
     let result = runner::run_team(&context, request, &display);

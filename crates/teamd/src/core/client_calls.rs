@@ -24,6 +24,7 @@ use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
 use crate::core::{
     create_worktree, hook_reports_and_long_polls, lead_session, reply_status_and_screen_contents,
+    team_records,
 };
 use protocol::control_socket::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -42,7 +43,10 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
         None => CallStart::New,
     };
     match start {
-        CallStart::New => dispatch_call(context, client, call),
+        CallStart::New => {
+            team_records::record_call(context, &call);
+            dispatch_call(context, client, call);
+        }
         CallStart::Replay(response) => context.effects.push(Effect::Reply { client, response }),
         CallStart::Wait => {}
     }

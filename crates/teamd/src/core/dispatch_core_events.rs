@@ -42,7 +42,7 @@ use crate::core::watcher_failures_and_lost_events;
 use crate::core::{
     apply_policy_to_member_requests, client_calls, create_worktree, deadlines, hold_and_release_long_polls,
     hook_reports_and_long_polls, inbox_changes, lead_session, reply_status_and_screen_contents, rescan_files,
-    shim_connections_and_reports,
+    shim_connections_and_reports, team_records,
 };
 use protocol::control_socket::{RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::ErrorReport;
@@ -53,6 +53,7 @@ use protocol::event_log_line::{EventKind, REQUESTED_STOP_REASON};
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     BEFORE.iter().for_each(|step| step(&mut context));
+    team_records::record_event(&mut context, &event);
     dispatch(&mut context, event);
     AFTER.iter().for_each(|step| step(&mut context));
     context.effects.into_vec()
@@ -62,12 +63,13 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
 const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 
 /// What is done after every event, in this order.
-const AFTER: [fn(&mut Context); 6] = [
+const AFTER: [fn(&mut Context); 7] = [
     run_follow_ups,
     budget::count_started_turns,
     register_and_start_agent::register_batch,
     show_next_notice,
     hold_and_release_long_polls::wake_waiting_hooks,
+    team_records::record_effects,
     save_roster_if_changed,
 ];
 
@@ -221,6 +223,9 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
         FileResult::TeamsListed { teams } => find_new_and_deleted_teams::handle_teams_listed(context, teams),
         FileResult::TeamFound { team, member_count, waiting } => {
             client_calls::handle_team_found(context, team, member_count, waiting);
+        }
+        FileResult::RecordNotWritten { team, error } => {
+            team_records::handle_record_not_written(context, &team, &error);
         }
         FileResult::HiddenPanesWritten { client, reply, result } => {
             handle_hidden_panes_written(context, client, reply, result);

@@ -42,6 +42,19 @@ impl Effects {
         self.woken_agents.push(spawn.clone());
     }
 
+    /// The events that are logged.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.list.iter().filter_map(|effect| match effect {
+            Effect::Log(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Whether the daemon ends.
+    pub(crate) fn is_exit(&self) -> bool {
+        self.list.iter().any(|effect| matches!(effect, Effect::Exit))
+    }
+
     /// The agents that were woken since the last call.
     pub(crate) fn take_woken_agents(&mut self) -> Vec<SpawnId> {
         std::mem::take(&mut self.woken_agents)

@@ -2,7 +2,7 @@
 //! for messages to log, answers to shutdown requests, and requests of members.
 
 use crate::core::effect::{Effect, Wake};
-use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, RestoreRule};
+use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageContent, RestoreRule};
 use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
@@ -32,12 +32,15 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
 /// however often the inbox changes meanwhile.
 pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     let restore_rule = restore_rule(context.state, team, &MemberName::new_unchecked(inbox));
+    let is_recorded = context.state.team_records.contains_key(team);
+    let content = if is_recorded { MessageContent::Whole } else { MessageContent::HeaderOnly };
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     if watched_team.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
         context.effects.push(Effect::File(FileJob::ScanInbox {
             team: team.clone(),
             inbox: inbox.to_owned(),
             restore_rule,
+            content,
         }));
     }
 }

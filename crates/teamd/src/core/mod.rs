@@ -34,6 +34,7 @@ pub(crate) mod spawn_lifecycle;
 pub(crate) mod state;
 pub(crate) mod state_time_and_effects_of_one_event;
 pub(crate) mod tasks;
+pub(crate) mod team_records;
 pub(crate) mod teams;
 #[cfg(test)]
 pub(crate) mod tests;

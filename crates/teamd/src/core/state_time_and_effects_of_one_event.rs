@@ -4,6 +4,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effects;
 use crate::core::event_time::Now;
+use crate::core::jobs::team_record_lines::RecordItem;
 use crate::core::spawn_lifecycle::NameWaiter;
 use crate::core::state::core_state::State;
 use protocol::control_socket::DeleteTeamRequest;
@@ -18,6 +19,9 @@ pub(crate) struct Context<'a> {
     pub(crate) effects: Effects,
     /// The team of each turn that has started in this event. A team is listed once for each turn.
     pub(crate) started_turns: Vec<TeamName>,
+    /// The lines that this event adds to the records of teams. Lines of teams without a record are
+    /// dropped.
+    pub(crate) record_items: Vec<(TeamName, RecordItem)>,
     /// The work that is done after the event, in this order.
     pub(crate) follow_ups: VecDeque<FollowUp>,
 }
@@ -41,6 +45,7 @@ impl Context<'_> {
             now,
             effects: Effects::default(),
             started_turns: Vec::new(),
+            record_items: Vec::new(),
             follow_ups: VecDeque::new(),
         }
     }

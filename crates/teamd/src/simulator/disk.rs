@@ -13,12 +13,12 @@ use crate::core::spawn_lifecycle::ShutdownApproval;
 use crate::simulator::scans_and_watcher_events::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
-use protocol::control_socket::{Activity, CreateTeamReply, DeleteTeamRequest, ExitReport};
+use protocol::control_socket::{Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::{ModeSetRequest, Payload};
 use protocol::member_request::Answer;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
-use protocol::policy::{AnsweredBy, Policy};
+use protocol::policy::AnsweredBy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use store::OpenRequest;
@@ -113,11 +113,11 @@ impl SimulatedDisk {
                     queries,
                 }));
             }
-            FileJob::ScanInbox { team, inbox, .. } => {
+            FileJob::ScanInbox { team, inbox, content, .. } => {
                 let name = MemberName::new_unchecked(&inbox);
                 let files = self.team(&team);
                 let messages = files.map(|files| files.inboxes.get(&name).map_or(&[][..], Vec::as_slice));
-                let result = messages.map(|messages| scans.scan_inbox(&team, &name, messages));
+                let result = messages.map(|messages| scans.scan_inbox(&team, &name, messages, content));
                 results.push_back(CoreEvent::FileJobDone(FileResult::InboxScanned { team, inbox, result }));
             }
             job => {
@@ -143,7 +143,7 @@ impl SimulatedDisk {
                 FileResult::RosterNotSaved(disk_full_error())
             }
             FileJob::CreateTeam(creation) => {
-                let result = self.create(&creation.name, &creation.request.policy);
+                let result = self.create(&creation.name, &creation.request);
                 FileResult::TeamCreated { creation, result }
             }
             FileJob::RegisterMember { record, at } => {
@@ -239,6 +239,10 @@ impl SimulatedDisk {
                 self.change_member(&team, &name, |member| member.mode = Some(mode.to_string()));
                 return None;
             }
+            FileJob::AppendToRecord(batch) => {
+                let (team, error) = (batch.team, self.check_writable().err()?);
+                FileResult::RecordNotWritten { team, error }
+            }
             FileJob::AppendEvent(line) => {
                 self.log.iter_mut().filter(|_| !self.is_full).for_each(|log| log.push(line.clone()));
                 return None;
@@ -252,7 +256,12 @@ impl SimulatedDisk {
         })
     }
 
-    fn create(&mut self, team: &TeamName, policy: &Policy) -> Result<CreateTeamReply, ErrorReport> {
+    fn create(
+        &mut self,
+        team: &TeamName,
+        request: &CreateTeamRequest,
+    ) -> Result<CreateTeamReply, ErrorReport> {
+        let (policy, is_recorded) = (&request.policy, request.record);
         self.check_writable()?;
         if self.teams.contains_key(team) {
             return Err(ErrorReport::new(
@@ -269,6 +278,7 @@ impl SimulatedDisk {
             team_name: team.clone(),
             team_file_path: "/root/teams".into(),
             lead_agent_id: format!("team-lead@{team}"),
+            record: is_recorded.then(|| format!("/state/records/{team}.jsonl").into()),
         })
     }
 

@@ -128,6 +128,7 @@ fn file_job_name(job: &FileJob) -> &'static str {
     match job {
         FileJob::SaveRoster(_) => "FileJob::SaveRoster",
         FileJob::AppendEvent(_) => "FileJob::AppendEvent",
+        FileJob::AppendToRecord(_) => "FileJob::AppendToRecord",
         FileJob::CreateTeam(_) => "FileJob::CreateTeam",
         FileJob::SaveEnvironment { .. } => "FileJob::SaveEnvironment",
         FileJob::RegisterMember { .. } => "FileJob::RegisterMember",
@@ -182,6 +183,7 @@ fn file_result_name(result: &FileResult) -> &'static str {
         FileResult::ExitAcknowledged { .. } => "FileResult::ExitAcknowledged",
         FileResult::WorktreeRecorded { .. } => "FileResult::WorktreeRecorded",
         FileResult::Logged { .. } => "FileResult::Logged",
+        FileResult::RecordNotWritten { .. } => "FileResult::RecordNotWritten",
         FileResult::TeamsListed { .. } => "FileResult::TeamsListed",
         FileResult::TeamFound { .. } => "FileResult::TeamFound",
         FileResult::HiddenPanesWritten { .. } => "FileResult::HiddenPanesWritten",

@@ -109,6 +109,7 @@ pub(super) fn create_request(simulation: &mut Simulation, team: TeamName) -> Req
     Request::CreateTeam(CreateTeamRequest {
         unique: simulation.rng.bool(),
         policy,
+        record: simulation.rng.u8(..) < 60,
         ..CreateTeamRequest::new(team, "/".into())
     })
 }

@@ -2,10 +2,12 @@
 
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
-use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, TaskSelection};
+use crate::core::jobs::file_jobs::{InboxScanResult, MessageContent, MessageHeader, TaskSelection};
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedMessage;
+use protocol::inbox_file::Message;
+use protocol::inbox_message_payload::Payload;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -77,6 +79,7 @@ impl ScanMemory {
         team: &TeamName,
         name: &MemberName,
         messages: &[SimulatedMessage],
+        content: MessageContent,
     ) -> InboxScanResult {
         let key = (team.clone(), name.clone());
         let unread = messages.iter().filter(|message| !message.is_read).count();
@@ -107,8 +110,12 @@ impl ScanMemory {
                 InboxScanResult { new: headers(messages, count), unread, ..InboxScanResult::default() }
             }
         };
+        let whole_messages = match content {
+            MessageContent::HeaderOnly => Vec::new(),
+            MessageContent::Whole => result.new.iter().chain(&result.logged).map(to_message).collect(),
+        };
         // Another scan follows and finds no new messages.
-        InboxScanResult { has_more: result.new.len() >= LONG_SCAN, ..result }
+        InboxScanResult { messages: whole_messages, has_more: result.new.len() >= LONG_SCAN, ..result }
     }
 
     /// The events for all files that changed since the last rescan.
@@ -135,6 +142,11 @@ fn headers(messages: &[SimulatedMessage], from: usize) -> Vec<MessageHeader> {
         payload: message.payload.clone(),
     };
     messages.iter().enumerate().skip(from).map(to_header).collect()
+}
+
+fn to_message(header: &MessageHeader) -> (usize, Message) {
+    let text = header.payload.as_ref().map_or_else(|| "hello".to_owned(), Payload::to_text);
+    (header.index, Message::new(&header.from, text, 0))
 }
 
 fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {

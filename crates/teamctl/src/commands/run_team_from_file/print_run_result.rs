@@ -17,6 +17,9 @@ pub(super) fn print_report(context: &CommandContext, team: &TeamName, report: &R
     } else if has_results {
         print_rows(context, team, &report.tasks);
     }
+    if let (Some(record), false, false) = (&report.record, context.args.json, context.args.quiet) {
+        output::print_line(&format!("The record is {}.", record.display()));
+    }
     if let Some(error) = &report.early_end {
         output::print_partial_error(context, error);
     }
@@ -32,6 +35,9 @@ fn print_object(context: &CommandContext, report: &RunReport) {
         "completed": completed_count(&report.tasks),
         "total": report.tasks.len(),
     });
+    if let Some(record) = &report.record {
+        object["record"] = json!(record);
+    }
     if let Some(error) = &report.early_end {
         object["error"] = json!(output::with_suggested_commands(context, error));
     }

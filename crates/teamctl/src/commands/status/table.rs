@@ -372,6 +372,7 @@ mod tests {
             worktrees: vec![],
             budget: None,
             lead_session_ended_at: None,
+            record: None,
             config_error: None,
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3, failed: 1 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],

@@ -1,6 +1,7 @@
 //! The jobs of the files thread and their results.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use crate::core::jobs::team_record_lines::RecordBatch;
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::SharedRecord;
@@ -10,6 +11,7 @@ use protocol::control_socket::{
     RemovedWorktrees, Reply, Request, SetPolicyRequest, VisibilityReply,
 };
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::Answer;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
@@ -29,6 +31,8 @@ pub(crate) enum FileJob {
     SaveRoster(Roster),
     /// Append a line to the event log.
     AppendEvent(String),
+    /// Append lines to the record of a team.
+    AppendToRecord(Box<RecordBatch>),
     /// Create the files of a team.
     CreateTeam(Box<TeamCreation>),
     /// Save the environment of an agent, for its respawn and for clients.
@@ -60,7 +64,7 @@ pub(crate) enum FileJob {
     /// Scan the selected tasks of a team. The queries are answered from the result.
     ScanTasks { team: TeamName, selection: TaskSelection, queries: Vec<NextTaskQuery> },
     /// Scan an inbox file for new messages, and restore messages that another program removed.
-    ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule },
+    ScanInbox { team: TeamName, inbox: String, restore_rule: RestoreRule, content: MessageContent },
     /// Scan all requests of a team.
     ScanRequests { team: TeamName },
     /// Write the policy's answer to a request.
@@ -167,6 +171,14 @@ pub(crate) struct RosterMembers {
 pub(crate) struct RegisteredMember {
     pub(crate) record: SharedRecord,
     pub(crate) activity: Activity,
+}
+
+/// What an inbox scan returns of each message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageContent {
+    HeaderOnly,
+    /// The whole message too, for the record of its team.
+    Whole,
 }
 
 /// Whether lost messages are restored to an inbox.
@@ -314,6 +326,12 @@ pub(crate) enum FileResult {
         team: TeamName,
         inbox: String,
     },
+    /// Lines could not be appended to a record. The job is tried again with the next lines, and
+    /// reports no further error until it succeeds.
+    RecordNotWritten {
+        team: TeamName,
+        error: ErrorReport,
+    },
     TeamsListed {
         teams: Vec<TeamName>,
     },
@@ -354,6 +372,8 @@ pub(crate) struct InboxScanResult {
     pub(crate) logged: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was marked read since the last scan.
     pub(crate) unread: Option<usize>,
+    /// The messages of `new` and `logged` with their indexes, if the scan returns whole messages.
+    pub(crate) messages: Vec<(usize, Message)>,
     /// Messages that another program removed, and that are restored.
     pub(crate) restored: Vec<MessageHeader>,
     /// Whether the scan has read only a part of the inbox, so that another scan must follow.

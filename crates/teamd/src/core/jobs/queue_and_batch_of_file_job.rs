@@ -37,6 +37,7 @@ impl FileJob {
                 &record.request.team
             }
             FileJob::CreateTeam(creation) => &creation.name,
+            FileJob::AppendToRecord(batch) => &batch.team,
             FileJob::ApplyModeChange { change, .. } => &change.team,
             FileJob::SavePolicy { request, .. } => &request.team,
             FileJob::CheckDeletable { request, .. } | FileJob::DeleteTeam { request, .. } => &request.team,
@@ -65,7 +66,7 @@ impl FileJob {
     /// Whether the job reads or writes below the root.
     pub(crate) fn uses_root(&self) -> bool {
         match self.lane() {
-            Lane::Team(_) => true,
+            Lane::Team(_) => !matches!(self, FileJob::AppendToRecord(_)),
             Lane::Daemon => {
                 matches!(self, FileJob::ListTeams | FileJob::ProbeWatcher | FileJob::RescanFiles { .. })
             }

@@ -49,6 +49,9 @@ pub(crate) struct Roster {
     /// deleted.
     pub(crate) worktrees: BTreeMap<TeamName, Vec<MemberWorktree>>,
     pub(crate) usage: BTreeMap<TeamName, TeamUsage>,
+    /// The names of the teams' record files. A team that is not recorded has no entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) record_files: BTreeMap<TeamName, String>,
     /// Deletions of teams that were accepted and are not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) deletions: Vec<AcceptedDeletion>,

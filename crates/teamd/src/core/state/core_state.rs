@@ -22,6 +22,7 @@ use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state::time_of_last_machine_sleep::SleepClock;
 use crate::core::state::waiting_clients::{ExitWaiter, InterruptWaiter, ScreenWaiters};
 use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
+use crate::core::team_records::TeamRecord;
 use protocol::control_socket::{Activity, Layout, PastMember};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_color::Color;
@@ -42,6 +43,8 @@ pub(crate) struct State {
     pub(crate) session_teams: BTreeMap<TeamName, WatchedTeam>,
     /// What the event log has about session teams that the daemon has not found since its start.
     pub(crate) previous_cursor: EventLogCursor,
+    /// The records of the teams that are recorded.
+    pub(crate) team_records: BTreeMap<TeamName, TeamRecord>,
     pub(crate) agents: BTreeMap<SpawnId, Agent>,
     pub(crate) exit_waiters: Vec<ExitWaiter>,
     pub(crate) screen_waiters: ScreenWaiters,
@@ -109,6 +112,8 @@ impl State {
         let leads = std::mem::take(&mut roster.lead_sessions).into_iter();
         let lead_sessions = leads.map(|lead| (lead.team.clone(), LeadSession::new(lead)));
         let teams = restore_teams(&mut roster, &mut cursor);
+        let record_files = std::mem::take(&mut roster.record_files).into_iter();
+        let team_records = record_files.map(|(team, file)| (team, TeamRecord::new(file))).collect();
         let is_known = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
         let notices = NoticeQueue::from_saved(roster.pending_notices.into_iter().filter(is_known));
         State {
@@ -117,6 +122,7 @@ impl State {
             teams,
             session_teams: BTreeMap::new(),
             previous_cursor: cursor,
+            team_records,
             agents,
             exit_waiters: Vec::new(),
             screen_waiters: ScreenWaiters::default(),
@@ -258,6 +264,11 @@ impl State {
                 .collect(),
             worktrees: self.teams.iter().map(|(name, team)| (name.clone(), team.worktrees.clone())).collect(),
             usage: self.teams.iter().map(|(name, team)| (name.clone(), team.usage.clone())).collect(),
+            record_files: self
+                .team_records
+                .iter()
+                .map(|(name, record)| (name.clone(), record.file.clone()))
+                .collect(),
             deletions: self.teams.values().filter_map(TeamState::accepted_deletion).cloned().collect(),
             lead_sessions: self
                 .lead_sessions

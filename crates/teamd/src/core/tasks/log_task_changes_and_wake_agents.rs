@@ -4,6 +4,7 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::jobs::file_jobs::{NextTaskQuery, TaskSelection};
+use crate::core::jobs::team_record_lines::RecordItem;
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::agent::Agent;
@@ -162,6 +163,7 @@ fn log_changes(
             log_if_abandoned(team, task, logged, &member_names, &mut context.effects);
             continue;
         }
+        context.record_items.push((team.clone(), RecordItem::Task(Arc::clone(task))));
         context.effects.extend(
             new_events(watched_team.logged_tasks.get(&task.id), task)
                 .into_iter()

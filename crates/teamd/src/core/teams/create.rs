@@ -12,6 +12,7 @@ use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::team::TeamState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
+use crate::core::team_records;
 use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, Reply};
@@ -72,7 +73,7 @@ pub(crate) fn handle_team_created(
     creation: TeamCreation,
     result: Result<CreateTeamReply, ErrorReport>,
 ) {
-    let (client, policy) = (creation.client, creation.request.policy.clone());
+    let (client, request) = (creation.client, creation.request.clone());
     let is_taken = matches!(&result, Err(error) if error.kind == ErrorKind::AlreadyExists);
     if let Some(next) = is_taken.then(|| with_next_name(creation)).flatten() {
         return queue_creation(context, next);
@@ -93,12 +94,13 @@ pub(crate) fn handle_team_created(
         let earlier_worktrees = context.state.teams.remove(&reply.team_name).map(|team| team.worktrees);
         let usage = TeamUsage { started_at: context.now.wall, ..TeamUsage::default() };
         let team = TeamState {
-            policy,
+            policy: request.policy.clone(),
             worktrees: earlier_worktrees.unwrap_or_default(),
             usage,
             ..TeamState::default()
         };
         context.state.teams.insert(reply.team_name.clone(), team);
+        team_records::start_record(context, request, reply);
         budget::check(context, &reply.team_name);
         context.state.has_roster_changed = true;
         request_watches(context, WatchPurpose::Scan);

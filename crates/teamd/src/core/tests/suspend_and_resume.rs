@@ -241,6 +241,7 @@ fn new_team_of_the_same_name_has_no_suspended_members() {
         team_name: survey_team(),
         team_file_path: "/r".into(),
         lead_agent_id: "team-lead@survey".into(),
+        record: None,
     };
     handle_event(&mut state, team_created(Ok(reply)), NOW);
     assert!(state.pending_respawns.is_empty());

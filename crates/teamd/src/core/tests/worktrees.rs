@@ -353,6 +353,7 @@ fn worktrees_stay_on_record_for_a_new_team_of_the_same_name() {
         team_name: survey_team(),
         team_file_path: "/x".into(),
         lead_agent_id: String::new(),
+        record: None,
     };
     handle_event(&mut state, team_created(Ok(reply)), NOW);
     assert_eq!(saved_worktrees(&state).len(), 1);

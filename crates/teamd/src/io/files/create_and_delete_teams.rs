@@ -23,8 +23,9 @@ impl FilesThread {
         // Forgets the handle and the inbox scans of an earlier team with the same name.
         self.teams.remove(name);
         self.inboxes.forget_team(name);
+        let record = creation.request.record.then(|| self.reserve_record(name, creation.created_at));
         let lead_agent_id = AgentId { name: MemberName::lead(), team: name.clone() }.to_string();
-        Ok(CreateTeamReply { team_file_path, team_name: name.clone(), lead_agent_id })
+        Ok(CreateTeamReply { team_file_path, team_name: name.clone(), lead_agent_id, record })
     }
 
     /// Writes the files of a new team. `at` is the creation time in milliseconds since the epoch.

@@ -10,6 +10,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
 use crate::core::jobs::queue_and_batch_of_file_job::{Lane, collect_batch};
+use crate::io::files::append_to_team_record::RecordWriter;
 use crate::io::files::changes_since_last_rescan::RescanCache;
 use crate::io::files::event_log;
 use crate::io::files::file_job_queues::{JobReceiver, JobSender};
@@ -52,6 +53,8 @@ pub(super) struct FilesThread {
     pub(super) environments: Option<BTreeSet<String>>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,
+    /// The records to which this thread has appended.
+    pub(super) records: BTreeMap<TeamName, RecordWriter>,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
@@ -114,6 +117,7 @@ impl FilesThread {
             deregistered: VecDeque::new(),
             environments: None,
             leads: None,
+            records: BTreeMap::new(),
             events,
         }
     }
@@ -147,6 +151,7 @@ impl FilesThread {
             FileJob::AppendEvent(line) => {
                 return self.run_unanswered("log", |files| event_log::append_event(&files.state, &line));
             }
+            FileJob::AppendToRecord(batch) => return self.append_to_record(*batch),
             FileJob::SaveEnvironment { file, env } => {
                 let saved = to_error(self.save_environment(&file, &env));
                 self.shared.saves().record_environment(file, saved);
@@ -240,9 +245,10 @@ impl FilesThread {
                 let members = if has_claimed { self.member_names(&team) } else { Vec::new() };
                 FileResult::TasksScanned { members, team, result, queries }
             }
-            FileJob::ScanInbox { team, inbox, restore_rule } => {
+            FileJob::ScanInbox { team, inbox, restore_rule, content } => {
                 let rule = self.restore_rule(&team, &inbox, restore_rule);
-                let result = self.open_team(&team).and_then(|team| self.inboxes.scan(&team, &inbox, rule));
+                let result =
+                    self.open_team(&team).and_then(|team| self.inboxes.scan(&team, &inbox, rule, content));
                 FileResult::InboxScanned { team, inbox, result: to_error(result) }
             }
             FileJob::ScanRequests { team } => {

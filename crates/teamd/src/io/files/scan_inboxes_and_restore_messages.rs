@@ -1,7 +1,7 @@
 //! Scans inboxes: finds new messages for the event log, and restores messages that another program
 //! removed but the journal still has.
 
-use crate::core::jobs::file_jobs::{InboxScanResult, MessageHeader, RestoreRule};
+use crate::core::jobs::file_jobs::{InboxScanResult, MessageContent, MessageHeader, RestoreRule};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -60,6 +60,7 @@ impl InboxScanner {
         team: &Team,
         inbox: &str,
         restore_rule: RestoreRule,
+        content: MessageContent,
     ) -> Result<InboxScanResult, Error> {
         let name = MemberName::new_unchecked(inbox);
         let key = (team.name().clone(), name.clone());
@@ -70,6 +71,11 @@ impl InboxScanner {
         }
         let (entries, cursor) = team.inbox(&name).read_chunk_since(old_cursor)?;
         let mut scan = self.classify(&key, &entries, &cursor);
+        if content == MessageContent::Whole {
+            let messages =
+                entries.iter().filter_map(|entry| Some((entry.index, entry.message.clone().ok()?)));
+            scan.messages = messages.collect();
+        }
         if old_cursor.is_none() || cursor.is_reset() || scan.unread.is_some() {
             *self.rewritten.entry(key.clone()).or_default() |= scan.unread.is_some();
         }

@@ -1,7 +1,7 @@
 //! Tests of inbox scans.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, MessageContent, RestoreRule};
 
 #[test]
 fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {
@@ -19,6 +19,7 @@ pub(super) fn scan_lead_inbox(files: &mut FilesThread) -> InboxScanResult {
         team: survey_team(),
         inbox: "team-lead".into(),
         restore_rule: RestoreRule::ForeignProgram,
+        content: MessageContent::HeaderOnly,
     }) {
         Some(FileResult::InboxScanned { result: Ok(result), .. }) => result,
         other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Tests of task scans, also after the directories of a team were replaced.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, MessageContent, RestoreRule, TaskSelection};
 
 #[test]
 fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {
@@ -20,6 +20,7 @@ fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {
         team: survey_team(),
         inbox: "team-lead".into(),
         restore_rule: RestoreRule::ForeignProgram,
+        content: MessageContent::HeaderOnly,
     });
     let tasks = files.scan_tasks(&survey_team(), TaskSelection::Only(BTreeSet::from([one]))).unwrap();
     assert_eq!(tasks.iter().map(|task| task.id).collect::<Vec<_>>(), [one, two]);
