@@ -47,6 +47,7 @@ mod permissions;
 mod plan_mode;
 mod process_limits;
 mod profiles;
+mod record;
 mod report;
 mod requests;
 mod run;

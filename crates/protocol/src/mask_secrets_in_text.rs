@@ -4,6 +4,7 @@
 
 mod find_secrets;
 
+use crate::format_preserving_json::replace_lone_surrogates;
 use crate::redact_variables::redact;
 use find_secrets::find_secrets;
 use serde_json::Value;
@@ -31,12 +32,26 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
+/// Returns the text of a JSON file with its secrets masked. A text without secrets stays as it is.
+///
+/// # Errors
+/// If the text is not valid JSON.
+pub fn mask_secrets_in_json_text(text: &str) -> serde_json::Result<Cow<'_, str>> {
+    let original: Value = serde_json::from_str(&replace_lone_surrogates(text))?;
+    let mut masked = original.clone();
+    mask_secrets_in_json(&mut masked);
+    Ok(if masked == original { Cow::Borrowed(text) } else { Cow::Owned(masked.to_string()) })
+}
+
 /// Masks the secrets in all texts of a JSON value. In the objects `env` and `git_env`, which hold
-/// environment variables, the name of a variable counts too.
+/// environment variables, the name of a variable counts too. The text of a message can be JSON
+/// itself.
 pub fn mask_secrets_in_json(value: &mut Value) {
     match value {
         Value::String(text) => {
-            if let Cow::Owned(masked) = mask_secrets(text) {
+            let payload = Some(&*text).filter(|text| text.starts_with('{'));
+            let masked = payload.and_then(|payload| mask_secrets_in_json_text(payload).ok());
+            if let Cow::Owned(masked) = masked.unwrap_or_else(|| mask_secrets(text)) {
                 *text = masked;
             }
         }
@@ -113,6 +128,16 @@ mod tests {
         ] {
             assert!(matches!(mask_secrets(text), Cow::Borrowed(_)), "{}", mask_secrets(text));
         }
+    }
+
+    #[test]
+    fn payloads_in_json_stay_json() {
+        let text = json!([{"text": json!({"command": "API_KEY=\"a b\" x", "n": 1}).to_string(), "x": 1.50}])
+            .to_string();
+        let masked: Value = serde_json::from_str(&mask_secrets_in_json_text(&text).unwrap()).unwrap();
+        assert_eq!(masked[0]["text"], json!({"command": "API_KEY=\"(hidden)\" x", "n": 1}).to_string());
+        assert!(matches!(mask_secrets_in_json_text(" [1.50, \"\\ud800\"] "), Ok(Cow::Borrowed(_))));
+        assert!(mask_secrets_in_json_text("[").is_err());
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn header_values(text: &str) -> impl Iterator<Item = Range<usize>> {
 fn variable_values(text: &str) -> impl Iterator<Item = Range<usize>> {
     let is_in_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     words(text, is_in_name).filter_map(|name| {
-        let value = text[name.end..].strip_prefix('=')?;
+        let value = text[name.end..].strip_prefix('=')?.trim_start_matches('\\');
         if !is_secret_name(&text[name]) {
             return None;
         }

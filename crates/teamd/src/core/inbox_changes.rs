@@ -7,6 +7,7 @@ use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::team_records::is_recorded;
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::{apply_policy_to_member_requests, lead_session};
 use protocol::control_socket::Activity;
@@ -32,8 +33,8 @@ pub(crate) fn handle_inbox_changed(context: &mut Context, team: &TeamName, inbox
 /// however often the inbox changes meanwhile.
 pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox: &str) {
     let restore_rule = restore_rule(context.state, team, &MemberName::new_unchecked(inbox));
-    let is_recorded = context.state.team_records.contains_key(team);
-    let content = if is_recorded { MessageContent::Whole } else { MessageContent::HeaderOnly };
+    let content =
+        if is_recorded(context.state, team) { MessageContent::Whole } else { MessageContent::HeaderOnly };
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     if watched_team.inbox_scans.entry(inbox.to_owned()).or_default().try_start() {
         context.effects.push(Effect::File(FileJob::ScanInbox {

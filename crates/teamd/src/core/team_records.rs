@@ -33,23 +33,42 @@ use std::path::PathBuf;
 const OUTPUT_DELAY_MS: u64 = 300;
 
 /// The record of a team.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TeamRecord {
     /// The name of its file in the directory of records.
     pub(crate) file: String,
+    stage: RecordStage,
     /// When the output of members is read, in milliseconds on the monotonic clock.
     output_due: BTreeMap<MemberName, u64>,
 }
 
 impl TeamRecord {
     pub(crate) fn new(file: String) -> TeamRecord {
-        TeamRecord { file, output_due: BTreeMap::new() }
+        TeamRecord { file, stage: RecordStage::Open, output_due: BTreeMap::new() }
     }
+
+    /// Whether the team is recorded: it was not deleted.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage == RecordStage::Open
+    }
+}
+
+/// Whether a record gets further lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecordStage {
+    Open,
+    /// The team is deleted. The record gets only output that is still due.
+    Ending,
+}
+
+/// Whether a team is recorded.
+pub(crate) fn is_recorded(state: &State, team: &TeamName) -> bool {
+    state.team_records.get(team).is_some_and(TeamRecord::is_open)
 }
 
 /// The path of the record of a team. `None` if the team is not recorded.
 pub(crate) fn record_path(state: &State, team: &TeamName) -> Option<PathBuf> {
-    let record = state.team_records.get(team)?;
+    let record = state.team_records.get(team).filter(|record| record.is_open())?;
     Some(state.settings.state_dir.join(RECORDS_DIR).join(&record.file))
 }
 
@@ -178,13 +197,21 @@ pub(crate) fn record_effects(context: &mut Context) {
     }
     for (team, items) in items {
         let Some(record) = context.state.team_records.get(&team) else { continue };
-        let is_deleted = items.iter().any(is_team_deleted);
         let batch = RecordBatch { file: record.file.clone(), at: context.now.wall, items, team };
-        if is_deleted {
-            context.state.team_records.remove(&batch.team);
-            context.state.has_roster_changed = true;
-        }
         context.effects.push(Effect::File(FileJob::AppendToRecord(Box::new(batch))));
+    }
+    forget_ended_records(context);
+}
+
+/// Forgets the records of deleted teams that have all output, and ends the threads that wrote them.
+fn forget_ended_records(context: &mut Context) {
+    let records = context.state.team_records.iter();
+    let ended = records.filter(|(_, record)| !record.is_open() && record.output_due.is_empty());
+    for team in ended.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
+        context.state.team_records.remove(&team);
+        if !context.state.teams.contains_key(&team) {
+            context.effects.push(Effect::UnwatchTeam { team });
+        }
     }
 }
 
@@ -199,23 +226,20 @@ fn record_logged_event(context: &mut Context, event: Event) {
         (EventKind::MemberIdle { .. } | EventKind::MemberExited { .. }, Some(member)) => {
             schedule_output(context, &team, member.clone());
         }
-        (EventKind::TeamDeleted, _) => {
-            let due = context.state.team_records.get(&team).map(|record| record.output_due.clone());
-            due.unwrap_or_default().into_keys().for_each(|member| read_output(context, &team, member));
-        }
         _ => {}
     }
+    let is_deleted = event.kind == EventKind::TeamDeleted;
     let event = Event { time: iso8601(context.now.wall), ..event }.with_short_texts();
     add(context, &team, RecordEntry::Event { event: Box::new(event) });
-}
-
-fn is_team_deleted(item: &RecordItem) -> bool {
-    let RecordItem::Entry(entry) = item else { return false };
-    matches!(&**entry, RecordEntry::Event { event } if event.kind == EventKind::TeamDeleted)
+    if let Some(record) = context.state.team_records.get_mut(&team).filter(|_| is_deleted) {
+        record.stage = RecordStage::Ending;
+        context.state.has_roster_changed = true;
+    }
 }
 
 fn schedule_output(context: &mut Context, team: &TeamName, member: MemberName) {
-    if let Some(record) = context.state.team_records.get_mut(team) {
+    let record = context.state.team_records.get_mut(team);
+    if let Some(record) = record.filter(|record| record.is_open()) {
         record.output_due.insert(member, context.now.mono + OUTPUT_DELAY_MS);
     }
 }
@@ -260,7 +284,7 @@ fn member_of_spawn(state: &State, spawn: &SpawnId) -> Option<(TeamName, MemberNa
 
 /// Adds a line to the record of a team. Does nothing if the team is not recorded.
 fn add(context: &mut Context, team: &TeamName, entry: RecordEntry) {
-    if context.state.team_records.contains_key(team) {
+    if is_recorded(context.state, team) {
         context.record_items.push((team.clone(), entry.into()));
     }
 }

@@ -267,6 +267,7 @@ impl State {
             record_files: self
                 .team_records
                 .iter()
+                .filter(|(_, record)| record.is_open())
                 .map(|(name, record)| (name.clone(), record.file.clone()))
                 .collect(),
             deletions: self.teams.values().filter_map(TeamState::accepted_deletion).cloned().collect(),
