@@ -19,12 +19,12 @@ use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::repeated_calls::CallStart;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
+use crate::core::team_records::record_calls_reports_and_messages;
 use crate::core::teams::{add_foreign_team_to_state, create, delete, set_policy};
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::turns::interrupt_turn;
 use crate::core::{
     create_worktree, hook_reports_and_long_polls, lead_session, reply_status_and_screen_contents,
-    team_records,
 };
 use protocol::control_socket::{Call, PROTOCOL_VERSION, Request, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -44,7 +44,7 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
     };
     match start {
         CallStart::New => {
-            team_records::record_call(context, &call);
+            record_calls_reports_and_messages::record_call(context, &call);
             dispatch_call(context, client, call);
         }
         CallStart::Replay(response) => context.effects.push(Effect::Reply { client, response }),

@@ -11,8 +11,9 @@ use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping,
 use crate::core::state::agent::Agent;
 use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::team_records::record_events_and_outputs;
 use crate::core::teams::budget;
-use crate::core::{apply_policy_to_member_requests, rescan_files, team_records};
+use crate::core::{apply_policy_to_member_requests, rescan_files};
 use protocol::control_socket::Backend;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
@@ -28,7 +29,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .chain(search_screens_for_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
         .chain(register_and_start_agent::batch_deadline(state))
-        .chain(team_records::next_output_deadline(state))
+        .chain(record_events_and_outputs::next_output_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
 

@@ -33,6 +33,7 @@ use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
 use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};
 use crate::core::tasks::{answer_next_task_queries, log_task_changes_and_wake_agents};
+use crate::core::team_records::{record_calls_reports_and_messages, record_events_and_outputs};
 use crate::core::teams::delete::handle_worktrees_removed;
 use crate::core::teams::find_new_and_deleted_teams;
 use crate::core::teams::{budget, create, delete, set_policy};
@@ -42,7 +43,7 @@ use crate::core::watcher_failures_and_lost_events;
 use crate::core::{
     apply_policy_to_member_requests, client_calls, create_worktree, deadlines, hold_and_release_long_polls,
     hook_reports_and_long_polls, inbox_changes, lead_session, reply_status_and_screen_contents, rescan_files,
-    shim_connections_and_reports, team_records,
+    shim_connections_and_reports,
 };
 use protocol::control_socket::{RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::ErrorReport;
@@ -53,7 +54,7 @@ use protocol::event_log_line::{EventKind, REQUESTED_STOP_REASON};
 pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     BEFORE.iter().for_each(|step| step(&mut context));
-    team_records::record_event(&mut context, &event);
+    record_calls_reports_and_messages::record_event(&mut context, &event);
     dispatch(&mut context, event);
     AFTER.iter().for_each(|step| step(&mut context));
     context.effects.into_vec()
@@ -69,7 +70,7 @@ const AFTER: [fn(&mut Context); 7] = [
     register_and_start_agent::register_batch,
     show_next_notice,
     hold_and_release_long_polls::wake_waiting_hooks,
-    team_records::record_effects,
+    record_events_and_outputs::record_effects,
     save_roster_if_changed,
 ];
 
@@ -225,7 +226,7 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
             client_calls::handle_team_found(context, team, member_count, waiting);
         }
         FileResult::RecordNotWritten { team, error } => {
-            team_records::handle_record_not_written(context, &team, &error);
+            record_events_and_outputs::handle_record_not_written(context, &team, &error);
         }
         FileResult::HiddenPanesWritten { client, reply, result } => {
             handle_hidden_panes_written(context, client, reply, result);

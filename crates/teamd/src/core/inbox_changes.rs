@@ -7,7 +7,7 @@ use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::team_records::is_recorded;
+use crate::core::team_records::recorded_teams::is_recorded;
 use crate::core::turns::apply_reported_turns_and_activity;
 use crate::core::{apply_policy_to_member_requests, lead_session};
 use protocol::control_socket::Activity;

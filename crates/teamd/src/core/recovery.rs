@@ -16,7 +16,7 @@ use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::core_state::State;
 use crate::core::state::lead_session::LeadSession;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::team_records;
+use crate::core::team_records::record_events_and_outputs;
 use crate::core::teams::{budget, delete};
 use protocol::team_and_member_names::TeamName;
 
@@ -24,7 +24,7 @@ use protocol::team_and_member_names::TeamName;
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     recover_all(&mut context);
-    team_records::record_effects(&mut context);
+    record_events_and_outputs::record_effects(&mut context);
     context.effects.into_vec()
 }
 

@@ -14,7 +14,7 @@ use crate::core::state::core_state::State;
 use crate::core::state::exhausted_budget::budget_status;
 use crate::core::state::find_team_or_member::{find_member, pane_and_tag};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::team_records::record_path;
+use crate::core::team_records::recorded_teams::record_path;
 use crate::core::turns::log_and_notify_turn_pauses::pause_flag;
 use crate::core::turns::no_output::is_quiet;
 use protocol::control_socket::Backend;

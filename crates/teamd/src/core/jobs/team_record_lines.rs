@@ -28,7 +28,17 @@ pub(crate) enum RecordItem {
     Output {
         member: MemberName,
         log: PathBuf,
+        extent: OutputExtent,
     },
+}
+
+/// How much of the new output is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputExtent {
+    /// No incomplete last line: a turn is running and may still write it. A secret in that line could
+    /// not be recognized.
+    WholeLines,
+    All,
 }
 
 impl From<RecordEntry> for RecordItem {

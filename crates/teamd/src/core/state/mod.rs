@@ -21,6 +21,7 @@ pub(crate) mod taken_and_free_member_names;
 pub(crate) mod task_board;
 pub(crate) mod team;
 pub(crate) mod team_deletion_stage;
+pub(crate) mod team_record;
 pub(crate) mod time_of_last_machine_sleep;
 pub(crate) mod tracked_member_request;
 pub(crate) mod waiting_clients;

@@ -12,7 +12,7 @@ use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::team::TeamState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
-use crate::core::team_records;
+use crate::core::team_records::record_calls_reports_and_messages;
 use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, Reply};
@@ -100,7 +100,7 @@ pub(crate) fn handle_team_created(
             ..TeamState::default()
         };
         context.state.teams.insert(reply.team_name.clone(), team);
-        team_records::start_record(context, request, reply);
+        record_calls_reports_and_messages::start_record(context, request, reply);
         budget::check(context, &reply.team_name);
         context.state.has_roster_changed = true;
         request_watches(context, WatchPurpose::Scan);

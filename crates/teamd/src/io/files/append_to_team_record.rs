@@ -108,9 +108,9 @@ impl RecordWriter {
             RecordItem::Entry(entry) => *entry,
             RecordItem::Task(task) => RecordEntry::Task { task: Box::new((*task).clone()) },
             RecordItem::TaskRemoved(id) => RecordEntry::TaskRemoved { id },
-            RecordItem::Output { member, log } => {
+            RecordItem::Output { member, log, extent } => {
                 let recorded_end = self.recorded.output_end(&member);
-                let (text, log_end) = read_new_output(&log, recorded_end, &self.started_at)?;
+                let (text, log_end) = read_new_output(&log, recorded_end, &self.started_at, extent)?;
                 RecordEntry::Output { member, text, log_end }
             }
         })

@@ -1,5 +1,6 @@
 //! Reads what a member's program has written since its output was recorded last.
 
+use crate::core::jobs::team_record_lines::OutputExtent;
 use protocol::spawn_mark_in_output_log::{SpawnOutput, split_by_spawn};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,10 +16,17 @@ pub(super) fn read_new_output(
     log: &Path,
     recorded_end: Option<u64>,
     started_at: &str,
+    extent: OutputExtent,
 ) -> Option<(String, u64)> {
-    let (bytes, log_end) = read_bytes(log, recorded_end.unwrap_or_default())
+    let (mut bytes, log_end) = read_bytes(log, recorded_end.unwrap_or_default())
         .inspect_err(|error| tracing::warn!("cannot read {}: {error}", log.display()))
         .ok()?;
+    let length = match extent {
+        OutputExtent::All => bytes.len(),
+        OutputExtent::WholeLines => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1),
+    };
+    let log_end = log_end - (bytes.len() - length) as u64;
+    bytes.truncate(length);
     let spawns = split_by_spawn(&bytes);
     let is_later = |spawn: &SpawnOutput| spawn.spawned_at.is_some_and(|time| time >= started_at);
     let first = spawns.iter().position(is_later).filter(|_| recorded_end.is_none()).unwrap_or_default();
@@ -26,21 +34,22 @@ pub(super) fn read_new_output(
     (!output.is_empty()).then(|| (cut(&output), log_end))
 }
 
-/// The bytes of a log from `begin`, and its size. If the log was renamed since and a new one begun,
-/// also the rest of the renamed one.
+/// The bytes of a log from `begin`, and where they end in the log. If the log was renamed since and a
+/// new one begun, also the rest of the renamed one.
 fn read_bytes(log: &Path, begin: u64) -> io::Result<(Vec<u8>, u64)> {
     let mut bytes = Vec::new();
     let Some(mut file) = open(log)? else { return Ok((bytes, begin)) };
     let size = file.metadata()?.len();
-    if size >= begin {
-        file.seek(SeekFrom::Start(begin))?;
-    } else if let Some(mut renamed) = open(&log.with_extension("log.1"))? {
+    let start = if size < begin { 0 } else { begin };
+    if size < begin
+        && let Some(mut renamed) = open(&log.with_extension("log.1"))?
+    {
         renamed.seek(SeekFrom::Start(begin))?;
         renamed.read_to_end(&mut bytes)?;
     }
-    let read =
-        file.take(size.saturating_sub(if size >= begin { begin } else { 0 })).read_to_end(&mut bytes)?;
-    Ok((bytes, if size >= begin { begin + read as u64 } else { read as u64 }))
+    file.seek(SeekFrom::Start(start))?;
+    let length = file.take(size - start).read_to_end(&mut bytes)?;
+    Ok((bytes, start + length as u64))
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {
@@ -67,20 +76,40 @@ fn cut(output: &[u8]) -> String {
 mod tests {
     use super::*;
     use protocol::spawn_mark_in_output_log::spawn_mark;
+    use std::io::Write;
 
     const START: &str = "1970-01-01T00:00:01.000Z";
+
+    fn write(path: &Path, bytes: &[u8]) {
+        File::create(path).unwrap().write_all(bytes).unwrap();
+    }
+
+    fn read(log: &Path, recorded_end: Option<u64>) -> Option<(String, u64)> {
+        read_new_output(log, recorded_end, START, OutputExtent::All)
+    }
 
     #[test]
     fn new_output_is_read_once_and_without_marks() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("ann.log");
-        assert_eq!(read_new_output(&log, None, START), None);
-        std::fs::write(&log, "one\n").unwrap();
-        assert_eq!(read_new_output(&log, None, START), Some(("one\n".to_owned(), 4)));
-        assert_eq!(read_new_output(&log, Some(4), START), None);
+        assert_eq!(read(&log, None), None);
+        write(&log, b"one\n");
+        assert_eq!(read(&log, None), Some(("one\n".to_owned(), 4)));
+        assert_eq!(read(&log, Some(4)), None);
         let bytes = [b"one\n", &spawn_mark(2_000)[..], b"two\n"].concat();
-        std::fs::write(&log, &bytes).unwrap();
-        assert_eq!(read_new_output(&log, Some(4), START), Some(("two\n".to_owned(), bytes.len() as u64)));
+        write(&log, &bytes);
+        assert_eq!(read(&log, Some(4)), Some(("two\n".to_owned(), bytes.len() as u64)));
+    }
+
+    #[test]
+    fn line_that_a_turn_still_writes_is_read_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("ann.log");
+        write(&log, b"one\ntwo");
+        let read_lines = |end| read_new_output(&log, end, START, OutputExtent::WholeLines);
+        assert_eq!(read_lines(None), Some(("one\n".to_owned(), 4)));
+        assert_eq!(read_lines(Some(4)), None);
+        assert_eq!(read(&log, Some(4)), Some(("two".to_owned(), 7)));
     }
 
     #[test]
@@ -88,17 +117,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("ann.log");
         let bytes = [b"old\n", &spawn_mark(500)[..], b"old\n", &spawn_mark(1_000), b"new\n"].concat();
-        std::fs::write(&log, bytes).unwrap();
-        assert_eq!(read_new_output(&log, None, START).unwrap().0, "new\n");
+        write(&log, &bytes);
+        assert_eq!(read(&log, None).unwrap().0, "new\n");
     }
 
     #[test]
     fn rest_of_a_renamed_log_comes_first() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("ann.log");
-        std::fs::write(dir.path().join("ann.log.1"), "recorded, one\n").unwrap();
-        std::fs::write(&log, "two\n").unwrap();
-        assert_eq!(read_new_output(&log, Some(10), START), Some(("one\ntwo\n".to_owned(), 4)));
+        write(&dir.path().join("ann.log.1"), b"recorded, one\n");
+        write(&log, b"two\n");
+        assert_eq!(read(&log, Some(10)), Some(("one\ntwo\n".to_owned(), 4)));
     }
 
     #[test]

@@ -100,6 +100,7 @@ fn hash(value: &impl serde::Serialize) -> u64 {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::io::Write;
 
     fn task(id: &str, status: &str) -> Value {
         json!({"kind": "task", "task": {"id": id, "status": status}})
@@ -149,7 +150,8 @@ mod tests {
         let turn = json!({"kind": "report", "member": "Ann", "report": {"turn_status": {"turn_number": 1}}});
         let output = json!({"kind": "output", "member": "Ann", "text": "x", "log_end": 7});
         let start = json!({"kind": "start", "time": "2026-02-13T10:05:44.590Z"});
-        std::fs::write(&path, format!("{start}\n{turn}\nnot JSON\n{output}\n{{\"torn")).unwrap();
+        let text = format!("{start}\n{turn}\nnot JSON\n{output}\n{{\"torn");
+        File::create(&path).unwrap().write_all(text.as_bytes()).unwrap();
         let mut recorded = RecordedLines::read(File::open(path).unwrap());
         assert!(recorded.is_repeated(&turn));
         assert_eq!(recorded.output_end(&MemberName::new_unchecked("ann")), Some(7));
