@@ -16,6 +16,7 @@ mod existing_team;
 mod make_task_pending_again;
 mod mutable_run_state;
 mod parts_that_all_run_steps_use;
+mod recording;
 mod release_count_keys_in_task_metadata;
 mod remaining_work_of_killed_run;
 mod run_file;
@@ -35,13 +36,14 @@ mod work_times;
 
 pub use decide_task_retries::{TaskFate, run_file_key};
 pub use existing_team::IfTeamExists;
+pub use recording::Recording;
 pub use remaining_work_of_killed_run::AfterRun;
 pub use run_file::{RunFile, ValidationError, read_policy_file, read_run_file};
 pub use run_lock_and_note::{InterruptedRun, interrupted_run};
 pub use run_observer::RunObserver;
 pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;
-pub use run_team::{Recording, RunRequest, run_team};
+pub use run_team::{RunRequest, run_team};
 pub use task_results::{TaskOutcome, TaskResult, completed_count, short_duration};
 pub use work_times::WorkTimes;
 

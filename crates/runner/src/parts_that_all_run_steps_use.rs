@@ -3,9 +3,9 @@
 
 use crate::daemon_keeper::DaemonKeeper;
 use crate::decide_task_retries::RetryRules;
+use crate::recording::Recording;
 use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
-use crate::run_team::Recording;
 use crate::stop_signals::StopRequests;
 use crate::suggested_run_command::RunCommand;
 use client::directory_watcher::DirectoryWatcher;

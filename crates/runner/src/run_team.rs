@@ -6,6 +6,7 @@ use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{self, IfTeamExists};
 use crate::mutable_run_state::{RunState, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
+use crate::recording::Recording;
 use crate::remaining_work_of_killed_run::{AfterRun, ResumePoint};
 use crate::run_file::RunFile;
 use crate::run_lock_and_note::{self, RunLock, RunNote};
@@ -40,15 +41,6 @@ pub struct RunRequest<'a> {
     pub caller_pane: Option<CallerPane>,
     /// Whether a new team is recorded.
     pub recording: Recording,
-}
-
-/// Whether the daemon records the team of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recording {
-    /// The team has no record.
-    Off,
-    /// The daemon records the team from its creation.
-    On,
 }
 
 /// Runs the team of a run file until the team's tasks are done. `team_context` must name that team.

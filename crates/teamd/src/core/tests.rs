@@ -16,6 +16,7 @@ mod respawns;
 mod shutdown;
 mod spawn;
 mod suspend_and_resume;
+mod team_records;
 mod turns_and_task_offers;
 mod worktrees;
 
