@@ -1,7 +1,7 @@
 //! Runs every command of README.md and docs/ and compares the output with the page. Each page has
 //! its own terminal, repository and test environment.
 
-mod fake_programs;
+pub(crate) mod fake_programs;
 mod inline_commands;
 mod links;
 mod output_match;

@@ -55,7 +55,7 @@ echo "It is done."
 /// `cargo` builds nothing, because the programs are already below `target`.
 const CARGO: &str = "#!/bin/sh\necho '    Finished `dev` profile' >&2\n";
 
-pub(super) fn install_fake_programs(env: &TestEnv) {
+pub(crate) fn install_fake_programs(env: &TestEnv) {
     for directory in
         ["bin", "tmp", "cron", "target/release", "home/bin", "home/.local/bin", "home/project/src"]
     {

@@ -1,6 +1,12 @@
 //! Checks that the run files in the directory `examples` run unchanged.
+//!
+//! `RECORDS=write cargo test -p teamd-tests --test e2e run::examples` writes the records of these
+//! runs to tests/records, without what is particular to the machine. The simulator of crates/teamd
+//! replays them.
 
+use crate::docs::fake_programs::install_fake_programs;
 use harness::TestEnv;
+use serde_json::{Value, json};
 
 /// An environment with a daemon and a git repository that contains the example. A script stands in
 /// for `cargo`.
@@ -29,11 +35,35 @@ fn env_with_example(example: &str) -> TestEnv {
     env
 }
 
+/// Runs an example to its end, and records it.
+fn run_recorded(env: &TestEnv, run_file: &str, name: &str) {
+    let output = env.teamctl(["run", run_file, "--json", "--record"]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    let result: Value = serde_json::from_str(&output.stdout).unwrap();
+    let record = std::fs::read_to_string(result["record"].as_str().unwrap()).unwrap();
+    if std::env::var("RECORDS").is_ok_and(|action| action == "write") {
+        let path = format!("{}/records/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, without_machine(env, &record)).unwrap();
+    }
+}
+
+/// A record without the environments and paths of this machine.
+fn without_machine(env: &TestEnv, record: &str) -> String {
+    let record = record.replace(&env.path("").display().to_string(), "/test/");
+    let lines = record.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        for variables in ["/request/spawn/env", "/request/delete_team/git_env"] {
+            line.pointer_mut(variables).into_iter().for_each(|variables| *variables = json!({}));
+        }
+        format!("{line}\n")
+    });
+    lines.collect()
+}
+
 #[test]
 fn survey_example_runs() {
     let env = env_with_example("survey.toml");
-    let output = env.teamctl(["run", "project/examples/team.toml", "--json"]);
-    assert_eq!(output.code, 0, "{output:#?}");
+    run_recorded(&env, "project/examples/team.toml", "survey");
     let report = env.read("project/target/survey/report");
     assert!(report.contains("2 src/lib.rs") && report.contains("Finished"), "{report}");
     env.shut_down();
@@ -42,8 +72,7 @@ fn survey_example_runs() {
 #[test]
 fn pipeline_example_runs_in_order() {
     let env = env_with_example("cargo-pipeline.toml");
-    let output = env.teamctl(["run", "project/examples/team.toml", "--json"]);
-    assert_eq!(output.code, 0, "{output:#?}");
+    run_recorded(&env, "project/examples/team.toml", "cargo-pipeline");
     let commands: Vec<String> =
         env.read("out/cargo").lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
     let position = |command: &str| {
@@ -58,5 +87,18 @@ fn pipeline_example_runs_in_order() {
             && position("test") < position("bench"),
         "{commands:?}"
     );
+    env.shut_down();
+}
+
+#[test]
+fn review_example_runs() {
+    let mut env = TestEnv::with_daemon();
+    install_fake_programs(&env);
+    let programs = harness::programs();
+    let path =
+        format!("{}:{}:{}", env.path("bin").display(), programs.display(), std::env::var("PATH").unwrap());
+    env.variables.push(("PATH".to_owned(), path));
+    run_recorded(&env, "home/project/examples/review.toml", "review");
+    assert!(env.read("home/project/target/review/summary.md").contains("nothing"));
     env.shut_down();
 }
