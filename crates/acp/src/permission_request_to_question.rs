@@ -47,13 +47,13 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
     name.to_owned()
 }
 
-/// The tool's input. If the program does not report an input, the input is built from the content
-/// of the tool call.
+/// The tool's input. If the program does not report an input, this function builds one from the
+/// content of the tool call.
 ///
 /// The result contains every path that the tool call names, because the policy's rules check all
-/// paths. If the tool call runs a command and the input is built here, its key `caption` has the
-/// title of the tool call. The title may differ from the real command, so it is only for people: no
-/// policy rule may allow a command because of its title.
+/// paths. An input that is built for a command has the title of the tool call under the key
+/// `caption`. The title is only for people. No policy rule may allow a command because of its
+/// title, because the title may differ from the real command.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));

@@ -1,15 +1,15 @@
-//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. A test uses its two
-//! files to arm one failpoint, which means to give it an action, and to learn which failpoints the
-//! programs have reached.
+//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. Through its two
+//! files, a test arms one failpoint, and learns which failpoints the programs have reached. To arm
+//! a failpoint is to give it an action.
 //!
-//! - `armed` is written by the test. It has one line, `ACTION PROGRAM FAILPOINT NTH`. The process
-//!   of `PROGRAM` that reaches the failpoint for the `NTH` time, counted over all processes of
-//!   `PROGRAM`, takes the action. `kill` kills this process, `pause` stops it, `panic` makes it
-//!   panic. `error` makes the system call after the failpoint fail.
-//! - `hits` is written by the programs. Each time a program reaches a failpoint, it appends the
-//!   line `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible,
-//!   otherwise `plain`. A program that takes the action also appends `acted PID`. A program locks
-//!   the file while it appends and counts, so exactly one process finds that its hit is the `NTH`.
+//! - The test writes `armed`. It has one line, `ACTION PROGRAM FAILPOINT NTH`. The hits of all
+//!   processes of `PROGRAM` are counted together. The process with the hit number `NTH` takes the
+//!   action. `kill` kills this process, `pause` stops it, `panic` makes it panic. `error` makes the
+//!   system call after the failpoint fail.
+//! - The programs write `hits`. Each time a program reaches a failpoint, it appends the line
+//!   `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible, otherwise
+//!   `plain`. A program that takes the action also appends `acted PID`. A program locks the file
+//!   while it appends and counts, so exactly one process finds that its hit has the number `NTH`.
 //!
 //! If one of the files is missing or unreadable, no program takes an action.
 
@@ -66,8 +66,8 @@ impl FailpointDirectory {
         Some(FailpointDirectory { directory, program: program.file_name()?.to_string_lossy().into_owned() })
     }
 
-    /// Adds a line to `hits`. Returns the action that this process must take, or `None` if the test
-    /// has armed another failpoint, another hit, or nothing.
+    /// Adds a line to `hits`. Returns the action that this process must take. `None` if the test
+    /// has armed no failpoint, or if the armed action is not for this hit.
     fn record_hit(&self, failpoint: &str, kind: FailpointKind) -> Option<String> {
         let path = self.directory.join("hits");
         let mut hits = File::options().read(true).append(true).open(path).ok()?;
@@ -81,8 +81,8 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the action in the file `armed` if the action is for this hit: `armed` names `program`
-/// and `failpoint`, and `hits` has exactly `NTH` lines with these two names.
+/// Returns the action in the file `armed`, if it is for this hit: `armed` names `program` and
+/// `failpoint`, and this hit has the number `NTH` in `hits`.
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =

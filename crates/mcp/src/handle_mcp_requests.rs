@@ -1,7 +1,7 @@
 //! The handlers that the MCP library calls: server information, the list of tools, and tool calls.
-//! The library serves both forms of MCP. In one form the client begins with a handshake; in the
-//! other form each request stands alone. So the server keeps no state of its client. The server
-//! sends no requests to clients, because most clients cannot answer them.
+//! MCP has two forms: one begins with a handshake, and in the other each request stands alone. The
+//! library serves both forms, so the server keeps no state of its client. The server sends no
+//! requests to clients, because most clients cannot answer them.
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};

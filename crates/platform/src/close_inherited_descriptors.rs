@@ -4,11 +4,12 @@
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Closes all descriptors above standard error that programs started by this process would inherit.
-/// Descriptors that this process has opened itself stay open, because they have the close-on-exec flag.
+/// Closes all inherited descriptors except standard input, output and error. Descriptors that this
+/// process has opened itself stay open: they have the close-on-exec flag.
 ///
-/// Examples of inherited descriptors are a lock of flock(1) and a pipe of a test runner. If a started
-/// program inherited them, the lock would stay held and the pipe open until that program exits.
+/// Examples of inherited descriptors are a lock of flock(1) and a pipe of a test runner. A program
+/// that this process starts would inherit them too. Then the lock would stay held, and the pipe
+/// open, until that program exits.
 pub fn close_inherited_descriptors() {
     let entries = std::fs::read_dir("/dev/fd").into_iter().flatten().flatten();
     let numbers: Vec<RawFd> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -5,17 +5,13 @@ use crate::system_trait::System;
 use std::io;
 use std::time::Instant;
 
-/// The processes of this user that have `entry`, such as `NAME=value`, in their environment. Processes
-/// whose environment the system hides are missing. If the system reads environments with `ps`, a process
-/// with `entry` among its arguments is included.
+/// The processes of this user that have `entry`, such as `NAME=value`, in their environment.
+/// Processes whose environment the system hides are missing. If the system reads environments with
+/// `ps`, a process with `entry` among its arguments is included.
 ///
-/// While a process calls `exec`, its environment reads as empty or incomplete. So the function reads
-/// such an environment again, until `deadline`. It reads all other environments first, because an `exec`
-/// may take long.
-///
-/// # Errors
-///
-/// If the process table cannot be read.
+/// While a process calls `exec`, its environment reads as empty or incomplete. The function first
+/// reads the environments of all processes. Then it reads the incomplete ones again, until
+/// `deadline`.
 pub fn find_by_environment(
     system: &dyn System,
     entry: &str,

@@ -1,10 +1,10 @@
 //! Kills the orphans of a killed shim: the agent and the processes that the agent started, if they
 //! still run.
 //!
-//! A shim that exits normally kills these processes itself. If the shim was killed, this module finds
-//! them by an entry in their environment, which an agent passes on to every process that it starts. A
-//! process that has cleared its environment is not found (see docs/ARCHITECTURE.md). The caller is
-//! never killed, although it has the entry too if an agent has started it.
+//! A shim that exits normally kills these processes itself. If the shim was killed, this module
+//! finds them by an entry in their environment. Every process that an agent starts inherits this
+//! entry. A process that has cleared its environment is not found (see docs/ARCHITECTURE.md). The
+//! calling process is never killed, even if it has the entry itself.
 
 use crate::find_by_environment;
 use crate::system;
@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. Also the maximum number of
-/// searches in one round: a round searches and sends SIGSTOP until a search finds no new orphan. Then
-/// it kills the stopped orphans.
+/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. In each round it first
+/// sends SIGSTOP to all orphans, and then SIGKILL. Also the maximum number of searches for orphans
+/// in one round.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,9 +41,8 @@ pub fn kill_by_environment(entry: &str) -> bool {
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// Orphans that were killed one by one could replace each killed process by a new child. A stopped
-/// process cannot start children. It still counts against the user's limit of processes, so it leaves
-/// no room for new ones.
+/// If orphans were killed one by one, the others could start new processes meanwhile. A stopped
+/// process cannot start any. It also still counts against the user's limit of processes.
 fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {

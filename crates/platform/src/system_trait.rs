@@ -135,8 +135,7 @@ pub trait System: Debug + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Flushes the entries of a directory to the disk. `File::sync_all` does the same for a file, also on
-    /// macOS, whose `fsync` leaves data in the cache of the disk.
+    /// Flushes the entries of a directory to the disk. For a file, `File::sync_all` does this.
     fn sync_directory(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
         Ok(rustix::fs::fsync(directory)?)
     }

@@ -79,10 +79,11 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon runs, if the agent may have started that server. A tmux server detaches from the
-/// process that starts it and becomes an orphan. If the agent started the server, the server's
-/// parent is therefore the parent of the agent's orphans: the shim, or process 1 on systems without
-/// subreapers.
+/// the daemon runs, if the agent may have started that server.
+///
+/// A tmux server detaches itself and becomes an orphan. If the agent started the server, the
+/// server's parent is the process that adopts the agent's orphans. That is the shim, or process 1
+/// on systems without subreapers.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
     let has_name = |process: &ProcessEntry, name: &str| {
         platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -117,8 +118,8 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
     in_session.for_each(|process| send_signal(process, signal));
 }
 
-/// Reaps all children that have exited. Returns false if the shim has no child left. Then the shim
-/// has no other descendants either, if each orphaned descendant becomes a child of the shim.
+/// Reaps all children that have exited. Returns false if the shim has no child left. If the shim is
+/// the parent of all orphaned descendants, it then has no descendants at all.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
         // `ExitStatus` is made from a raw wait status, but `nix` returns a decoded one. So the exit

@@ -1,5 +1,5 @@
-//! Gives the shim's session of iTerm2 the color of its member. The command line `it2` cannot do
-//! that, so the shim prints the escape sequences of iTerm2.
+//! Colors the iTerm2 session in which the shim runs, with the color of the shim's member. The
+//! command-line tool `it2` cannot do that, so the shim prints the escape sequences of iTerm2.
 
 use protocol::member_color::Color;
 use std::io::Write;

@@ -70,8 +70,9 @@ pub(crate) enum StartReport {
     NotSent,
 }
 
-/// Opens the team files, and checks that the agent's programs exist: those of its first and later
-/// turns, or the driver and its program. The caller does this before it reports to the daemon that
+/// Opens the team files, and checks that the agent's programs exist. For an agent with a driver,
+/// these are the driver and the program that it starts. For any other agent, these are the programs
+/// of its first and of its later turns. The caller does this before it reports to the daemon that
 /// the agent runs.
 ///
 /// # Errors

@@ -16,8 +16,9 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn is finished: its process has exited. After an interrupt, the other
-    /// processes in its process session must have ended too. Each call goes on with ending them.
+    /// Whether the turn is finished. Without an interrupt, the turn is finished when its process
+    /// has exited. After an interrupt, all other processes of its process session must have ended
+    /// too. Each call of this function also takes the next step to end them.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;

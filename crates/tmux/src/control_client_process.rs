@@ -97,8 +97,8 @@ impl ControlClient {
         ControlClient::start_process(command, start, &words).map_err(|source| tmux.start_error(source))
     }
 
-    /// Runs `command` with `-C` and `words`. A new socket is the standard error of both processes,
-    /// the client and its watcher.
+    /// Starts `command` with `-C` and the arguments `words`. The client and its watcher get the
+    /// same new socket as standard error.
     fn start_process(
         mut command: Command,
         start: ServerStart,
@@ -207,8 +207,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // This test runs `/bin/sh -c SCRIPT LOG` instead of tmux. The script appends its first
-        // argument (`$1`), which would be an argument for tmux, to the file LOG (`$0`).
+        // Instead of tmux, this test runs `/bin/sh -c SCRIPT LOG`. The script appends the first
+        // word that would be an argument for tmux (`$1`) to the file LOG (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

@@ -139,8 +139,8 @@ impl TmuxCall<'_> {
         match text.parse::<PaneId>() {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
-            // The reply is not an id alone, for example because an alias that the user has defined for
-            // a tmux command prints something else. So tmux's list of panes is read, to see
+            // tmux has printed more than an id. For example, the user has defined an alias for a
+            // tmux command, and the alias prints something else. So tmux's list of panes shows
             // whether the pane exists.
             Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }

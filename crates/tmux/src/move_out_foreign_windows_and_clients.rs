@@ -32,8 +32,8 @@ enum PaneOwner {
 
 impl TmuxServer {
     /// Moves all foreign windows, panes and clients out of teamd's sessions. They are moved to the
-    /// foreign session that was used last: tmux would have used this session if teamd had none.
-    /// Does nothing if there is no foreign session.
+    /// foreign session that was used last. Without teamd's sessions, tmux itself would have used
+    /// that session. Does nothing if there is no foreign session.
     ///
     /// # Errors
     ///

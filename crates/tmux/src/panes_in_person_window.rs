@@ -34,9 +34,9 @@ const OWN_BORDERS: &str = "#{==:#{@teamd_borders},1}";
 const ZOOMED: &str = "#{window_zoomed_flag}";
 
 impl TmuxServer {
-    /// Opens a pane in a person's window. Before the first pane, the layout of the window is
-    /// stored. Labels are shown on the borders of the window, unless the person has set an option
-    /// for its borders.
+    /// Opens a pane in a person's window. For teamd's first pane in the window, first stores the
+    /// layout of the window, and shows labels on its borders. The labels are not shown if the
+    /// person has set an option for the borders.
     ///
     /// # Errors
     ///
@@ -143,9 +143,9 @@ struct WindowPane {
 
 impl TmuxCall<'_> {
     /// Adds a pane to a person's window by calling `add`, which returns the id of the pane and a
-    /// result. If this is teamd's first pane in the window ([`PanePlace::RightOf`]), first stores
-    /// the layout and shows labels on the borders. After a later pane was added, gives the panes of
-    /// the column equal heights.
+    /// result. For teamd's first pane in the window ([`PanePlace::RightOf`]), first stores the
+    /// layout and shows labels on the borders. After any later pane, gives teamd's panes in the
+    /// window equal heights.
     fn add_to_person_window<T>(
         &mut self,
         window: WindowId,
@@ -196,8 +196,8 @@ impl TmuxCall<'_> {
         if has_own { Ok(()) } else { self.forget_layout(window) }
     }
 
-    /// Gives the panes of this crate equal heights, unless a pane is zoomed or a person has put
-    /// another pane into the column.
+    /// Gives the panes of this crate, which stand in one column, equal heights. Does nothing if a
+    /// pane is zoomed, or if a person has put another pane into the column.
     fn spread_column(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         for resize in spread_commands(panes) {
             self.run(&if_then(&window.to_string(), NOT_ZOOMED, &resize)?)?.into_result()?;
@@ -277,9 +277,9 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
     if_then(&target, NO_LAYOUT, &CommandList::new(&store))
 }
 
-/// Returns the commands that give the panes of this crate equal heights, from the top to the
-/// bottom. Each command moves the lower border of one pane. Returns no commands if a person has put
-/// another pane into the column.
+/// Returns the commands that give the panes of this crate, which stand in one column, equal
+/// heights. Each command moves the lower border of one pane, from the top to the bottom. Returns no
+/// commands if a person has put another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();
     let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };

@@ -21,7 +21,7 @@ use crate::server_address_and_program::TmuxEndpoint;
 
 /// How long to wait until the watcher process of the exited daemon has removed the hidden session.
 /// If the session still exists after this time, the watcher was probably killed too. Then this
-/// module kills the idle pane of the session itself.
+/// module removes the session itself, by killing its only pane, the idle pane.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Waits until no hidden session of an exited daemon is left. If some are left after 500 ms, kills
@@ -40,9 +40,9 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     }
 }
 
-/// Kills the idle pane of the hidden session `name`, if the session was created on this server for a
-/// control client and has no client. The session then ends, unless another program has put a window
-/// into it.
+/// Kills the idle pane, the only pane of teamd in the hidden session `name`. Does this only if the
+/// session was created on this server for a control client and has no client. The session then
+/// ends, unless another program has put a window into it.
 ///
 /// A session that still has a client is not touched. Its daemon may still run in another container,
 /// where this process cannot see it.

@@ -78,8 +78,8 @@ pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
     lines
 }
 
-/// The lines with a member's output below a heading. While the keys act on the lists, only the last
-/// `room` lines of the output, because the page then cannot be scrolled to its end.
+/// The lines for a member's output: a heading and the output. While the keys act on the lists, the
+/// page cannot be scrolled. Then only the last `room` lines of the output are returned.
 fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
     let heading = match output {
         MemberOutput::Screen(_) => "its pane shows",

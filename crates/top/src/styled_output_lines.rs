@@ -85,8 +85,8 @@ fn to_line_drawing(letter: char) -> char {
     at.and_then(|at| "┘┐┌└┼─├┤┴┬│".chars().nth(at)).unwrap_or(letter)
 }
 
-/// Removes the escape sequence whose text after ESC is the start of `rest`, and returns the text
-/// after it. A sequence that sets colors changes `style`.
+/// Removes an escape sequence from the start of `rest`, and returns the text after it. `rest`
+/// begins after the character ESC. A sequence that sets colors changes `style`.
 fn skip_sequence<'a>(rest: &'a str, style: &mut Style) -> &'a str {
     let mut chars = rest.chars();
     match chars.next() {
@@ -115,9 +115,9 @@ fn skip_sequence<'a>(rest: &'a str, style: &mut Style) -> &'a str {
     }
 }
 
-/// The style after the SGR sequence with these parameters. Unknown parameters have no effect. Neither
-/// have those with colons, which are forms of underlines, and colors in a form that programs rarely
-/// write. An empty parameter means 0.
+/// The style after the SGR sequence with these parameters. An empty parameter means 0. Unknown
+/// parameters have no effect. Parameters with a colon have no effect either: they set forms of
+/// underlines or, rarely, colors.
 fn style_after(mut style: Style, parameters: &str) -> Style {
     let is_plain = |parameter: &&str| !parameter.contains(':');
     let number = |parameter: &str| if parameter.is_empty() { Some(0) } else { parameter.parse().ok() };

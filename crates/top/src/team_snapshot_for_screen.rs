@@ -126,8 +126,8 @@ pub(crate) struct MemberItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
-    /// The task in the graph of the tasks: the lines that lead to it from the task that it is listed
-    /// below, its id, and the other open tasks that it waits for.
+    /// The task's cell in the graph of the tasks: its id and, after an arrow, the other open tasks
+    /// that it waits for. Lines before the id connect it with the task that it is listed below.
     pub(crate) graph: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,

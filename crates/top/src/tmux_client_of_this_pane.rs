@@ -51,8 +51,8 @@ pub(crate) fn is_inside_tmux() -> bool {
     std::env::var("TMUX").is_ok_and(|tmux| !tmux.is_empty())
 }
 
-/// Copies a text to a buffer of tmux. tmux also copies it to the clipboard of its terminal. Returns
-/// whether it succeeded.
+/// Copies a text to a buffer of tmux. tmux also copies the text to the clipboard of the terminal in
+/// which tmux runs. Returns whether tmux has succeeded.
 pub(crate) fn copy_to_tmux(text: &str) -> bool {
     // Standard input is used, because the list of processes shows arguments.
     let input = memory_file(text).map(Stdio::from);

@@ -125,8 +125,8 @@ pub(crate) fn approve_request(state: &mut UiState) -> Vec<UiEffect> {
     vec![UiEffect::teamctl(&["approve", "--", &id], "")]
 }
 
-/// Asks for the reason to deny the request whose page is open, unless [`answerable_request`]
-/// refuses it.
+/// Asks the person for the reason to deny the request whose page is open. If the request must not
+/// be answered, [`answerable_request`] shows why, and no reason is asked for.
 pub(crate) fn deny_request(state: &mut UiState) -> Vec<UiEffect> {
     if let Some(id) = answerable_request(state) {
         state.start_prompt(PromptPurpose::DenyReason(id));
@@ -134,9 +134,10 @@ pub(crate) fn deny_request(state: &mut UiState) -> Vec<UiEffect> {
     Vec::new()
 }
 
-/// The id of the plan or permission request whose page is open. The answer is refused unless the
-/// whole page has been on the screen and the request is unchanged since then. It is also refused if
-/// another open request has the same id.
+/// The id of the plan or permission request whose page is open. `None` if no such page is open, or
+/// if the request must not be answered; a message on the screen then says why. A request can be
+/// answered only if its whole page has been on the screen, it has not changed since then, and no
+/// other open request has the same id.
 fn answerable_request(state: &mut UiState) -> Option<String> {
     let page = state.page.as_ref().filter(|page| page.panel == Panel::Requests)?;
     let commands = state.suggested_commands.command(&["requests"]);

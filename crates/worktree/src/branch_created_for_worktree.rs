@@ -37,9 +37,9 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first_entry == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for this worktree and is merged: each of its commits is in
-/// a branch of another name, local or remote. The branch is kept if its reflog has a commit that no
-/// branch and no tag has. Returns whether git has deleted the branch.
+/// Deletes the branch if it was created for this worktree and is merged. It is merged if each of
+/// its commits is in a branch of another name, local or remote. The branch is kept if its reflog
+/// has a commit that no branch and no tag has. Returns whether git has deleted the branch.
 pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,

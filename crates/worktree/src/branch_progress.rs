@@ -14,9 +14,9 @@ pub struct BranchProgress {
     /// The commits that were made on the branch since the worktree was created, newest first.
     /// Commits that came with a merge are not among them.
     pub commits: Vec<BranchCommit>,
-    /// What the branch is compared with: the branch that the repository has checked out, if that is
-    /// another branch. Otherwise this is the beginning of the id of the commit at which the
-    /// worktree was created.
+    /// What the branch is compared with: usually the branch that the repository has checked out. If
+    /// the repository has checked out this branch itself, or no branch, this is the beginning of a
+    /// commit id: that of the commit at which the worktree was created.
     pub target: String,
     /// How many commits of the branch `target` does not have.
     pub unmerged: u64,

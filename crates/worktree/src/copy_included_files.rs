@@ -114,8 +114,9 @@ impl FileCopier<'_> {
         Ok(existing)
     }
 
-    /// Copies a file with its permissions, or a link. Does nothing if something is at the target
-    /// path, or if a directory on the path is a link in the worktree.
+    /// Copies a file with its permissions, or a link. Does nothing if something exists at the
+    /// target path. Also does nothing if one of the directories above the file is a link in the
+    /// worktree.
     fn copy(&self, file: &Path, metadata: &Metadata) -> Result<(), Error> {
         let (from, to) = (self.from.join(file), self.to.join(file));
         if !self.create_parents(file)? || to.symlink_metadata().is_ok() {
@@ -130,8 +131,9 @@ impl FileCopier<'_> {
         copied.map_err(io_error("copy", &from))
     }
 
-    /// Creates the directories above a file, with the permissions that they have in the main
-    /// worktree. Returns whether all of them are directories, in both worktrees.
+    /// Creates the directories above a file. They get the permissions that they have in the main
+    /// worktree, and their owner can always write to them. Returns whether all of them are
+    /// directories, in both worktrees.
     fn create_parents(&self, file: &Path) -> Result<bool, Error> {
         let mut directory = PathBuf::new();
         for component in file.parent().unwrap_or(Path::new("")).components() {
@@ -159,9 +161,9 @@ impl FileCopier<'_> {
     }
 }
 
-/// Copies a file. If the copy is interrupted, there is no file `to`, so the next preparation of the
-/// worktree copies the file again. On Linux, a file system that can do so lets both files share their
-/// blocks.
+/// Copies a file. If the copy is interrupted, no file `to` exists, so the next preparation of the
+/// worktree copies the file again. On Linux, the two files share their blocks if the file system
+/// can do that.
 #[allow(clippy::disallowed_methods, reason = "these are files of the repository, and not of a root")]
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let no_follow = OFlags::NOFOLLOW.bits() as i32;

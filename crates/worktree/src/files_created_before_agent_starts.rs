@@ -1,10 +1,11 @@
 //! Ignored files that exist in a worktree before its agent starts: copies of files that
-//! `.worktreeinclude` names, and files that a setup command has made. While nobody changes them,
-//! they are not unsaved work.
+//! `.worktreeinclude` names, and files that a setup command has made. As long as such a file stays
+//! unchanged, it is not unsaved work.
 //!
-//! A note in the worktree's private git directory has a stamp of each of these files. git removes
-//! the note together with the worktree. The note is written when the worktree is ready for its
-//! agent. So a worktree without a note is not ready, for example because the daemon was killed.
+//! A note in the worktree's private git directory records size, inode, mode and change time of each
+//! of these files. git removes the note together with the worktree. The note is written when the
+//! worktree is ready for its agent. So a worktree without a note is not ready, for example because
+//! the daemon was killed.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{GitEnvironment, os_string, split_nul};
@@ -35,7 +36,8 @@ impl WorktreeRecord {
         Ok(self.private_git_dir()?.join(NOTE).exists())
     }
 
-    /// Notes the ignored files that the worktree has now.
+    /// Notes that the worktree is ready, and records the ignored files that it has now. As long as
+    /// they stay unchanged, they do not count as unsaved work.
     ///
     /// # Errors
     ///
@@ -52,7 +54,8 @@ impl WorktreeRecord {
         self.write_note(&text)
     }
 
-    /// Notes that the worktree is ready, so that each of its ignored files counts as unsaved work.
+    /// Notes that the worktree is ready, without a record of its ignored files. So all of them
+    /// count as unsaved work.
     ///
     /// # Errors
     ///
@@ -68,8 +71,8 @@ impl WorktreeRecord {
     }
 }
 
-/// Removes those of the ignored `files` from the list that are as they were before the agent
-/// started. `git_dir` is the private git directory of the worktree.
+/// Removes from `files`, a list of ignored files, those that have not changed since before the
+/// agent started. `git_dir` is the private git directory of the worktree.
 pub(crate) fn remove_unchanged(
     files: &mut Vec<PathBuf>,
     worktree: &Path,

@@ -50,8 +50,8 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Takes `variables`, but leaves out those that begin with `GIT_` and are not settings, such as
-    /// `GIT_DIR` (docs/environment.md).
+    /// Takes those of `variables` that are passed to git (docs/environment.md). Of the variables
+    /// that begin with `GIT_`, only settings are passed. `GIT_DIR`, for example, is not passed.
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -342,7 +342,7 @@ impl GitOutput {
         self.status.success()
     }
 
-    /// Returns the standard output if git exited with status 0, or with 1, by which some commands
+    /// Returns the standard output if git exited with status 0 or 1. With status 1, some commands
     /// say that they have found nothing.
     ///
     /// # Errors
@@ -387,8 +387,8 @@ fn error_lines(stderr: &str) -> String {
     format!("{}; … {left_out} lines …; {}", first.join("; "), last.join("; "))
 }
 
-/// Returns the program that a shell did not find, if `line` is the message of the shell about this:
-/// `git-lfs clean: 1: git-lfs: not found`, or `…: git-lfs: command not found`.
+/// If `line` is a shell's message that it did not find a program, returns the program. Such
+/// messages are `git-lfs clean: 1: git-lfs: not found` and `…: git-lfs: command not found`.
 fn missing_program(line: &str) -> Option<&str> {
     let start = line.strip_suffix(": command not found").or_else(|| line.strip_suffix(": not found"))?;
     start.rsplit_once(": ").map(|(_, program)| program)

@@ -31,7 +31,7 @@ impl MergeMethod {
 }
 
 /// Returns the last commits of the branches that were rebased onto the branch `name`, according to
-/// its reflog, if `base` still has the result of the rebase.
+/// its reflog. A rebase counts only if its result is still in `base`.
 pub(crate) fn copied_commits(git: &Git<'_>, name: &str, base: &str) -> Result<Vec<String>, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%H %gs", &branch_ref(name), "--"];
     let log = git.text_if_success("read the branch's log", &arguments)?.unwrap_or_default();

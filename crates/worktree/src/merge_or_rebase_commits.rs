@@ -135,13 +135,13 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
     git.run("rebase", &arguments.concat(), b"", WRITE_TIMEOUT)
 }
 
-/// Returns a commit with which `git rebase` leaves out all that the result has already. `commits` are
-/// those that a branch has and the result lacks.
+/// Returns the commit to rebase onto: with it, `git rebase` leaves out all commits that the result
+/// has already. `commits` are the commits that the branch has and the result lacks.
 ///
-/// Usually this is the result itself. But if an earlier rebase has copied some of `commits`, the
-/// result has other commits in their place. Git recognizes a copy only if its change has the same
-/// text, and would else apply the change a second time, with conflicts. So the returned commit is a
-/// merge of the result and of the commits that were copied. No branch ever contains this merge.
+/// Usually this is the result itself. But an earlier rebase may have copied some of `commits` to
+/// the result. Git recognizes a copy only if its change has the same text. Otherwise git applies
+/// the change a second time, with conflicts. So the returned commit is a merge of the result and
+/// the originals of the copies. No branch ever contains this merge.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,
@@ -165,8 +165,8 @@ fn rebase_upstream(
     git.output_text("leave out the commits that were copied", &arguments)
 }
 
-/// Whether the commit `tip` has one of the `commits` of a branch, whose last commit is
-/// `branch_commit`. False if `tip` does not exist any more.
+/// Whether `tip` contains one of `commits`, which are commits of the branch that ends with
+/// `branch_commit`. False if the commit `tip` does not exist any more.
 fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
     if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
         return Ok(false);

@@ -193,9 +193,9 @@ impl Worktree<'_> {
         for (name, options) in patches {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
-        // The file `.git` of a submodule contains the path of the submodule's repository. The file
-        // is left out if that repository belongs to this worktree: the repository is saved
-        // separately, and the path will be invalid.
+        // The file `.git` of a submodule contains the path of the submodule's repository. If this
+        // repository is in the worktree's git directory, the file is left out of the archive. The
+        // repository is saved separately, and will be at another path.
         let is_own_repository = |name: &Path| {
             name.ends_with(".git") && find_submodules::points_into(&working_tree.join(name), &self.git_dir)
         };

@@ -39,8 +39,8 @@ pub(super) struct SpawnTeammateInput {
     /// beside the repository that contains the member's directory.
     #[serde(default)]
     worktree: bool,
-    /// The branch of the member's worktree. It is created if it does not exist. By default a new
-    /// branch. Only with worktree true.
+    /// The branch of the member's worktree. If it does not exist, it is created. By default a new
+    /// branch. Allowed only if worktree is true.
     #[serde(default)]
     branch: Option<String>,
     /// The name of your team. No other team is possible.

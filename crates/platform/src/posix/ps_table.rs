@@ -1,6 +1,7 @@
-//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX, but the
-//! `ps` of macOS, the BSDs and procps (Linux) has them; that of BusyBox has not. The same systems
-//! print the environment after the command line if the options contain an `e` without a dash.
+//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX. The `ps`
+//! of macOS, of the BSDs and of procps (Linux) has them, but not the one of BusyBox. With the
+//! option `e` (without a dash), the `ps` of these systems prints the environment after the command
+//! line.
 
 use crate::signal_by_pid::confirm_absence;
 use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};

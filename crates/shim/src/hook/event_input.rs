@@ -35,7 +35,7 @@ pub(super) struct HookInput {
     pub(super) tool_input: Value,
     /// The file with the session's usage.
     pub(super) usage_file: Option<PathBuf>,
-    /// Whether the turn that ends now was started by the response of a turn-end hook. `None` if the
+    /// Whether the response of a turn-end hook started the turn that ends now. `None` if the
     /// program does not say.
     was_continued: Option<bool>,
     message: Option<String>,
@@ -79,13 +79,13 @@ impl HookInput {
         }
     }
 
-    /// Whether the previous turn-end hook caused the turn that ends now: its response told the
-    /// program to continue.
+    /// Whether the program used the response of the previous turn-end hook. That response told the
+    /// program to continue, and so caused the turn that ends now.
     ///
-    /// A program follows only a limited number of such responses in a row, and ignores further
-    /// ones. Some programs say in the event, with a key, whether they followed the response. Other
-    /// programs have this key but never set it to true. So the key is read only if the profile
-    /// names it. Otherwise the result is true.
+    /// A program ignores such responses after a limited number in a row. Some programs say in the
+    /// event, under a key, whether they used the response. Other programs have this key but never
+    /// set it to true. So the key is read only if the profile names it. If it does not, the result
+    /// is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -92,8 +92,8 @@ impl LongPoll {
     }
 
     /// Waits until the daemon replies, or until another reason ends the long poll, such as
-    /// `self.deadline`. Returns `None` if the caller must connect to the daemon again: the
-    /// connection was lost, or the earlier `deadline` has passed.
+    /// `self.deadline`. Returns `None` if the connection was lost, or if `deadline` has passed but
+    /// `self.deadline` has not. The caller then connects to the daemon again.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

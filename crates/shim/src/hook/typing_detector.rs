@@ -3,9 +3,9 @@
 //! system reports this.
 //!
 //! A program also reads input that no person types: the terminal's replies to queries, and reports
-//! of focus changes. So a single read does not count, only two within 1.5 s. Some programs, such as
-//! codex, query the terminal when its window changes in size. So reads soon after such a change, or
-//! soon after the start of the wait, do not count either.
+//! of focus changes. So only two reads within 1.5 s count as typing. Some programs, such as codex,
+//! query the terminal when its size changes. So reads do not count for a moment after such a
+//! change, and after the detector has started.
 
 use nix::fcntl::OFlag;
 use platform::TerminalReads;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// For this time, the program's reads from its terminal do not count as typing. The time begins
-/// with the wait, and again with each change of the terminal's size.
+/// when the detector starts, and again when the terminal's size changes.
 const SETTLE_TIME: Duration = Duration::from_millis(300);
 /// Two reads within this time mean that a person types.
 const KEYSTROKE_WINDOW: Duration = Duration::from_millis(1500);

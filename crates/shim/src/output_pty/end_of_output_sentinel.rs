@@ -26,8 +26,8 @@ impl Sentinel {
     pub(super) fn issue(&mut self) {
         self.discard_unwritten();
         let text = format!("\0{}\0", uuid::Uuid::new_v4().simple()).into_bytes();
-        // If an earlier sentinel was written only in part, its rest is written first. Otherwise it
-        // could not be recognized in the output.
+        // If an earlier sentinel was written only in part, its rest is written first. Otherwise the
+        // earlier sentinel could not be recognized in the output.
         self.unwritten.extend_from_slice(&text);
         self.awaited.push_back(text);
         self.awaited.drain(..self.awaited.len().saturating_sub(MAX_AWAITED));

@@ -107,9 +107,8 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // `pending` is wrong if another program has marked entries read or removed them. Then its
-        // length differs from the inbox's number of unread entries, and the whole inbox is read
-        // again.
+        // If another program has marked entries read or removed them, `pending` has another length
+        // than the inbox has unread entries. Then the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

@@ -2,11 +2,13 @@
 //! limit such an exchange goes on until the budget is used up.
 //!
 //! A turn counts if it handles a message of another member, and the agent sends a message to this
-//! member during the turn. The message must have been written after the last counted turn began,
-//! because an older message cannot be an answer to what the agent wrote in that turn. If too many
-//! turns count within a minute or an hour, a pause begins. This module only counts. During the
-//! pause, `turn_loop.rs` holds the member's messages back. A message of a person or of the lead
-//! ends all pauses and resets the counts.
+//! member during the turn. But the turn does not count if the handled message is older than the
+//! start of the last counted turn. Such a message cannot be an answer to what the agent wrote in
+//! that turn.
+//!
+//! If too many turns count within a minute or an hour, a pause begins. During the pause,
+//! `turn_loop.rs` holds the member's messages back. A message of a person or of the lead ends all
+//! pauses and resets the counts.
 //!
 //! The limit holds for members whose turns teamd starts. A program that reads its inbox itself, or
 //! that gets its messages from hooks, has no turn loop and no limit.

@@ -45,8 +45,8 @@ impl TurnOutcome {
         TurnOutcome { limit, ..self }
     }
 
-    /// The failure as the lead is told: with the end of the usage limit first. `None` unless the
-    /// turn has failed.
+    /// The reason of a failed turn, as the lead gets it. At a usage limit, the text begins with the
+    /// end of the limit. `None` unless the turn has failed.
     pub(super) fn failure_for_lead(&self) -> Option<String> {
         let failure = self.full_failure.clone()?;
         Some(match &self.limit {
@@ -138,8 +138,8 @@ impl TaskSettlement {
 
 /// The notification that tells the lead that a turn has ended.
 ///
-/// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed. If
-/// `failure` is `None`, the notification names the reason why the task failed, if it did.
+/// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed.
+/// Without a `failure`, the notification has the reason why the task failed, if the task failed.
 pub(super) fn idle_notification(
     member: &MemberName,
     reason: IdleReason,

@@ -4,12 +4,12 @@
 
 use protocol::inbox_file::InboxEntry;
 
-/// A message is given up after this many failed turns that were each followed by a successful turn on
-/// something else.
+/// A message is given up after this many suspicions. A suspicion arises when a turn on the message
+/// fails and then a turn on something else succeeds.
 const MAX_SUSPICIONS: u32 = 3;
 
-/// The messages whose turns have failed. If a later turn on such a message is interrupted, the
-/// message is marked read and not delivered again. It also stays in this list, which does no harm.
+/// The messages whose turns have failed. If the agent tries a message again and that turn is
+/// interrupted, the message is marked read. Then it stays in this list, which does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 

@@ -1,17 +1,18 @@
 //! The pauses after failed turns. A program that cannot work, for example because of a usage limit,
 //! would otherwise fail at one message or task after another within seconds.
 //!
-//! Each further failure in a row doubles the pause. After [`MAX_FAILED_TURNS`] the agent waits for
-//! a message of a person or of the lead. Such a message also ends a pause early, because its sender
-//! may have removed the cause.
+//! Each further failure in a row doubles the pause, up to 15 minutes. After [`MAX_FAILED_TURNS`]
+//! the agent waits for a message of a person or of the lead. Such a message also ends a pause
+//! early, because its sender may have removed the cause.
 //!
-//! The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns are marked failed. After a
-//! later failure, the turn's task stays in progress and is tried again after the pause. If the
-//! agent then waits for a message, the task is marked failed too.
+//! After the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns, the turn's task is marked failed.
+//! After a later failed turn, the task stays in progress and is tried again after the pause. It is
+//! marked failed after [`MAX_TASK_ATTEMPTS`] failed turns on it, or when the agent begins to wait
+//! for a message.
 //!
-//! If the program has said when its usage limit ends, the pause lasts until then, but never less
-//! than it would otherwise. The limit is neither the fault of the task nor of the message, so both
-//! are tried again first.
+//! If the program has said when its usage limit ends, the pause lasts at least until then. The
+//! usage limit is no fault of the message or the task of the turn. So the agent tries the same
+//! message or task again after the pause.
 
 use protocol::control_socket::{FailedTurnsPause, UsageLimit};
 use protocol::member_task_and_request_ids::TaskId;
@@ -22,12 +23,12 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause, without jitter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// After this many failed turns in a row no further turn starts by itself, only after a message of
-/// a person or of the lead. The pauses until then last about six hours together. That is longer
-/// than the five-hour usage limits of agent programs.
+/// After this many failed turns in a row, only a message of a person or of the lead starts a
+/// further turn. The pauses before that last about six hours in total. That is longer than the
+/// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// The tasks of this many failed turns, the first of a streak, are marked failed. A later failed
-/// turn leaves its task in progress, and the agent tries the task again until
+/// How many failed turns, from the first of a streak, mark their task failed. After a later failed
+/// turn, the task stays in progress. The agent then tries the task again, until
 /// [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work would fail
 /// every task, and a run would use up its `retries`.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
@@ -37,8 +38,8 @@ const MAX_TASK_ATTEMPTS: u32 = 5;
 /// The longest jitter after the end of a usage limit, in milliseconds. The jitter is at most half
 /// of the time until the end, so that a short limit costs little.
 const LONGEST_LIMIT_JITTER: u64 = 2 * 60_000;
-/// Two limits are the same if their ends differ by at most this much, in milliseconds. The end
-/// differs if the program states the remaining time, rounded.
+/// Two usage limits are the same if their ends differ by at most this much, in milliseconds. The
+/// ends of one limit differ if the program reports the remaining time, rounded.
 const SAME_LIMIT_MS: u64 = 2 * 60_000;
 
 /// The failed turns in a row. An interrupted turn neither lengthens nor ends the streak.
@@ -57,8 +58,9 @@ pub(super) struct FailureStreak {
 /// Until when no turn starts.
 #[derive(Debug)]
 enum Pause {
-    /// Both clocks show the end. The monotonic clock stands still while the machine sleeps, and the
-    /// wall clock, in milliseconds since the epoch, can be set back. The earlier time counts.
+    /// The end of the pause on two clocks; the pause ends when the first of them shows the end. The
+    /// monotonic clock stands still while the machine sleeps. The wall clock, in milliseconds since
+    /// the epoch, can be set back.
     Until {
         instant: Instant,
         wall_ms: u64,
@@ -67,9 +69,9 @@ enum Pause {
 }
 
 impl FailureStreak {
-    /// Records that a turn starts. `unread_messages` are the messages of a person or of the lead
-    /// that are unread now. If the turn fails, a pause follows. A new message of a person or of the
-    /// lead, which is not in `unread_messages`, ends the pause early.
+    /// Records that a turn starts, and ends the pause. `unread_messages` are the messages of a
+    /// person or of the lead that are unread now. If the turn fails, these messages do not end the
+    /// pause that follows. A newer message of a person or of the lead ends it.
     pub(super) fn begin_turn(&mut self, unread_messages: BTreeSet<u64>) {
         (self.pause, self.known_messages) = (None, unread_messages);
     }
@@ -80,8 +82,8 @@ impl FailureStreak {
     }
 
     /// Records a failed turn, and begins a pause. Returns the pause, for the status report to the
-    /// daemon. `limit` is the usage limit that the program has named. `now` is in milliseconds since
-    /// the epoch.
+    /// daemon. `limit` is the usage limit that the program has reported. `now` is in milliseconds
+    /// since the epoch.
     pub(super) fn add_failure(
         &mut self,
         reason: String,

@@ -164,8 +164,8 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// A part of a prompt: its text, its summary and its inbox entries. If `message` is `None`, the
-/// part adds nothing to the prompt, and `entry` is only marked read.
+/// A part of a prompt: its text, its summary and its inbox entries. If `message` is `None`, text
+/// and summary are empty, and `entry` is only marked read.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
@@ -177,8 +177,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A program for the calls of `next_action`, which treats a built-in worker in a special way. This
-/// value says that the agent is not a worker, so it can work on any message.
+/// A program to pass to `next_action`. It is not a built-in worker: a worker cannot work on every
+/// message, other programs can.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

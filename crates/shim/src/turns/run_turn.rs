@@ -96,9 +96,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Begins a pause after a failed turn, or ends the streak of failures after a successful one.
     ///
-    /// Two kinds of failed turns also end the streak. One is a failed command of a worker, because
-    /// the next command may succeed. The other is a turn in which the agent has completed its task,
-    /// because the agent can evidently work.
+    /// Two kinds of failed turns also end the streak. One is a failed shell command of a worker,
+    /// because the next command may succeed. The other is a turn in which the agent has completed
+    /// its task, because the agent can evidently work.
     fn settle_streak(&mut self, work: &TurnWork, outcome: &TurnOutcome, task: Option<&TaskSettlement>) {
         let is_command = !self.builder.program().has_prompts() && work.entry.is_none();
         let is_completed = task == Some(&TaskSettlement::AlreadyCompleted);
@@ -135,10 +135,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Marks the message of the turn read, unless the turn has failed. After a failure the message
-    /// stays unread, and is delivered again after all other messages and tasks. The answer to a
-    /// plan is an exception: it is delivered again before the planned task. After a success,
-    /// messages whose turns have failed too often are given up. A failure at a usage limit does not
-    /// count, and leaves the message at its place.
+    /// stays unread, and is delivered again after all other messages and tasks. There are two
+    /// exceptions: a message whose turn failed at a usage limit keeps its place in the order, and
+    /// the answer to a plan is delivered again at once.
+    ///
+    /// After a success, messages whose turns have failed too often are given up.
     fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
@@ -275,7 +276,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Looks for shutdown requests during a turn. Most agents answer a request when the turn has
-    /// ended. A worker with the option `busy_reject` rejects the request at once.
+    /// ended. A worker, which runs shell commands, rejects the request at once if it has the option
+    /// `busy_reject`.
     fn check_shutdown_request(&mut self) {
         let result = if self.builder.rejects_shutdown_while_busy() {
             let busy_with = self.status.summary.split(':').next().unwrap_or_default();
@@ -294,8 +296,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Counts a failed turn on `task`. Returns whether the agent tries the task again after the
-    /// pause. This is always so after a turn on the answer to a plan, because the answer is
-    /// delivered again. At a usage limit the failure does not count.
+    /// pause. True after a turn on the answer to a plan, because the answer is delivered again. A
+    /// failure at a usage limit is not counted.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         if outcome.limit.is_some() {
             return work.is_plan_answer() || self.streak.keeps_task_at_limit();

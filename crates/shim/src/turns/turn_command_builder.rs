@@ -277,8 +277,8 @@ fn fill_template(template: &[String], text: &str, session: &str) -> Vec<String> 
     template.iter().map(|argument| deferred_template_variables::fill(argument, value)).collect()
 }
 
-/// Variables that prevent pagers. The command of a worker has a terminal without a person, so a
-/// pager would wait forever for a key.
+/// Variables that prevent pagers. A worker's shell command has a terminal, but no person presses
+/// keys there. So a pager would wait forever for a key.
 const NO_PAGER: [(&str, &str); 2] = [("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
 /// The command of a worker's turn.

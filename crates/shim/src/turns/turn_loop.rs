@@ -387,8 +387,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// The next call waits for an event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // A message may have arrived after the scan, while the agent still counted as active,
-            // and its wake may have been lost. So this call returns without waiting, and the caller
+            // The wake of a message that arrived after the scan may have been lost, because the
+            // agent still counted as active. So this call returns without waiting, and the caller
             // scans again.
             self.report_idle();
             return Ok(());
