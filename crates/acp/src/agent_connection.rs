@@ -76,8 +76,8 @@ where
     receiver.await.unwrap_or_else(|_| Err(Error::internal_error().data("the program closed its output")))
 }
 
-/// Formats an error that the agent program returned, for people: the error's message, and the
-/// error's detail if there is one.
+/// Formats an error of the agent program for people: the message of the error, and its detail if it
+/// has one.
 pub(crate) fn error_text(error: &Error) -> String {
     let detail = error.data.as_ref().map(|data| match data.as_str() {
         Some(text) => text.to_owned(),

@@ -41,7 +41,7 @@ pub(crate) enum DriverError {
     NoShim(String),
 }
 
-/// Starts the agent program and drives it until the shim closes its connection.
+/// Starts the agent program and drives it until the shim closes its connection to the driver.
 ///
 /// # Errors
 ///

@@ -40,8 +40,8 @@ impl ExitHandle {
     ///
     /// If the process table cannot be read. The process may still run then.
     pub fn open_started_at(pid: u32, start_time: u64) -> io::Result<Option<ExitHandle>> {
-        // The handle is opened before the start times are compared. So a match proves that it is the
-        // handle of this process.
+        // The handle is opened before the start times are compared. So if they match, the handle
+        // refers to this process.
         let handle = ExitHandle::open(pid);
         let is_same = ProcessEntry::start_time(pid)? == Some(start_time);
         Ok(handle.filter(|_| is_same))

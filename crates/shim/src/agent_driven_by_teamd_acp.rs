@@ -53,8 +53,8 @@ struct DriverProcess {
     status: Option<ExitStatus>,
     /// The reason that the driver itself gave for its exit.
     failed: Option<String>,
-    /// How far the shim has come in ending the processes that the driver left behind in its process
-    /// session: SIGTERM sent, SIGKILL sent, or done. `None` while the driver runs.
+    /// How far the shim has come in ending the processes that an exited driver left behind in its
+    /// process session: SIGTERM sent, SIGKILL sent, or done. `None` while the driver runs.
     session_cleanup: Option<SignalStage>,
 }
 

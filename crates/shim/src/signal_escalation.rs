@@ -71,9 +71,9 @@ impl SignalStage {
         }
     }
 
-    /// Goes to the next stage of ending the descendants of a process that has exited.
-    /// `session` is the process session that they are in. The kernel does not reuse this id while a
-    /// process is in the session.
+    /// Goes to the next stage of ending the descendants of a process that has exited. `session` is
+    /// the process session of these descendants. The kernel does not reuse this id while a process
+    /// is in the session.
     pub(crate) fn end_descendants(self, session: u32) -> SignalStage {
         let now = Instant::now();
         match self {

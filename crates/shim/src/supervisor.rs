@@ -223,8 +223,9 @@ impl Shim<'_> {
         Ok(ExitCode::from(code))
     }
 
-    /// Waits until the agent exits, or until the daemon or a signal demands its end. Returns how
-    /// much time the caller leaves between SIGTERM and SIGKILL for the processes that still run.
+    /// Waits until the agent exits, or until the daemon or a signal demands its end. Returns the
+    /// time that the caller must leave between SIGTERM and SIGKILL for the processes that still
+    /// run.
     fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);

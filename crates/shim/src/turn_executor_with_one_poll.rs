@@ -229,8 +229,7 @@ impl ShimExecutor<'_> {
             }
             let event = self.wait_for_event(None);
             if matches!(event, ShimEvent::Message(ToShim::Refused)) {
-                // A new daemon runs that has no record of this spawn, so it cannot supervise the
-                // agent.
+                // The new daemon has no record of this spawn, so it cannot supervise the agent.
                 return Err(TurnLoopEnd::NotStarted("teamd does not know it any more".to_owned()));
             }
             match self.handle_event(event, None) {

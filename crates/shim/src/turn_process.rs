@@ -49,8 +49,8 @@ pub(crate) struct PendingStdin {
 
 impl PendingStdin {
     /// Starts to write `text` to the program's standard input. Returns the text that the pipe did
-    /// not take yet. `None` if the pipe took everything, or if it cannot be written; the pipe is
-    /// then closed.
+    /// not take yet. `None` if the pipe took everything, or if writing to the pipe failed; the pipe
+    /// is then closed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
         // Only the shim's end of the pipe becomes non-blocking. The program's end has a file

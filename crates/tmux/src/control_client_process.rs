@@ -1,13 +1,13 @@
 //! The client process of a control connection: a tmux process that is attached to a hidden session.
 //! The client and its session end when this process (teamd) exits.
 //!
-//! Closing the pipes of the client would not be enough to end it. If the server still had output
-//! for the client, the client would never exit, and then the server could not exit either. So a
-//! watcher process runs beside the client. The watcher reads from a socket; this process holds the
-//! other end and never writes to it. When this process exits, the kernel closes that end. The
-//! watcher then kills the client, so that the server forgets the client at once, and then kills the
-//! idle pane: the only pane that the hidden session has. A session without panes ends. If another
-//! program has put a window into the hidden session meanwhile, that window stays.
+//! Closing the pipes of the client would not be enough to end the client. If the server still had
+//! output for the client, the client would never exit, and then the server could not exit either.
+//! So a watcher process runs beside the client. The watcher reads from a socket; this process holds
+//! the other end and never writes to it. When this process exits, the kernel closes that end. Then
+//! the watcher kills the client, so that the server forgets the client at once. Last, the watcher
+//! kills the idle pane, which is the only pane of the hidden session. A session without panes ends.
+//! If another program has put a window into the hidden session meanwhile, that window stays.
 //!
 //! The tmux option `destroy-unattached` would end the hidden session without a watcher, but it can
 //! crash the server. If another client exits at the same time, tmux destroys the session of a
@@ -52,7 +52,7 @@ pub(crate) struct StartedClient {
 pub(crate) struct ControlClient {
     child: Child,
     /// This process's end of a socket pair. The other end is the standard error of the watcher and
-    /// of the client. The watcher reads from it, and so notices when this end is closed.
+    /// of the client. The watcher reads from the other end, and so notices when this end is closed.
     watcher_socket: UnixStream,
 }
 
@@ -63,11 +63,11 @@ pub(crate) struct ControlClient {
 /// address (`$3` and `$4`).
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the watcher closes
-///   its standard error, and then assumes that the session is gone. So the watcher must keep it
-///   open until `if-shell` has ended. The `:` at the end ensures this. Otherwise the shell could
-///   `exec` the last command, whose standard error is `/dev/null`.
-/// - By the time when the watcher kills the idle pane, another server may listen at the address and
+/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the standard error
+///   of the watcher is closed, and then assumes that the session is gone. So the watcher must not
+///   close its standard error before `if-shell` has ended. The `:` at the end ensures this: without
+///   it, the shell could `exec` the `if-shell` command, whose standard error is `/dev/null`.
+/// - When the watcher kills the idle pane, another server may already listen at the address, and
 ///   may have a session with the same name. So the watcher kills the pane only if the session's
 ///   option `@teamd_server_epoch` names the server that replies.
 /// - If the session is gone, tmux checks the condition of `if-shell` on another session instead,

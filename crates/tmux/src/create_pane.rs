@@ -177,9 +177,9 @@ pub(crate) fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. They split the pane at the bottom right, which is the
-/// last one in all layouts, so that panes stand in the order of their creation. A zoomed window is
-/// split with the flag `-Z`, which keeps it zoomed. For any other window the flag is omitted,
-/// because it would zoom that window.
+/// last one in all layouts. So panes stand in the order of their creation. A zoomed window is split
+/// with the flag `-Z`, which keeps it zoomed. For any other window the flag is omitted, because the
+/// flag would zoom that window.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -193,7 +193,7 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user that could make tmux keep an untagged pane after its process has exited,
+/// settings of the user. With those, tmux could keep an untagged pane after its process has exited,
 /// rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {

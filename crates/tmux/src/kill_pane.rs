@@ -160,8 +160,9 @@ fn kill_command(pane: PaneId) -> CommandList {
     CommandList::new(&KillPane::new().target_pane(pane.to_string()).build())
 }
 
-/// Returns a command that shows whether `pane` exists. If it exists, tmux prints its id, otherwise
-/// another id or nothing. A list of panes would be slower, because tmux would go through all panes.
+/// Returns a command that prints the id of `pane` if the pane exists. If the pane does not exist,
+/// the command prints another id or nothing. A list of panes would be slower, because tmux would go
+/// through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())

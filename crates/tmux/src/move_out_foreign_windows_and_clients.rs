@@ -54,8 +54,9 @@ impl TmuxServer {
         let commands: Vec<CommandList> =
             windows.into_iter().chain(clients).map(|command| CommandList::new(&command)).collect();
         if !commands.is_empty() {
-            // A window or client may be gone by now, so tmux may reject its command. That is no error
-            // here: the other commands still run, and `run_all` does not report the rejection.
+            // A window or client may be gone by now. tmux then rejects the command that moves it.
+            // That is no error here: the other commands still run, and `run_all` does not report
+            // the rejection.
             call.run_all(&commands, crate::run_commands_of_one_call::OnDisconnect::Retry)?;
         }
         Ok(())
@@ -69,7 +70,7 @@ fn list_commands() -> [CommandList; 3] {
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
     let in_control_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
-    // A control session of an earlier version of teamd has no option `@teamd_idle_pane`. Then all
+    // A control session of an earlier version of teamd has no option `@teamd_idle_pane`. So all
     // panes of this session count as teamd's.
     let is_unnamed = all_of(&in_control_session, "#{==:#{@teamd_idle_pane},}");
     let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);

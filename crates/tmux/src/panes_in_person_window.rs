@@ -303,9 +303,10 @@ fn panes_of_layout(layout: &str) -> Option<Vec<PaneId>> {
     if !cells.chars().all(|c| c.is_ascii_digit() || "x,{}[]".contains(c)) {
         return None;
     }
-    // In tmux's text for a layout, each cell begins with three words: its size, column and row, such
-    // as `99x25`, `101` and `0`. The fourth word tells the kind of the cell. A number is the cell's pane. A word with an `x` is the
-    // size of the first inner cell, so the cell has no pane of its own.
+    // The text of a layout is split into words. Each cell begins with three words: its size, column
+    // and row, such as `99x25`, `101` and `0`. If the next word is a number, the cell is a pane,
+    // and this is the pane's number. If the next word has an `x`, it is the size of the first inner
+    // cell, and the cell itself is no pane.
     let words: Vec<&str> = cells.split([',', '{', '}', '[', ']']).collect();
     let cells = words.iter().enumerate().filter(|(_, word)| word.contains('x'));
     let next = cells.map(|(at, _)| words.get(at + 3).copied().unwrap_or_default());

@@ -23,9 +23,8 @@ pub(crate) fn page_height(size: (u16, u16)) -> usize {
     usize::from(page_area(size).height).saturating_sub(1)
 }
 
-/// How much of a detail page the user has seen after `state` is drawn: the number of lines from the
-/// top of the page that were all on the screen, or `Complete`. If the result of an action covers a
-/// line, the line counts as not seen.
+/// How much of a detail page the user has seen after `state` is drawn: all of it (`Complete`), or
+/// its lines up to a number. If the result of an action covers a line, the line counts as not seen.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };

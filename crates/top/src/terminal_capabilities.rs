@@ -100,8 +100,8 @@ impl TerminalCapabilities {
 }
 
 /// Whether a character is invisible: it takes no space on the screen, and is no accent or other
-/// mark on a visible character. With such characters a text could look different from what it says,
-/// for example in a request.
+/// mark on a visible character. Invisible characters could make a text, such as a request, look
+/// like another text.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'
         | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'

@@ -18,8 +18,8 @@ use crate::{processes_using_directory, stashes_of_worktree};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Files and directories in the worktree's git directory during an operation such as a rebase, each
-/// with the name of the operation.
+/// Files and directories that git keeps in the worktree's git directory during an operation such as
+/// a rebase. The second text is the name of the operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -116,8 +116,8 @@ impl Worktree<'_> {
         Ok(reasons)
     }
 
-    /// Returns a reason for each kind of unsaved files in `status`. Ignored files that are as they
-    /// were before the agent started are not unsaved.
+    /// Returns a reason for each kind of unsaved files in `status`. Ignored files do not count if
+    /// they have not changed since before the agent started.
     fn file_reasons(&self, mut status: FileStatus) -> Result<Vec<KeepReason>, Error> {
         remove_unchanged(&mut status.ignored, self.path(), &self.git_dir)?;
         let filters = filters_not_run(&self.git(), &status.unstaged)?;

@@ -1,9 +1,9 @@
 //! Lists git's settings that run a program or use the network, and says how teamd disables each of
 //! them.
 //!
-//! A member can change the configuration of its repository. So it could make teamd's git run any
-//! program, even after the member has ended. Therefore every git command of this crate runs with
-//! these settings disabled. There is one exception: to create a worktree, git runs filters and
+//! A member can change the configuration of its repository. So the member could make teamd's git
+//! run any program, even after the member has ended. Therefore every git command of this crate runs
+//! with these settings disabled. There is one exception: to create a worktree, git runs filters and
 //! hooks as it does for the user.
 //!
 //! Invariant: except to create a worktree, no git command runs a program that the repository's

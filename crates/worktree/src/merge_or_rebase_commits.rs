@@ -12,7 +12,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Settings for merges and rebases. With them, git runs no program, asks nothing and moves no
-/// branch. Of what the worktrees of a repository share, git changes only the stored objects.
+/// branch. The worktrees of a repository share its branches, settings and objects; git only adds
+/// objects.
 const SETTINGS: [(&str, &str); 13] = [
     ("commit.gpgSign", "false"),
     ("core.editor", "true"),

@@ -176,8 +176,8 @@ impl Worktree<'_> {
     /// Saves staged changes, unstaged changes, and a copy of every changed file of the working tree
     /// `path`. Returns the names of the files that were written.
     ///
-    /// The patch of unstaged changes leaves out submodules, because each submodule is saved with
-    /// its own commit.
+    /// The patch of unstaged changes leaves out submodules, because each submodule is saved
+    /// separately.
     fn save_changes(
         &self,
         path: &Path,

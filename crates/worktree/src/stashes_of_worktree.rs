@@ -1,8 +1,8 @@
 //! Finds the stashes that were made in a worktree.
 //!
 //! Stashes belong to the repository, so they stay when a worktree is removed. A stash names only
-//! the branch and the commit on which it was made. These show in which worktree it was made, but
-//! only while the worktree exists.
+//! the branch and the commit on which it was made. From the branch and the commit, the worktree of
+//! a stash can be found, but only while the worktree exists.
 
 use crate::error::Error;
 use crate::git_command::Git;

@@ -36,8 +36,8 @@ pub(crate) struct RepositoryFingerprint {
     index: Option<FileStamp>,
 }
 
-/// What is recorded of one file to see later whether it was changed. A write always sets `ctime` to
-/// the current time, and no program can set `ctime` back.
+/// What is recorded of a file, so that a later change of it is noticed. A write always sets `ctime`
+/// to the current time, and no program can set `ctime` back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     inode: u64,

@@ -46,8 +46,8 @@ pub(super) struct AskInput {
     /// How long the agent may take; 600 by default.
     #[serde(default)]
     timeout_seconds: Option<u32>,
-    /// Return the id at once; `teamctl wait ID` prints the answer, and `teamctl ask --end ID` ends the
-    /// agent.
+    /// Return at once, with an id instead of the answer. `teamctl wait ID` prints the answer, and
+    /// `teamctl ask --end ID` ends the agent.
     #[serde(default)]
     run_in_background: bool,
 }

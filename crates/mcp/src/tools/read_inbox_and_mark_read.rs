@@ -100,9 +100,10 @@ impl FoundEntries {
         }
     }
 
-    /// The entries with these ids, and how many entries are unread apart from them.
+    /// The entries with these ids, and how many other entries are unread.
     ///
     /// # Errors
+    ///
     /// `NotFound` if the inbox has no entry with one of the ids.
     fn take(mut self, ids: &[String]) -> Result<(Vec<InboxEntry>, usize), ErrorReport> {
         let missing = |id: &&String| !self.by_id.contains_key(*id);

@@ -1,6 +1,6 @@
-//! The tool `Wait`, which waits for a message, for members or for tasks. By default a call waits
-//! for less time than clients let a tool run. During the wait the server sends progress
-//! notifications.
+//! The tool `Wait`, which waits for a message, for members or for tasks. Its default timeout is
+//! shorter than the time after which clients end a tool call. During the wait the server sends
+//! progress notifications.
 
 use super::input_and_output_schemas::{Property, optional_property, required_property};
 use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};

@@ -1,8 +1,8 @@
 //! Finds the processes that hold a flock.
 
 /// The inodes on which a process holds a flock, from /proc/PID/fdinfo. Each file in that directory
-/// describes one open file of the process and its locks. `/proc/locks` has the same locks, but a read
-/// of it can miss some: the kernel returns it in pieces, and other locks may change in between.
+/// describes one open file of the process and its locks. `/proc/locks` has the same locks, but the
+/// kernel returns that file in pieces. If locks change between two pieces, a reader can miss some.
 pub(super) fn locked_inodes(pid: u32) -> Vec<u64> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());

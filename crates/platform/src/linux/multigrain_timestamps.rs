@@ -1,6 +1,6 @@
-//! Detects multigrain timestamps: since Linux 6.13, some file systems give a change of a file a new
-//! timestamp if a `stat` has read the previous one. On older kernels, two changes within one clock tick
-//! (1 to 10 ms) may get the same timestamp.
+//! Detects multigrain timestamps, which some file systems have since Linux 6.13. If a `stat` has
+//! read the timestamp of a file, the next change of the file always gets a new timestamp. On older
+//! kernels, two changes within one clock tick (1 to 10 ms) may get the same timestamp.
 
 use nix::sys::statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, fstatfs};
 use std::os::fd::BorrowedFd;

@@ -92,8 +92,8 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
     Some(path.rsplit('/').next().unwrap_or(path).to_owned())
 }
 
-/// Runs `ps`. Returns its output and its pid. If there is no such process, `ps` prints nothing and
-/// exits with 1, which is no error here.
+/// Runs `ps`. Returns its output and its pid. If no process matches the options, `ps` prints
+/// nothing and exits with 1, which is no error here.
 fn run_ps(options: Vec<String>, columns: &[&str]) -> io::Result<(String, u32)> {
     let mut command = Command::new(ps_program());
     command

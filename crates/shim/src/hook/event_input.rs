@@ -84,8 +84,8 @@ impl HookInput {
     ///
     /// A program ignores such responses after a limited number in a row. Some programs say in the
     /// event, under a key, whether they used the response. Other programs have this key but never
-    /// set it to true. So the key is read only if the profile names it. If it does not, the result
-    /// is true.
+    /// set it to true. So the key is read only if the profile names it. If the profile names no
+    /// key, the result is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -1,5 +1,5 @@
 //! Finds out which agent or lead session a hook belongs to. A hook of an agent has teamd's
-//! environment variables. A hook of a lead session has none. It is recognized by its terminal:
+//! environment variables. A hook of a lead session has none, and is recognized by its terminal:
 //! leads.json names the first process in the terminal of each lead session.
 
 use client::find_lead_session_of_caller::find_lead_session;

@@ -29,8 +29,8 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Marks the messages read that the program got on its command line, and reports this to the
-    /// daemon. Until that report the daemon mentions these messages in every reply to a hook.
+    /// Marks as read the messages that the program got on its command line, and reports this to the
+    /// daemon. Until this report, every reply of the daemon to a hook mentions these messages.
     pub(super) fn mark_launch_prompt_read(
         &self,
         files: &mut AgentTeamFiles,

@@ -1,10 +1,11 @@
-//! The turn-end hook. It reports the end of the turn, settles the turn's task, and delivers the
-//! next messages. If there are none, it waits for messages.
+//! The turn-end hook. It reports the end of the turn, completes the turn's task, and delivers the
+//! next messages. If there are none, the hook waits for messages.
 //!
 //! A message counts as delivered when it was written to standard output. It is marked read only at
-//! the end of the next turn, when the hook can see whether the program has used the message. A
-//! program does not use the message if it no longer waits for its hook, or has reached its limit of
-//! responses in a row. Then the message is delivered again at the end of a later turn.
+//! the end of the next turn, when the hook can see whether the program has used the message. If the
+//! program has not used it, the message is delivered again at the end of a later turn. A program
+//! does not use a message if the program no longer waits for its hook, or has reached its limit of
+//! responses in a row.
 
 use super::hook_owner::HookOwner;
 use super::long_poll::{LongPoll, WaitEnd};
@@ -95,8 +96,9 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The response of the previous turn-end hook contained this task. If the program has not used
-    // the response, the task is not settled, and a hook delivers the task again.
+    // The task in the daemon's reply was in the response of the previous turn-end hook. If the
+    // program has not used that response, the task is not completed now, and a later hook delivers
+    // it again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -142,8 +144,8 @@ fn deliver(
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
-        // The daemon has not received the report of the delivery. So the daemon cannot tell the
-        // next hook which messages to mark read, and this hook marks them read now.
+        // Without the report of this delivery, the daemon cannot tell the next hook which messages
+        // to mark read. So this hook marks them read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

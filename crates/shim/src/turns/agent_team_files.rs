@@ -374,8 +374,8 @@ impl AgentTeamFiles {
         *self.release_counts.entry(id).or_default() += 1;
     }
 
-    /// Records that the outcome of a task could not be written, so that the agent does not run it
-    /// again.
+    /// Records that the outcome of a task could not be written, so that the agent does not run the
+    /// task again.
     pub(super) fn note_unsettled(&mut self, id: TaskId) {
         self.unsettled.insert(id);
     }

@@ -28,8 +28,8 @@ impl LeadUpdate {
     }
 }
 
-/// The updates for the lead that stand for all unread entries of its inbox, oldest first. The line about idle
-/// members comes last, because the messages of these members should be read before it.
+/// The updates for the lead that stand for all unread entries of its inbox, oldest first. The line
+/// about idle members comes last, because the lead should read their messages first.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut updates: Vec<LeadUpdate> = Vec::new();
     let mut idle: Option<LeadUpdate> = None;

@@ -1,8 +1,9 @@
 //! Finds the messages that an agent sent to other members during a turn. When the turn has ended,
-//! the shim sends an `idle_notification` to the lead, which contains a summary of these messages.
+//! the shim sends a summary of these messages to the lead, in an `idle_notification`.
 //!
-//! An agent sends a message by running `teamctl send` or another program, so the shim does not see
-//! it. Instead, the shim searches the inboxes that have changed since the start of the turn.
+//! The shim does not see when an agent sends a message, because the agent runs `teamctl send` or
+//! another program to do so. Instead, the shim searches the inboxes that have changed since the
+//! start of the turn.
 
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;

@@ -161,8 +161,9 @@ fn pause_length(failed_turns: u32, random: f64) -> Option<Duration> {
     (failed_turns < MAX_FAILED_TURNS).then(|| doubled.min(LONGEST_PAUSE).mul_f64(jitter))
 }
 
-/// How long to wait for the end of a usage limit. Both times are in milliseconds since the epoch.
-/// `random`, from 0 to 1, varies the wait, so that several agents do not start at the same moment.
+/// How long to wait until the usage limit ends. `until` is the end of the limit, and `now` the
+/// current time, both in milliseconds since the epoch. `random`, from 0 to 1, varies the wait, so
+/// that several agents do not start at the same moment.
 fn limit_wait(until: u64, now: u64, random: f64) -> Duration {
     let remaining = until.saturating_sub(now);
     let jitter = Duration::from_millis(LONGEST_LIMIT_JITTER.min(remaining / 2)).mul_f64(random);

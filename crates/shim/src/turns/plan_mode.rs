@@ -51,7 +51,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
                 if answer.approved {
                     let mode = answer.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
                     // If the program does not support the mode that the approval names, the program
-                    // is set to the default mode. Otherwise it would stay in the read-only mode.
+                    // is set to the default mode. Otherwise the program would stay in the read-only
+                    // mode.
                     if !self.change_mode(mode.unwrap_or(PermissionMode::Default)) {
                         self.change_mode(PermissionMode::Default);
                     }

@@ -47,7 +47,7 @@ impl TurnSubject {
             TurnSubject::Task(task) => {
                 let summary = format!("task {}: {}", task.id, task.subject);
                 // The commands with which the agent ends the task come after the XML-like element
-                // with the task. Inside the element they would be escaped.
+                // with the task. Inside the element, these commands would be escaped.
                 format!(
                     "{}\n{}",
                     message_element("task-list", None, Some(&summary), &task_text(task)),
