@@ -35,8 +35,8 @@ impl ShimSignals {
         pipe.set_nonblocking(true)?;
         let hangup = Arc::new(AtomicBool::new(false));
         let [terminate, interrupt, resized] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
-        // The flags are registered before the pipe. So when a signal's byte can be read from the
-        // pipe, the signal's flag is already set.
+        // For each signal, the flag is registered before the pipe. So when a signal's byte can be
+        // read from the pipe, the signal's flag is already set.
         signal_hook::flag::register(SIGHUP, hangup.clone())?;
         signal_hook::flag::register(SIGTERM, terminate.clone())?;
         signal_hook::flag::register(SIGINT, interrupt.clone())?;

@@ -7,7 +7,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Returns a new nonce of letters, digits and a dash. It contains 64 random bits: a hash whose keys
-/// the standard library takes from the operating system's random numbers.
+/// are random numbers.
 pub(crate) fn generate() -> String {
     format!("teamd-{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -123,7 +123,8 @@ impl TmuxServer {
 
 impl TmuxCall<'_> {
     /// Sends the steps of [`TmuxServer::tag_and_pipe`]. If the connection ends before the replies,
-    /// sends all steps except the split again. A second split could create a second pane.
+    /// sends all steps but one again. The split is not repeated, because a second split could
+    /// create a second pane.
     fn run_steps(
         &mut self,
         configure: Option<CommandList>,

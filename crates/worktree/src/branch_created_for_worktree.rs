@@ -58,8 +58,8 @@ pub(crate) fn delete_merged_branch(
 }
 
 /// Renames the branch of a discarded worktree to `new_name`, if the branch was created for this
-/// worktree. Under its old name, a person or script could merge the discarded commits by mistake. A
-/// branch that is checked out in another worktree keeps its name.
+/// worktree. With the old name, a person or a script could merge the discarded commits by mistake.
+/// A branch that is checked out in another worktree keeps its name.
 pub(crate) fn rename_discarded_branch(
     record: &WorktreeRecord,
     new_name: &str,

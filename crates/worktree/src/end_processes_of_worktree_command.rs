@@ -1,5 +1,6 @@
 //! Ends processes that have an environment variable with the path of a worktree. Processes inherit
-//! the variable, so all that a command has started are found, also in other sessions.
+//! the variable. So all processes that a command has started are found, even in other process
+//! sessions.
 
 use crate::error::{Error, io_error};
 use platform::ProcessEntry;

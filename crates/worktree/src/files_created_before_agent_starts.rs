@@ -26,8 +26,8 @@ const NOTE: &str = "teamd-created-files";
 type Stamps = BTreeMap<PathBuf, FileStamp>;
 
 impl WorktreeRecord {
-    /// Whether the worktree is ready for its agent: [`WorktreeRecord::note_created_files`] was
-    /// called.
+    /// Whether the worktree is ready for its agent. It is ready if it has the note, which
+    /// [`WorktreeRecord::note_created_files`] or [`WorktreeRecord::note_no_created_files`] writes.
     ///
     /// # Errors
     ///

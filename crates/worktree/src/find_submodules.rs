@@ -29,8 +29,8 @@ impl Worktree<'_> {
         Ok(submodules)
     }
 
-    /// Returns the repositories of submodules that are not checked out. For example, the submodule
-    /// is only in a branch that was checked out before.
+    /// Returns the repositories of submodules that are not checked out. For example, only a branch
+    /// that was checked out before has the submodule.
     ///
     /// # Errors
     ///

@@ -394,9 +394,9 @@ fn missing_program(line: &str) -> Option<&str> {
     start.rsplit_once(": ").map(|(_, program)| program)
 }
 
-/// Waits until git exits. After `timeout`, ends git and all processes that git has started.
+/// Waits until git exits. After `timeout`, ends git and all processes of its process group.
 ///
-/// SIGTERM is sent first, so that git can remove what it has created partly. SIGKILL follows after
+/// SIGTERM is sent first, so that git can remove unfinished files. SIGKILL follows after
 /// [`TERM_GRACE`].
 fn wait_or_kill(mut child: Child, action: &str, timeout: Duration) -> Result<ExitStatus, Error> {
     let program = Path::new("git");

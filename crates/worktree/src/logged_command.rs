@@ -26,8 +26,8 @@ pub struct LoggedCommand<'a> {
     pub directory: &'a Path,
     /// All of its environment variables, without `marker`.
     pub variables: Vec<(OsString, OsString)>,
-    /// One more variable, with the path of the worktree. By this variable all processes that the
-    /// command has started are found and ended.
+    /// The name of an additional environment variable. Its value is the path of the worktree. All
+    /// processes that the command starts inherit the variable, so they can be found and ended.
     pub marker: &'static str,
     /// The worktree.
     pub worktree: &'a Path,

@@ -137,12 +137,13 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
 }
 
 /// Returns the commit to rebase onto: with it, `git rebase` leaves out all commits that the result
-/// has already. `commits` are the commits that the branch has and the result lacks.
+/// of the earlier merges has already. `commits` are the commits that the branch has and this result
+/// lacks.
 ///
-/// Usually this is the result itself. But an earlier rebase may have copied some of `commits` to
-/// the result. Git recognizes a copy only if its change has the same text. Otherwise git applies
-/// the change a second time, with conflicts. So the returned commit is a merge of the result and
-/// the originals of the copies. No branch ever contains this merge.
+/// Usually the returned commit is the result itself. But an earlier rebase may have copied some of
+/// `commits` to the result. Git recognizes a copy only if its change has the same text. Otherwise
+/// git applies the change a second time, with conflicts. So the returned commit is a merge of the
+/// result and the originals of the copies. No branch ever contains this merge.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,

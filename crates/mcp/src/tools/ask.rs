@@ -39,8 +39,8 @@ pub(super) struct AskInput {
     /// The directory in which the agent works; yours by default.
     #[serde(default)]
     cwd: Option<String>,
-    /// The id of an earlier answer. The question continues its conversation, with the same program and
-    /// options.
+    /// The id of an earlier answer. The question continues the conversation of that answer, with
+    /// the same program and options.
     #[serde(default)]
     resume: Option<String>,
     /// How long the agent may take; 600 by default.

@@ -99,9 +99,9 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim().to_owned())
 }
 
-/// The boot and the pid namespace in which this process's pids are valid. The kernel may reuse the
-/// number of an ended namespace, so the start time of the namespace's first process is added to the
-/// number.
+/// The boot and the pid namespace in which this process's pids are valid. The kernel may give a new
+/// pid namespace the number of an ended one. So the start time of the namespace's first process is
+/// added to the number.
 pub(super) fn pid_origin() -> PidOrigin {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let first_process = read(1).ok().flatten().map(|process| process.start);

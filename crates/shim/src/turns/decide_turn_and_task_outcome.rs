@@ -46,7 +46,7 @@ impl TurnOutcome {
     }
 
     /// The reason of a failed turn, as the lead gets it. At a usage limit, the text begins with the
-    /// end of the limit. `None` unless the turn has failed.
+    /// time when the limit ends. `None` unless the turn has failed.
     pub(super) fn failure_for_lead(&self) -> Option<String> {
         let failure = self.full_failure.clone()?;
         Some(match &self.limit {

@@ -117,8 +117,8 @@ impl FailureStreak {
         self.failed_turns < MAX_FAILED_TURNS - 1
     }
 
-    /// Records the task of a turn that has just failed, before [`FailureStreak::add_failure`]. Returns
-    /// whether the task is tried again, instead of being marked failed.
+    /// Records the task of a turn that has just failed. Returns whether the task is tried again,
+    /// instead of being marked failed. Called before [`FailureStreak::add_failure`].
     pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
         let previous_attempts =
             self.last_task.filter(|(last_id, _)| *last_id == id).map_or(0, |(_, attempts)| attempts);

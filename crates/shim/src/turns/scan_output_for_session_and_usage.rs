@@ -52,8 +52,8 @@ impl OutputScanner {
         }
     }
 
-    /// Searches the current line of the output for the session id and the usage. This is also
-    /// called at the end of the output, because the last line may have no newline.
+    /// Searches the current line of the output for the session id and the usage. Also called at the
+    /// end of the output, because the last line may have no newline.
     pub(crate) fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line.len() > MAX_LINE_BYTES || !line.contains(&b'{') {
