@@ -52,8 +52,9 @@ impl SignalStage {
         }
     }
 
-    /// Goes to the next stage if the deadline has passed. `group` is the process group of a child
-    /// that was not reaped yet, so the kernel cannot have given the group's id to another process.
+    /// Sends the next, stronger signal if the deadline has passed. `group` is the process group of
+    /// a child that was not reaped yet, so the kernel cannot have given the group's id to another
+    /// process.
     pub(crate) fn escalate(self, group: u32) -> SignalStage {
         let now = Instant::now();
         match self {
@@ -71,9 +72,9 @@ impl SignalStage {
         }
     }
 
-    /// Goes to the next stage of ending the descendants of a process that has exited. `session` is
-    /// the process session of these descendants. The kernel does not reuse this id while a process
-    /// is in the session.
+    /// Sends the next, stronger signal to the descendants of a process that has exited. `session`
+    /// is the process session of these descendants. The kernel does not reuse this id while a
+    /// process is in the session.
     pub(crate) fn end_descendants(self, session: u32) -> SignalStage {
         let now = Instant::now();
         match self {

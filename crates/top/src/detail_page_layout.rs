@@ -24,7 +24,8 @@ pub(crate) fn page_height(size: (u16, u16)) -> usize {
 }
 
 /// How much of a detail page the user has seen after `state` is drawn: all of it (`Complete`), or
-/// its lines up to a number. If the result of an action covers a line, the line counts as not seen.
+/// all lines above a line number. If the result of an action covers a line, the line counts as not
+/// seen.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };

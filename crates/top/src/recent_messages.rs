@@ -93,8 +93,8 @@ impl MessageStream {
     }
 }
 
-/// The list item for an inbox entry. If the entry has no valid time, it gets the time `before`,
-/// which is that of the previous entry, in milliseconds since the epoch.
+/// The list item for an inbox entry. If the entry has no valid time, the item gets `before`, the
+/// time of the previous entry. Times are in milliseconds since the epoch.
 fn message_item(
     number: u64,
     to: &MemberName,

@@ -19,7 +19,7 @@ use std::fs::read_to_string;
 use std::path::Path;
 
 /// Files and directories that git keeps in the worktree's git directory during an operation such as
-/// a rebase. The second text is the name of the operation.
+/// a rebase, each with the name of its operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),

@@ -44,8 +44,8 @@ pub enum KeepReason {
     GitLockFile(PathBuf),
     /// An operation in progress, such as `rebase` or `merge`.
     OperationInProgress(&'static str),
-    /// A submodule with unsaved work. The path is relative to the worktree. If the submodule is not
-    /// checked out, this is the absolute path of its repository.
+    /// A submodule with unsaved work, as a path relative to the worktree. If the submodule is not
+    /// checked out, the path is the absolute path of its repository.
     Submodule(PathBuf),
     /// Ids of processes that use the worktree: their working directory, root directory, program or
     /// an open file is in the worktree.

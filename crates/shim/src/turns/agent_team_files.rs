@@ -107,8 +107,8 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // If another program has marked entries read or removed them, `pending` has another length
-        // than the inbox has unread entries. Then the whole inbox is read again.
+        // If another program has marked entries read or removed them, `pending` does not have as
+        // many entries as the inbox has unread ones. Then the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
@@ -274,8 +274,8 @@ impl AgentTeamFiles {
         self.peer_cursors.find_sent(&self.team, &self.me, since)
     }
 
-    /// The limits of exchanges with other members, from the team's policy. The defaults if the policy
-    /// cannot be read.
+    /// The team policy's limits for exchanges, in which two members answer each other's messages.
+    /// The default limits if the policy cannot be read.
     pub(super) fn exchange_limits(&self) -> ExchangeLimits {
         self.team.policy().map(|policy| policy.exchange).unwrap_or_default()
     }
@@ -297,8 +297,8 @@ impl AgentTeamFiles {
     /// Asks the daemon for the next task. `NextTaskHint::Unknown` if the task list must be read
     /// instead.
     fn next_task_hint(&self) -> NextTaskHint {
-        // If a task's outcome could not be written, the task is still in progress in its file, and
-        // the daemon would name it again. So the daemon is asked only if there is no such task.
+        // A task whose outcome could not be written is still in progress in its file. The daemon
+        // would name this task again. So the daemon is asked only if there is no such task.
         let client = self.next_task_client.as_ref().filter(|_| self.unsettled.is_empty());
         let request = || NextTaskRequest {
             team: self.team.name().clone(),

@@ -277,8 +277,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// Removes the messages of members whose exchange with the agent is paused. Returns the other
-    /// entries, and the pause that ends first.
+    /// Removes the messages of members whose exchange of messages with the agent is paused. Returns
+    /// the other entries, and the pause that ends first.
     fn without_paused_exchanges(
         &mut self,
         unread: Vec<InboxEntry>,
