@@ -15,6 +15,18 @@ pub fn event_line(line: &str, event: &Value) -> String {
     visible(&text.replace('\n', " "))
 }
 
+/// The event in one line for a list of one team's events, without its time. Only an event that is
+/// about neither a member nor a task names the team.
+pub fn event_text_in_team(event: &Event) -> String {
+    let text = event.kind.to_string();
+    match (&event.team, &event.member) {
+        (None, _) => format!("teamd {text}"),
+        (Some(_), Some(member)) => format!("{member} {text}"),
+        (Some(_), None) if text.starts_with("task ") => text,
+        (Some(team), None) => format!("{team} {text}"),
+    }
+}
+
 fn event_fields(event: &Value) -> String {
     let field = |name: &str| event[name].as_str().map(str::to_owned);
     let subject = match (event["member"].as_str(), event["team"].as_str()) {

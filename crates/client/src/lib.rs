@@ -25,6 +25,7 @@ pub mod member_request_view;
 pub mod open_team_beside_caller_pane;
 pub mod parse_args_of_top_and_mcp;
 pub mod read_event_log;
+pub mod read_team_record;
 pub mod reply_payload;
 pub mod reply_timeout;
 pub mod report_idle_while_waiting;

@@ -16,6 +16,7 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
 use protocol::token_and_cost_usage::Usage;
 use serde::Serialize;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Root, StateDir, Team};
@@ -53,7 +54,7 @@ pub struct TeamView {
 }
 
 /// A member. `None` in a field means unknown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct MemberView {
     pub name: String,
     pub agent_id: String,
@@ -422,12 +423,12 @@ fn count_tasks(tasks: &[Task]) -> TaskCounts {
     counts
 }
 
-fn tasks_in_progress(tasks: &[Task]) -> impl Iterator<Item = &Task> {
-    tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
+fn tasks_in_progress<T: Borrow<Task>>(tasks: &[T]) -> impl Iterator<Item = &Task> {
+    tasks.iter().map(Borrow::borrow).filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
 }
 
 /// The tasks in progress whose owner is not one of `workers`. Failed tasks are listed separately.
-fn abandoned_tasks(tasks: &[Task], workers: &[MemberName]) -> Vec<AbandonedTask> {
+pub fn abandoned_tasks<T: Borrow<Task>>(tasks: &[T], workers: &[MemberName]) -> Vec<AbandonedTask> {
     let to_abandoned_task = |task: &Task| {
         let owner = task.owner.clone().filter(|owner| !workers.contains(owner))?;
         Some(AbandonedTask { id: task.id, subject: task.subject.clone(), owner })

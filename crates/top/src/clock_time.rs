@@ -1,31 +1,48 @@
-//! Formats times as clock times in the local time zone.
+//! Formats times as clock times. The screen shows clock times because they stay correct until the
+//! next event. A duration, as in `teamctl status`, would have to be redrawn each second.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
-/// Formats a time in milliseconds since the epoch. A time of today becomes hour and minute, any
-/// other time becomes month and day. The screen shows clock times because they stay correct until
-/// the next event. A duration, as in `teamctl status`, would have to be redrawn each second.
-pub(crate) fn clock_time(ms: u64) -> String {
-    format_clock_time(ms, store::now(), &TimeZone::system())
+/// The time at which the screen is shown, in milliseconds since the epoch, and its time zone. It
+/// says which times are of today.
+#[derive(Debug, Clone)]
+pub(crate) struct ScreenClock {
+    now: u64,
+    zone: TimeZone,
 }
 
-/// Today's date in the local time zone.
-pub(crate) fn today() -> String {
-    jiff::Zoned::now().date().to_string()
-}
+impl ScreenClock {
+    /// The current time in the local time zone.
+    pub(crate) fn current() -> ScreenClock {
+        ScreenClock::at(store::now())
+    }
 
-fn format_clock_time(ms: u64, now: u64, zone: &TimeZone) -> String {
-    let at = |ms: u64| {
-        let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
-        Some(ms.to_zoned(zone.clone()))
-    };
-    match (at(ms), at(now)) {
-        (Some(then), Some(now)) if then.date() == now.date() => {
-            format!("{:02}:{:02}", then.hour(), then.minute())
+    /// A past time in the local time zone, for a film.
+    pub(crate) fn at(now: u64) -> ScreenClock {
+        ScreenClock { now, zone: TimeZone::system() }
+    }
+
+    /// Formats a time in milliseconds since the epoch. A time of today becomes hour and minute, any
+    /// other time becomes month and day.
+    pub(crate) fn text(&self, ms: u64) -> String {
+        match (self.zoned(ms), self.zoned(self.now)) {
+            (Some(then), Some(now)) if then.date() == now.date() => {
+                format!("{:02}:{:02}", then.hour(), then.minute())
+            }
+            (Some(then), _) => format!("{:02}-{:02}", then.month(), then.day()),
+            (None, _) => "?".to_owned(),
         }
-        (Some(then), _) => format!("{:02}-{:02}", then.month(), then.day()),
-        (None, _) => "?".to_owned(),
+    }
+
+    /// The date of today.
+    pub(crate) fn day(&self) -> String {
+        self.zoned(self.now).map(|now| now.date().to_string()).unwrap_or_default()
+    }
+
+    fn zoned(&self, ms: u64) -> Option<Zoned> {
+        let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;
+        Some(time.to_zoned(self.zone.clone()))
     }
 }
 
@@ -36,7 +53,7 @@ mod tests {
     #[test]
     fn recent_time_is_shown_as_time_and_older_time_as_date() {
         let minute = 60_000;
-        let text = |ms, now| format_clock_time(ms, now, &TimeZone::UTC);
+        let text = |ms, now| ScreenClock { now, zone: TimeZone::UTC }.text(ms);
         assert_eq!(text(61 * minute, 62 * minute), "01:01");
         assert_eq!(text(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
         assert_eq!(text(u64::MAX, 0), "?");

@@ -1,6 +1,6 @@
 //! Builds the list items of a snapshot: texts about members and requests.
 
-use crate::clock_time::clock_time;
+use crate::clock_time::ScreenClock;
 use crate::team_snapshot_for_screen::{MemberItem, RequestItem};
 use client::member_request_view::{MemberRequestView, request_text};
 use client::suggested_commands::SuggestedCommands;
@@ -10,12 +10,12 @@ use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;
 
 /// The list item of a member. `last_line` is the last line of its log.
-pub(crate) fn member_item(member: &MemberView, last_line: String) -> MemberItem {
+pub(crate) fn member_item(member: &MemberView, last_line: String, clock: &ScreenClock) -> MemberItem {
     MemberItem {
         name: member.name.clone(),
         color: member.color.clone(),
         state: state_text(member),
-        since: member.activity_since.map(clock_time).unwrap_or_default(),
+        since: member.activity_since.map(|since| clock.text(since)).unwrap_or_default(),
         unread: member.unread,
         task: single_line(member.task.as_deref().unwrap_or_default()),
         usage: usage_text(member.usage),
@@ -30,9 +30,9 @@ fn usage_text(usage: Usage) -> String {
 }
 
 /// The budget as a text. The end of the time limit is shown as a clock time, which stays correct.
-pub(crate) fn budget_text(budget: &BudgetStatus) -> String {
+pub(crate) fn budget_text(budget: &BudgetStatus, clock: &ScreenClock) -> String {
     let until =
-        budget.max_time_ms.map(|ms| format!("until {}", clock_time(budget.started_at.saturating_add(ms))));
+        budget.max_time_ms.map(|ms| format!("until {}", clock.text(budget.started_at.saturating_add(ms))));
     client::budget_text::budget_text(budget, until)
 }
 
@@ -75,16 +75,20 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
 }
 
 /// The list item of a past member. `commands` is how a person types a command about the team.
-pub(crate) fn past_member_item(past: &PastMember, commands: &SuggestedCommands) -> MemberItem {
+pub(crate) fn past_member_item(
+    past: &PastMember,
+    commands: &SuggestedCommands,
+    clock: &ScreenClock,
+) -> MemberItem {
     let next_spawn = match (past.respawns_at, past.is_suspended) {
-        (Some(at), _) => format!(", again at {}", clock_time(at)),
+        (Some(at), _) => format!(", again at {}", clock.text(at)),
         (None, true) => format!("; resume it with: {}", commands.command(&["up", "--resume"])),
         (None, false) => String::new(),
     };
     MemberItem {
         name: past.name.to_string(),
         state: if past.is_suspended { "suspended".to_owned() } else { past.outcome.clone() },
-        since: clock_time(past.ended_at),
+        since: clock.text(past.ended_at),
         unread: Some(0),
         usage: usage_text(past.usage),
         last_line: single_line(&format!("{}{next_spawn}", past.description)),
@@ -94,13 +98,13 @@ pub(crate) fn past_member_item(past: &PastMember, commands: &SuggestedCommands) 
 }
 
 /// The list item of an open request.
-pub(crate) fn request_item(open: &MemberRequestView) -> RequestItem {
+pub(crate) fn request_item(open: &MemberRequestView, clock: &ScreenClock) -> RequestItem {
     let MemberRequestView { request, policy_answer } = open;
     let (id, from) = (request.request.id().to_string(), request.from.to_string());
-    let since = if request.asked_at == 0 { String::new() } else { clock_time(request.asked_at) };
+    let since = if request.asked_at == 0 { String::new() } else { clock.text(request.asked_at) };
     let text = request_text(&request.request);
     let timeout_text = policy_answer.map_or_else(String::new, |(at, approved)| {
-        format!(", {} at {} without an answer", if approved { "approved" } else { "denied" }, clock_time(at))
+        format!(", {} at {} without an answer", if approved { "approved" } else { "denied" }, clock.text(at))
     });
     let since_text = if since.is_empty() { String::new() } else { format!(" since {since}") };
     // The request is indented, so that no line of its text can imitate a line of the screen.

@@ -1,7 +1,8 @@
 //! The last events of the team, from the daemon's event log.
 
-use crate::clock_time::clock_time;
+use crate::clock_time::ScreenClock;
 use crate::team_snapshot_for_screen::EventItem;
+use client::format_event_line::event_text_in_team;
 use client::growing_file_reader::GrowingFileReader;
 use client::read_event_log::event_time;
 use protocol::event_log_line::Event;
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 /// How many events are kept.
-const MAX_EVENTS: usize = 100;
+pub(crate) const MAX_EVENTS: usize = 100;
 
 /// The last events of a team and of the daemon, and how far the event log was read.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl EventStream {
 
     /// Reads the new lines of the log, and returns the last events, oldest first. A log that cannot
     /// be read has no new lines.
-    pub(crate) fn events(&mut self) -> Vec<EventItem> {
+    pub(crate) fn events(&mut self, clock: &ScreenClock) -> Vec<EventItem> {
         while let Ok(Some(chunk)) = self.log.next_chunk() {
             self.add(&chunk);
         }
@@ -45,7 +46,7 @@ impl EventStream {
         self.events.extend(self.lines.drain(..).filter_map(|line| serde_json::from_str(&line).ok()));
         let surplus = self.events.len().saturating_sub(MAX_EVENTS);
         self.events.drain(..surplus);
-        self.events.iter().map(event_item).collect()
+        self.events.iter().map(|event| event_item(event, clock)).collect()
     }
 
     /// Keeps the last lines of the team and of the daemon.
@@ -65,16 +66,10 @@ impl EventStream {
     }
 }
 
-/// The event in one line. Only an event that is about neither a member nor a task names the team.
-fn event_item(event: &Event) -> EventItem {
-    let text = event.kind.to_string();
-    let text = match (&event.team, &event.member) {
-        (None, _) => format!("teamd {text}"),
-        (Some(_), Some(member)) => format!("{member} {text}"),
-        (Some(_), None) if text.starts_with("task ") => text,
-        (Some(team), None) => format!("{team} {text}"),
-    };
-    EventItem { time_text: clock_time(event_time(event)), text }
+/// The list item of an event.
+pub(crate) fn event_item(event: &Event, clock: &ScreenClock) -> EventItem {
+    let text = event_text_in_team(event);
+    EventItem { time_text: clock.text(event_time(event)), text }
 }
 
 #[cfg(test)]
@@ -99,7 +94,7 @@ mod tests {
         let line = event(survey, r#""member_suspended","member":"ann""#);
         write(&line[..40]);
         let texts = |stream: &mut EventStream| {
-            stream.events().into_iter().map(|event| event.text).collect::<Vec<_>>()
+            stream.events(&ScreenClock::at(1_000)).into_iter().map(|event| event.text).collect::<Vec<_>>()
         };
         assert_eq!(texts(&mut stream), ["teamd stops: x", "survey created"]);
         write(&line[40..]);

@@ -1,7 +1,7 @@
 //! The list of messages on the screen. Each snapshot adds the new messages of every inbox. Only the
 //! newest [`MAX_MESSAGES`] messages are kept.
 
-use crate::clock_time::{clock_time, today};
+use crate::clock_time::ScreenClock;
 use crate::team_snapshot_for_screen::MessageItem;
 use client::describe_message_for_people::message_text;
 use client::suggested_commands::SuggestedCommands;
@@ -21,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 16 << 10;
 const MAX_SUMMARY_CHARS: usize = 200;
 
 /// The messages of all inboxes, and how far each inbox was read.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MessageStream {
     /// How a person types a command about the team.
     suggested_commands: SuggestedCommands,
@@ -48,14 +48,21 @@ impl MessageStream {
         }
         let mut at = 0;
         for entry in &new {
-            self.last_number += 1;
-            let message = message_item(self.last_number, name, entry, at, &self.suggested_commands);
-            at = message.at;
-            self.add(message);
+            at = self.add_entry(name, entry, at);
         }
         let unread = cursor.unread_count();
         self.cursors.insert(name.clone(), cursor);
         Some(unread)
+    }
+
+    /// Adds an entry of a member's inbox to the list. Returns its time in milliseconds since the
+    /// epoch. If the entry has no valid time, it gets the time `before`.
+    pub(crate) fn add_entry(&mut self, name: &MemberName, entry: &InboxEntry, before: u64) -> u64 {
+        self.last_number += 1;
+        let message = message_item(self.last_number, name, entry, before, &self.suggested_commands);
+        let at = message.at;
+        self.add(message);
+        at
     }
 
     /// Adds a message to the list. If the sender's last message to the same member has the same
@@ -73,15 +80,16 @@ impl MessageStream {
     }
 
     /// The newest messages, oldest first.
-    pub(crate) fn messages(&mut self) -> Vec<Arc<MessageItem>> {
+    pub(crate) fn messages(&mut self, clock: &ScreenClock) -> Vec<Arc<MessageItem>> {
         self.messages.sort_by_key(|message| message.at);
         let surplus = self.messages.len().saturating_sub(MAX_MESSAGES);
         self.messages.drain(..surplus);
-        let day = today();
-        if std::mem::replace(&mut self.day, day.clone()) != day {
-            for message in &mut self.messages {
-                let clock = clock_time(message.at);
-                Arc::make_mut(message).time_text = clock;
+        let day = clock.day();
+        let is_new_day = std::mem::replace(&mut self.day, day.clone()) != day;
+        for message in &mut self.messages {
+            if is_new_day || message.time_text.is_empty() {
+                let time_text = clock.text(message.at);
+                Arc::make_mut(message).time_text = time_text;
             }
         }
         self.messages.clone()
@@ -94,7 +102,8 @@ impl MessageStream {
 }
 
 /// The list item for an inbox entry. If the entry has no valid time, the item gets `before`, the
-/// time of the previous entry. Times are in milliseconds since the epoch.
+/// time of the previous entry. Times are in milliseconds since the epoch. The item's `time_text` is
+/// empty; [`MessageStream::messages`] fills it in.
 fn message_item(
     number: u64,
     to: &MemberName,
@@ -116,7 +125,7 @@ fn message_item(
     let summary =
         single_line(summary.lines().next().unwrap_or_default()).chars().take(MAX_SUMMARY_CHARS).collect();
     let text = truncate_text(text, to, commands);
-    MessageItem { number, at, time_text: clock_time(at), from, to: to.to_string(), summary, text, count: 1 }
+    MessageItem { number, at, time_text: String::new(), from, to: to.to_string(), summary, text, count: 1 }
 }
 
 fn truncate_text(mut text: String, to: &MemberName, commands: &SuggestedCommands) -> String {
@@ -168,7 +177,7 @@ mod tests {
             stream.add(item(number, from, text));
         }
         let entries: Vec<_> =
-            stream.messages().iter().map(|item| (item.number, item.at, item.count)).collect();
+            stream.messages(&ScreenClock::at(0)).iter().map(|item| (item.number, item.at, item.count)).collect();
         assert_eq!(entries, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
     }
 

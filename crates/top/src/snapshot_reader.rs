@@ -2,7 +2,7 @@
 //! Files that have not changed since the previous snapshot are not read again.
 
 use crate::args::ScreenArgs;
-use crate::clock_time::today;
+use crate::clock_time::ScreenClock;
 use crate::member_and_request_items::{budget_text, member_item, past_member_item, request_item};
 use crate::output_log_tail::{agent_log_path, last_log_lines};
 use crate::recent_events::EventStream;
@@ -114,6 +114,7 @@ impl SnapshotReader {
         let Some(team) = self.open_team() else {
             return ScreenSnapshot { daemon, team: TeamPresence::Deleted, ..ScreenSnapshot::default() };
         };
+        let clock = ScreenClock::current();
         let messages = &mut self.messages;
         let suspended =
             if status.is_none() { read_suspended_teams(&self.arguments.state_dir) } else { Vec::new() };
@@ -129,12 +130,12 @@ impl SnapshotReader {
             daemon,
             team: TeamPresence::Exists,
             tmux_socket: status.as_ref().and_then(|status| status.daemon.tmux.clone()),
-            budget: view.budget.as_ref().map(budget_text).unwrap_or_default(),
-            members: self.member_items(&view),
+            budget: view.budget.as_ref().map(|budget| budget_text(budget, &clock)).unwrap_or_default(),
+            members: self.member_items(&view, &clock),
             tasks: self.task_items(&team, &view),
-            messages: self.messages.messages(),
-            events: self.events.events(),
-            requests: self.request_items(&team),
+            messages: self.messages.messages(&clock),
+            events: self.events.events(&clock),
+            requests: self.request_items(&team, &clock),
         }
     }
 
@@ -184,13 +185,13 @@ impl SnapshotReader {
         Arc::clone(&cache.items)
     }
 
-    fn member_items(&mut self, view: &TeamView) -> Vec<MemberItem> {
+    fn member_items(&mut self, view: &TeamView, clock: &ScreenClock) -> Vec<MemberItem> {
         let mut members = Vec::with_capacity(view.members.len() + view.past_members.len());
         for member in &view.members {
             let last = self.last_line(&member.name);
-            members.push(member_item(member, last));
+            members.push(member_item(member, last, clock));
         }
-        members.extend(view.past_members.iter().map(|past| past_member_item(past, &self.suggested_commands)));
+        members.extend(view.past_members.iter().map(|past| past_member_item(past, &self.suggested_commands, clock)));
         members
     }
 
@@ -202,9 +203,7 @@ impl SnapshotReader {
         if let Some(cached) = self.last_lines.get(name).filter(|cached| cached.version == version) {
             return cached.text.clone();
         }
-        let line =
-            last_log_lines(&path).into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let text: String = line.trim().chars().take(MAX_LINE_CHARS).collect();
+        let text = last_line_of(last_log_lines(&path));
         self.last_lines.insert(name.to_owned(), LastLine { version, text: text.clone() });
         text
     }
@@ -212,29 +211,35 @@ impl SnapshotReader {
     /// The open requests of members. `None` if they cannot be read. Requests are in the lead's
     /// inbox, and each answer is in the inbox of the member that made the request. So the requests
     /// are read again only when one of these inboxes has changed.
-    fn request_items(&mut self, team: &Team) -> Option<Vec<RequestItem>> {
+    fn request_items(&mut self, team: &Team, clock: &ScreenClock) -> Option<Vec<RequestItem>> {
         let lead = MemberName::lead();
         let is_readable = self.messages.read_inbox(team, &lead).is_some();
-        let sources = self.request_sources(team);
+        let sources = self.request_sources(team, clock);
         if !is_readable || self.requests.as_ref().is_none_or(|(known, _)| *known != sources) {
             let caller = Caller::new(team.clone(), lead);
             let scanned = caller.policy().ok().zip(team.requests().scan().ok());
             self.requests = scanned.map(|(policy, requests)| {
-                (sources, open_requests(&policy, requests).iter().map(request_item).collect())
+                (sources, open_requests(&policy, requests).iter().map(|open| request_item(open, clock)).collect())
             });
         }
         self.requests.as_ref().map(|(_, items)| items.clone())
     }
 
-    fn request_sources(&self, team: &Team) -> RequestSources {
+    fn request_sources(&self, team: &Team, clock: &ScreenClock) -> RequestSources {
         let version = |path: &Path| path.metadata().ok().map(|metadata| ShownFileVersion::new(&metadata));
         RequestSources {
             inboxes: self.messages.cursors().clone(),
             config: version(&team.config_path()),
             policy: version(&self.arguments.state_dir.join(state_file_names::policy(team.name()))),
-            day: today(),
+            day: clock.day(),
         }
     }
+}
+
+/// The last line that is not blank.
+pub(crate) fn last_line_of(lines: Vec<String>) -> String {
+    let line = lines.into_iter().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.trim().chars().take(MAX_LINE_CHARS).collect()
 }
 
 fn query_status(
