@@ -12,6 +12,9 @@ use std::path::Path;
 /// How much of the first line is read, in bytes.
 const MAX_START_BYTES: u64 = 64 << 10;
 
+/// The speeds of a film, as a person types them. Each is twice the one before.
+pub const FILM_SPEEDS: [&str; 8] = ["0.5", "1", "2", "4", "8", "16", "32", "64"];
+
 /// A record of a team.
 #[derive(Debug)]
 pub struct TeamRecord {
@@ -166,13 +169,20 @@ pub fn offset_text(offset: u64) -> String {
     format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
+/// Parses the size of a terminal: `120x40` is 120 columns and 40 lines. `None` if `text` is no size,
+/// or if the screen cannot be drawn at this size.
+pub fn parse_size(text: &str) -> Option<(u16, u16)> {
+    let (width, height) = text.split_once('x')?;
+    let size = (width.parse().ok()?, height.parse().ok()?);
+    ((40..=1000).contains(&size.0) && (10..=1000).contains(&size.1)).then_some(size)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::write;
 
-    const START: &str =
-        r#"{"time":"2026-11-28T14:00:00.000Z","kind":"start","version":1,"team":"survey"}"#;
+    const START: &str = r#"{"time":"2026-11-28T14:00:00.000Z","kind":"start","version":1,"team":"survey"}"#;
 
     fn output_line(time: &str) -> String {
         format!(r#"{{"time":"2026-11-28T14:00:{time}Z","kind":"output","member":"ann","text":"x"}}"#)
@@ -201,10 +211,7 @@ mod tests {
         let without_break = format!("{START}\nno line\n{}", output_line("05.500"));
         let record = parse(&without_break);
         assert_eq!((record.lines.len(), record.end, record.unreadable_lines), (2, RecordEnd::Complete, 1));
-        assert_eq!(
-            record.missing_part().unwrap(),
-            "1 line of the record cannot be read: it is left out"
-        );
+        assert_eq!(record.missing_part().unwrap(), "1 line of the record cannot be read: it is left out");
     }
 
     #[test]

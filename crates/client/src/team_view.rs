@@ -424,7 +424,10 @@ fn count_tasks(tasks: &[Task]) -> TaskCounts {
 }
 
 fn tasks_in_progress<T: Borrow<Task>>(tasks: &[T]) -> impl Iterator<Item = &Task> {
-    tasks.iter().map(Borrow::borrow).filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
+    tasks
+        .iter()
+        .map(Borrow::borrow)
+        .filter(|task| !task.is_internal() && task.status == TaskStatus::InProgress)
 }
 
 /// The tasks in progress whose owner is not one of `workers`. Failed tasks are listed separately.

@@ -8,13 +8,13 @@ use protocol::team_and_member_names::TeamName;
 use store::env_var;
 
 /// The commands that take no `-t`: they work on no team, or name it in an argument.
-const COMMANDS_WITHOUT_TEAM: [&str; 10] =
-    ["create", "delete", "doctor", "down", "export", "lead", "profiles", "run", "setup", "up"];
+const COMMANDS_WITHOUT_TEAM: [&str; 11] =
+    ["create", "delete", "doctor", "down", "export", "lead", "profiles", "replay", "run", "setup", "up"];
 
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 47] = [
+pub(crate) const COMMAND_NAMES: [&str; 48] = [
     "answer-shutdown",
     "approve",
     "ask",
@@ -46,6 +46,7 @@ pub(crate) const COMMAND_NAMES: [&str; 47] = [
     "policy",
     "profiles",
     "ps",
+    "replay",
     "report",
     "requests",
     "run",

@@ -140,6 +140,7 @@ pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<
         CliCommand::Events(args) => commands::events::run(context, &args),
         CliCommand::Trace(args) => commands::diagnose::trace_message::run(context, &args),
         CliCommand::Report(args) => commands::report::run(context, &args),
+        CliCommand::Replay(args) => commands::replay::run(context, &args),
         CliCommand::Why(args) => commands::diagnose::why_no_progress::run(context, &args),
         CliCommand::Integration(command) => dispatch_integration(command, context),
     }

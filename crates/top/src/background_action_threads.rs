@@ -18,13 +18,17 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How many lines of a member's log are shown if the member has no pane.
-const LOG_LINES: usize = 40;
 /// How long the program waits for running commands when the screen ends. Most commands finish in
 /// this time, so that their errors can still be printed.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often the program checks whether the running commands have ended.
 const FINISH_POLL: Duration = Duration::from_millis(10);
+
+/// Carries out the background actions of the event loop.
+pub(crate) trait BackgroundRunner {
+    /// Starts an action. Its result is an event.
+    fn start(&mut self, action: BackgroundAction);
+}
 
 /// The actions that are running, each on its own thread.
 pub(crate) struct BackgroundThreads {
@@ -47,33 +51,6 @@ impl BackgroundThreads {
             worker: BackgroundWorker { arguments, sender },
             running: Vec::new(),
             capture: None,
-        }
-    }
-
-    /// Runs an action on a new thread, which sends the result as an event. The process of a
-    /// [`BackgroundAction::RunTeamctl`] is started before this function returns. So these commands
-    /// start in the order of the calls.
-    pub(crate) fn start(&mut self, action: BackgroundAction) {
-        let worker = self.worker.clone();
-        self.running.retain(|command| !command.thread.is_finished());
-        match action {
-            BackgroundAction::RunTeamctl { args, stdin } => {
-                let child = start_teamctl(&worker.arguments, &args, &stdin);
-                let thread = worker.run(|_| {
-                    UiEvent::ActionFinished(command_result(child.and_then(Child::wait_with_output)))
-                });
-                self.running.push(RunningCommand { args: args.join(" "), thread });
-            }
-            BackgroundAction::CapturePane { name, pane } => self.capture(name, pane),
-            BackgroundAction::Diagnose { name } => {
-                worker.run(move |worker| worker.diagnose(name));
-            }
-            BackgroundAction::CopyToTmux { text } => {
-                worker.run(move |_| UiEvent::ActionFinished(copy_result(&text)));
-            }
-            BackgroundAction::Attach { name } => {
-                worker.run(move |worker| worker.attach(&name));
-            }
         }
     }
 
@@ -111,6 +88,35 @@ impl BackgroundThreads {
     }
 }
 
+impl BackgroundRunner for BackgroundThreads {
+    /// Runs an action on a new thread, which sends the result as an event. The process of a
+    /// [`BackgroundAction::RunTeamctl`] is started before this function returns. So these commands
+    /// start in the order of the calls.
+    fn start(&mut self, action: BackgroundAction) {
+        let worker = self.worker.clone();
+        self.running.retain(|command| !command.thread.is_finished());
+        match action {
+            BackgroundAction::RunTeamctl { args, stdin } => {
+                let child = start_teamctl(&worker.arguments, &args, &stdin);
+                let thread = worker.run(|_| {
+                    UiEvent::ActionFinished(command_result(child.and_then(Child::wait_with_output)))
+                });
+                self.running.push(RunningCommand { args: args.join(" "), thread });
+            }
+            BackgroundAction::CapturePane { name, pane } => self.capture(name, pane),
+            BackgroundAction::Diagnose { name } => {
+                worker.run(move |worker| worker.diagnose(name));
+            }
+            BackgroundAction::CopyToTmux { text } => copy_to_tmux_in_background(text, worker.sender),
+            BackgroundAction::Attach { name } => {
+                worker.run(move |worker| worker.attach(&name));
+            }
+            // A running team is no film.
+            BackgroundAction::MoveFilm(_) => {}
+        }
+    }
+}
+
 /// Runs one action on its own thread.
 #[derive(Clone)]
 struct BackgroundWorker {
@@ -144,9 +150,7 @@ impl BackgroundWorker {
 
     fn end_of_log(&self, name: &str) -> MemberOutput {
         let log = last_output(&agent_log_path(&self.arguments, name));
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.trim_end().lines().collect();
-        MemberOutput::Log(lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
+        MemberOutput::end_of_log(&String::from_utf8_lossy(&log))
     }
 
     fn diagnose(&self, name: String) -> UiEvent {
@@ -183,6 +187,11 @@ impl BackgroundWorker {
             }
         }
     }
+}
+
+/// Copies a text to tmux on a thread of its own, which sends the result as an event.
+pub(crate) fn copy_to_tmux_in_background(text: String, sender: Sender<UiEvent>) {
+    std::thread::spawn(move || sender.send(UiEvent::ActionFinished(copy_result(&text))));
 }
 
 fn copy_result(text: &str) -> ActionResult {

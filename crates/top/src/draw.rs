@@ -5,6 +5,7 @@
 mod header_line;
 mod item_rows;
 mod panel_title;
+mod time_line;
 
 use crate::detail_page_layout;
 use crate::panel_layout::{PanelLayout, panel_layouts};
@@ -19,27 +20,43 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 use std::ops::Range;
 
+/// On which screens a line of the help page is shown.
+#[derive(Clone, Copy, PartialEq)]
+enum HelpScope {
+    /// Only for a running team.
+    Team,
+    /// Only for a film.
+    Film,
+    All,
+}
+
 /// The lines of the help page.
-const HELP: &[&str] = &[
-    "up down j k      one line             PgUp PgDn g G  a page, start, end",
-    "Tab, Shift-Tab   the next panel, the previous one",
-    "Enter            show it in full: member and pane, message, request, task",
-    "Esc              back; in the lists: remove the filter",
-    "s                send a message to that member (its sender, owner, asker)",
-    "x                ask it to shut down; the reason may be empty",
-    "K                kill it: press K again to do it, any other key to cancel",
-    "a                go to its pane; tmux says how to come back",
-    "y  n             approve or deny a request, after it was shown to its end",
-    "/  n             find a text in the items of all panels; find the next one",
-    "f                show only items that contain a text",
-    "c                copy the item's text",
-    "m                mouse off or on; off, it selects text of the terminal",
-    "t                choose another team",
-    "^L               draw the screen again",
-    "q                quit; the team keeps running",
-    "",
-    "Times are clock times: since when the state lasts. A task is below the one that",
-    "it waits for; after ← are the other tasks that it waits for.",
+const HELP: &[(HelpScope, &str)] = &[
+    (HelpScope::Film, "Space            pause, go on             + -        faster, slower: 0.5 to 64"),
+    (HelpScope::Film, "left right       10 s back, forward       Home End   the start, the end"),
+    (HelpScope::Film, "[ ]              the previous message, the next one; the film pauses there"),
+    (HelpScope::Film, "{ }              the previous failure, the next one: ! in the time line"),
+    (HelpScope::Film, "( )              the previous request, the next one: ? in the time line"),
+    (HelpScope::All, "up down j k      one line             PgUp PgDn g G  a page, start, end"),
+    (HelpScope::All, "Tab, Shift-Tab   the next panel, the previous one"),
+    (HelpScope::All, "Enter            show it in full: member and pane, message, request, task"),
+    (HelpScope::All, "Esc              back; in the lists: remove the filter"),
+    (HelpScope::Team, "s                send a message to that member (its sender, owner, asker)"),
+    (HelpScope::Team, "x                ask it to shut down; the reason may be empty"),
+    (HelpScope::Team, "K                kill it: press K again to do it, any other key to cancel"),
+    (HelpScope::Team, "a                go to its pane; tmux says how to come back"),
+    (HelpScope::Team, "y  n             approve or deny a request, after it was shown to its end"),
+    (HelpScope::All, "/  n             find a text in the items of all panels; find the next one"),
+    (HelpScope::All, "f                show only items that contain a text"),
+    (HelpScope::All, "c                copy the item's text"),
+    (HelpScope::All, "m                mouse off or on; off, it selects text of the terminal"),
+    (HelpScope::Team, "t                choose another team"),
+    (HelpScope::All, "^L               draw the screen again"),
+    (HelpScope::Team, "q                quit; the team keeps running"),
+    (HelpScope::Film, "q                quit"),
+    (HelpScope::All, ""),
+    (HelpScope::All, "Times are clock times: since when the state lasts. A task is below the one that"),
+    (HelpScope::All, "it waits for; after ← are the other tasks that it waits for."),
 ];
 
 /// Draws the whole screen.
@@ -58,6 +75,7 @@ pub(crate) fn draw(state: &UiState, buffer: &mut Buffer) {
             painter.draw_right_column();
         }
     }
+    painter.draw_time_line(height - 2);
     painter.draw_result(height - 2);
     painter.draw_bottom_line(height - 1, width);
 }
@@ -127,8 +145,11 @@ impl Painter<'_> {
         let events = &self.state.snapshot.events;
         let rows = usize::from(area.height).saturating_sub(1);
         let hidden = events.len().saturating_sub(rows);
-        let all = self.state.suggested_commands.command(&["events"]);
-        self.draw_title(area, &format!(" events, all: {all} "), Modifier::empty());
+        let title = match self.state.film {
+            None => format!(" events, all: {} ", self.state.suggested_commands.command(&["events"])),
+            Some(_) => " events ".to_owned(),
+        };
+        self.draw_title(area, &title, Modifier::empty());
         for (y, event) in (area.y + 1..).zip(&events[hidden..]) {
             let text = self.state.capabilities.printable_line(&event.text);
             self.draw_line_between(
@@ -188,8 +209,18 @@ impl Painter<'_> {
     fn draw_help(&mut self) {
         let area = Rect::new(0, 1, self.state.size.0, self.state.size.1 - 3);
         self.draw_title(area, "[help]", Modifier::BOLD);
-        for (y, line) in (2..area.bottom()).zip(HELP) {
+        let other = if self.state.film.is_some() { HelpScope::Team } else { HelpScope::Film };
+        let lines = HELP.iter().filter(|(scope, _)| *scope != other);
+        for (y, (_, line)) in (2..area.bottom()).zip(lines) {
             self.draw_line(1, y, &[Span::raw(self.state.capabilities.printable_line(line))]);
+        }
+    }
+
+    /// Draws the time line of a film. The result of a key covers it.
+    fn draw_time_line(&mut self, y: u16) {
+        if let Some(film) = &self.state.film {
+            let line = time_line::time_line(film, self.state.capabilities, self.state.size.0.into());
+            self.draw_line(0, y, &line);
         }
     }
 
@@ -246,6 +277,12 @@ impl Painter<'_> {
     fn key_help(&self) -> &'static str {
         match (self.state.view, &self.state.page) {
             (ActiveView::Help, _) => "any key: back",
+            (ActiveView::Details, _) if self.state.film.is_some() => {
+                "PgUp PgDn, arrows: scroll   Space:pause   Esc:back"
+            }
+            (ActiveView::Lists, _) if self.state.film.is_some() => {
+                "Space:pause +-:speed []:message {}:failure ():request ?:help q:quit"
+            }
             (ActiveView::Details, Some(page)) if page.panel == Panel::Requests => {
                 match detail_page_layout::progress_after_draw(self.state, page) == ReadProgress::Complete {
                     true => "y:approve n:deny s:send K:kill a:attach Esc:back",

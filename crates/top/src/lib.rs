@@ -1,5 +1,6 @@
 //! `teamd-top`: a terminal user interface for one team. `teamctl top` starts it and passes the
-//! team, or several teams for a person to choose from.
+//! team, or several teams for a person to choose from. `teamctl replay` starts it with the record of
+//! a team, which it shows as a film.
 //!
 //! Data flows in one direction. Threads send events: keys, signals, snapshots of the team, and
 //! results of actions. The pure function `update` computes the next state and the effects of an
@@ -12,6 +13,7 @@ mod clipboard_sequence;
 mod clock_time;
 mod detail_page_layout;
 mod draw;
+mod film;
 mod find_and_copy;
 mod handle_mouse;
 mod key_reader;
@@ -39,8 +41,8 @@ mod ui_state;
 mod update_detail_page;
 mod update_ui_state;
 
-use args::ScreenArgs;
-use background_action_threads::BackgroundThreads;
+use args::{ProgramArgs, ScreenArgs};
+use background_action_threads::{BackgroundRunner, BackgroundThreads};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::visible;
 use std::io::{IsTerminal, Write};
@@ -68,7 +70,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, ErrorReport> {
-    let mut arguments = ScreenArgs::parse(std::env::args_os().skip(1))?;
+    match ProgramArgs::parse(std::env::args_os().skip(1))? {
+        ProgramArgs::Team(arguments) => show_team(arguments),
+        ProgramArgs::Film(arguments) => film::run(&arguments),
+        ProgramArgs::FilmPane(socket) => film::copy_socket_to_stdout(&socket).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn show_team(mut arguments: ScreenArgs) -> Result<ExitCode, ErrorReport> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let message = "cannot show the screen: this is no terminal";
         let commands = suggested_commands(&arguments);
@@ -115,7 +124,7 @@ enum LoopEnd {
 /// state. So each key is handled with the state that the person sees.
 fn run_event_loop(
     screen: &mut TerminalScreen,
-    effects: &mut BackgroundThreads,
+    effects: &mut dyn BackgroundRunner,
     mut state: UiState,
     events: &Receiver<UiEvent>,
 ) -> Result<LoopEnd, ErrorReport> {

@@ -176,8 +176,11 @@ mod tests {
         for (number, (from, text)) in (1..).zip(texts) {
             stream.add(item(number, from, text));
         }
-        let entries: Vec<_> =
-            stream.messages(&ScreenClock::at(0)).iter().map(|item| (item.number, item.at, item.count)).collect();
+        let entries: Vec<_> = stream
+            .messages(&ScreenClock::at(0))
+            .iter()
+            .map(|item| (item.number, item.at, item.count))
+            .collect();
         assert_eq!(entries, [(3, 3_000, 1), (1, 4_000, 3), (5, 5_000, 1), (6, 6_000, 1)]);
     }
 

@@ -191,7 +191,9 @@ impl SnapshotReader {
             let last = self.last_line(&member.name);
             members.push(member_item(member, last, clock));
         }
-        members.extend(view.past_members.iter().map(|past| past_member_item(past, &self.suggested_commands, clock)));
+        members.extend(
+            view.past_members.iter().map(|past| past_member_item(past, &self.suggested_commands, clock)),
+        );
         members
     }
 
@@ -219,7 +221,10 @@ impl SnapshotReader {
             let caller = Caller::new(team.clone(), lead);
             let scanned = caller.policy().ok().zip(team.requests().scan().ok());
             self.requests = scanned.map(|(policy, requests)| {
-                (sources, open_requests(&policy, requests).iter().map(|open| request_item(open, clock)).collect())
+                (
+                    sources,
+                    open_requests(&policy, requests).iter().map(|open| request_item(open, clock)).collect(),
+                )
             });
         }
         self.requests.as_ref().map(|(_, items)| items.clone())

@@ -60,7 +60,7 @@ pub(crate) fn copy_to_tmux(text: &str) -> bool {
 }
 
 /// Runs tmux on the server of this pane. `None` if it failed.
-fn run_tmux(args: &[&str]) -> Option<String> {
+pub(crate) fn run_tmux(args: &[&str]) -> Option<String> {
     run_tmux_with_input(args, Stdio::null())
 }
 

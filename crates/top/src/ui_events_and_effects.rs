@@ -1,5 +1,6 @@
 //! Inputs of the event loop, and the effects that follow from them.
 
+use crate::film::{FilmCommand, FilmStatus};
 use crate::team_snapshot_for_screen::ScreenSnapshot;
 use std::path::PathBuf;
 
@@ -15,6 +16,8 @@ pub(crate) enum UiEvent {
     Resized(u16, u16),
     /// A snapshot of the team was read.
     SnapshotRead(Box<ScreenSnapshot>),
+    /// A film shows another time, or is played in another way.
+    FilmMoved(Box<ScreenSnapshot>, FilmStatus),
     /// The result of an action.
     ActionFinished(ActionResult),
     PaneCaptured {
@@ -41,6 +44,8 @@ pub(crate) enum Key {
     Control(char),
     Up,
     Down,
+    Left,
+    Right,
     PageUp,
     PageDown,
     Home,
@@ -133,6 +138,8 @@ pub(crate) enum BackgroundAction {
     CopyToTmux { text: String },
     /// Switches this terminal to a member's pane.
     Attach { name: String },
+    /// Moves the film, or plays it in another way.
+    MoveFilm(FilmCommand),
 }
 
 /// Where a member's output is shown.
@@ -157,7 +164,16 @@ pub(crate) enum MemberOutput {
     Log(String),
 }
 
+/// How many lines of a member's log are shown.
+const LOG_LINES: usize = 40;
+
 impl MemberOutput {
+    /// The last lines of a log.
+    pub(crate) fn end_of_log(log: &str) -> MemberOutput {
+        let lines: Vec<&str> = log.trim_end().lines().collect();
+        MemberOutput::Log(lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"))
+    }
+
     /// The output without blank lines at its end.
     pub(crate) fn text(&self) -> &str {
         let (MemberOutput::Screen(text) | MemberOutput::Log(text)) = self;

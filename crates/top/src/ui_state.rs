@@ -1,5 +1,6 @@
 //! The state of the screen: what it shows, and what the next key acts on.
 
+use crate::film::FilmStatus;
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
 use crate::ui_events_and_effects::{ActionResult, MemberOutput, MouseMode, UiEffect};
@@ -16,6 +17,8 @@ pub(crate) struct UiState {
     pub(crate) capabilities: TerminalCapabilities,
     /// The newest snapshot.
     pub(crate) snapshot: Arc<ScreenSnapshot>,
+    /// The film that is shown. `None` for a running team.
+    pub(crate) film: Option<FilmStatus>,
     /// The size of the terminal, in columns and lines.
     pub(crate) size: (u16, u16),
     /// The active panel.
@@ -126,6 +129,7 @@ impl UiState {
             suggested_commands,
             capabilities,
             snapshot: Arc::default(),
+            film: None,
             size,
             panel: Panel::Members,
             selected: [None, None, None, None],

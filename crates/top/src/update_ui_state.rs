@@ -2,6 +2,7 @@
 //! read no clock.
 
 use crate::detail_page_layout;
+use crate::film::handle_film_key;
 use crate::find_and_copy::{copy_item, select_next_match};
 use crate::handle_mouse::{handle_mouse, toggle_mouse};
 use crate::team_snapshot_for_screen::{Panel, ScreenSnapshot};
@@ -37,6 +38,10 @@ fn handle_event(state: &mut UiState, event: UiEvent) -> Vec<UiEffect> {
             Vec::new()
         }
         UiEvent::SnapshotRead(snapshot) => apply_snapshot(state, *snapshot),
+        UiEvent::FilmMoved(snapshot, status) => {
+            state.film = Some(status);
+            apply_snapshot(state, *snapshot)
+        }
         UiEvent::ActionFinished(result) => {
             state.result = Some(result);
             Vec::new()
@@ -75,8 +80,10 @@ fn handle_key(state: &mut UiState, key: Key) -> Vec<UiEffect> {
                 state.view = ActiveView::Lists;
                 Vec::new()
             }
-            ActiveView::Lists => handle_list_key(state, key),
-            ActiveView::Details => handle_detail_key(state, key),
+            view => handle_film_key(state, key).unwrap_or_else(|| match view {
+                ActiveView::Lists | ActiveView::Help => handle_list_key(state, key),
+                ActiveView::Details => handle_detail_key(state, key),
+            }),
         },
     }
 }

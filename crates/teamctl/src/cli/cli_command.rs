@@ -41,6 +41,7 @@ pub(crate) enum CliCommand {
     Run(commands::run_team_from_file::RunArgs),
     Ask(Box<commands::ask::AskArgs>),
     Report(commands::report::ReportArgs),
+    Replay(commands::replay::ReplayArgs),
     Events(commands::events::EventsArgs),
     Why(commands::diagnose::why_no_progress::WhyArgs),
     Trace(commands::diagnose::trace_message::TraceArgs),

@@ -18,7 +18,7 @@ const FREQUENT_COMMANDS: [Heading; 7] = [
         "Teams and members",
         &["create", "spawn", "lead", "policy", "mode", "interrupt", "shutdown", "kill", "delete"],
     ),
-    ("Watch", &["status", "report", "top", "attach", "logs"]),
+    ("Watch", &["status", "report", "top", "attach", "logs", "replay"]),
     ("Messages and tasks", &["send", "broadcast", "inbox", "wait", "task", "merge"]),
     ("Requests", &["requests", "approve", "deny"]),
     ("When something is wrong", &["why", "trace", "events", "doctor"]),

@@ -69,6 +69,7 @@ impl CliCommand {
             | CliCommand::Run(_)
             | CliCommand::Ask(_)
             | CliCommand::Report(_)
+            | CliCommand::Replay(_)
             | CliCommand::Trace(_) => AllowedCallers::LeadOrPerson,
             CliCommand::Integration(command) => command.allowed_callers(),
         }

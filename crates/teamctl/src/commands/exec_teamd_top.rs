@@ -10,7 +10,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use store::{env_var, own_program};
 
@@ -19,7 +19,7 @@ const SCREEN_PROGRAM: &str = "teamd-top";
 
 /// Environment variables of `teamctl` that are passed on to the program in the tmux popup. Without
 /// them the program would get the values that the tmux server has.
-const POPUP_VARIABLES: [&str; 13] = [
+pub(super) const POPUP_VARIABLES: [&str; 13] = [
     "HOME",
     "PATH",
     "XDG_STATE_HOME",
@@ -63,7 +63,6 @@ pub(crate) struct TopArgs {
 /// Executes the screen. Returns only if that fails.
 pub(crate) fn run(context: &CommandContext, args: &TopArgs) -> Result<ExitCode, ErrorReport> {
     let teams = context.candidate_teams(&context.root()?)?;
-    let program = installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file);
     let mut arguments: Vec<OsString> = vec!["--root".into(), context.root_path()?.into()];
     arguments.extend([
         "--state-dir".into(),
@@ -72,29 +71,48 @@ pub(crate) fn run(context: &CommandContext, args: &TopArgs) -> Result<ExitCode, 
         context.daemon_socket()?.into(),
     ]);
     arguments.extend(teams.iter().flat_map(|team| ["--team".into(), team.as_str().into()]));
-    if args.popup {
-        return Err(exec_popup(&program, &arguments));
+    if !args.popup {
+        return Err(exec_screen(&arguments)?);
     }
-    let error = Command::new(&program).args(&arguments).exec();
-    let message = format!("cannot start {}: {error}", program.display());
-    Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
+    arguments.push("--popup".into());
+    let words = ["display-popup", "-E", "-w", "90%", "-h", "90%"];
+    match exec_screen_in_tmux(&words, &POPUP_VARIABLES, &arguments)? {
+        Some(error) => Err(error),
+        None => Err(ErrorReport::new(ErrorKind::Refused, "cannot open a popup: this is not inside tmux")
+            .with_help("without one: teamctl top")),
+    }
 }
 
-/// Executes tmux, which opens the popup and waits until it is closed. Returns only if that fails.
-fn exec_popup(program: &Path, arguments: &[OsString]) -> ErrorReport {
+/// Executes the program that draws the screen. Returns only if that fails.
+pub(super) fn exec_screen(arguments: &[OsString]) -> Result<ErrorReport, ErrorReport> {
+    let program = screen_program()?;
+    let error = Command::new(&program).args(arguments).exec();
+    let message = format!("cannot start {}: {error}", program.display());
+    Ok(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
+}
+
+/// Executes a tmux command, which starts the program that draws the screen: tmux opens a window or a
+/// popup for it. `variables` are passed on. Returns only if that fails; `None` outside tmux.
+pub(super) fn exec_screen_in_tmux(
+    words: &[&str],
+    variables: &[&str],
+    arguments: &[OsString],
+) -> Result<Option<ErrorReport>, ErrorReport> {
     let Some(socket) = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(str::to_owned)) else {
-        return ErrorReport::new(ErrorKind::Refused, "cannot open a popup: this is not inside tmux")
-            .with_help("without one: teamctl top");
+        return Ok(None);
     };
     let mut command = Command::new("tmux");
-    command.args(["-u", "-S", &socket, "display-popup", "-E", "-w", "90%", "-h", "90%", "--", "env"]);
+    command.args(["-u", "-S", &socket]).args(words).args(["--", "env"]);
     let assignment = |name: &&str| Some(OsString::from(format!("{name}={}", env_var(name)?)));
-    command.args(POPUP_VARIABLES.iter().filter_map(assignment).map(|argument| escape_for_tmux(&argument)));
+    command.args(variables.iter().filter_map(assignment).map(|argument| escape_for_tmux(&argument)));
     command
-        .arg(escape_for_tmux(program.as_os_str()))
-        .args(arguments.iter().map(|argument| escape_for_tmux(argument)))
-        .arg("--popup");
-    tmux_failed(&command.exec())
+        .arg(escape_for_tmux(screen_program()?.as_os_str()))
+        .args(arguments.iter().map(|argument| escape_for_tmux(argument)));
+    Ok(Some(tmux_failed(&command.exec())))
+}
+
+fn screen_program() -> Result<PathBuf, ErrorReport> {
+    Ok(installed_program(&own_program()?, SCREEN_PROGRAM, Path::is_file))
 }
 
 /// Escapes a semicolon at the end of a word, which tmux would take for the end of the command.

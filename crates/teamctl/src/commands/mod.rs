@@ -34,6 +34,7 @@ pub(crate) mod merge;
 pub(crate) mod notify_person_by_command;
 pub(crate) mod policy;
 pub(crate) mod profiles;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod requests;
 pub(crate) mod run_team_from_file;
