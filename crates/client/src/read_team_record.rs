@@ -68,20 +68,14 @@ impl TeamRecord {
             started_at: 0,
             lines: Vec::new(),
             unreadable_lines: 0,
-            end: if text.ends_with('\n') { RecordEnd::Complete } else { RecordEnd::CutLine },
+            end: RecordEnd::Complete,
         };
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in text.split_inclusive('\n').filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<RecordLine>(line) {
                 Ok(line) => record.add(line),
-                Err(_) => record.unreadable_lines += 1,
+                Err(_) if line.ends_with('\n') => record.unreadable_lines += 1,
+                Err(_) => record.end = RecordEnd::CutLine,
             }
-        }
-        // A cut line that could be read lacks only its line break.
-        let is_last_readable = text.lines().next_back().is_some_and(is_record_line);
-        match record.end {
-            RecordEnd::CutLine if is_last_readable => record.end = RecordEnd::Complete,
-            RecordEnd::CutLine => record.unreadable_lines -= 1,
-            RecordEnd::Complete => {}
         }
         record
     }
@@ -112,10 +106,6 @@ impl TeamRecord {
         let parts: Vec<String> = cut.into_iter().chain(unreadable).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
-}
-
-fn is_record_line(line: &str) -> bool {
-    serde_json::from_str::<RecordLine>(line).is_ok()
 }
 
 /// Reads the first line of a record, and returns the recorded team.

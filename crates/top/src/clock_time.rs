@@ -15,12 +15,12 @@ pub(crate) struct ScreenClock {
 impl ScreenClock {
     /// The current time in the local time zone.
     pub(crate) fn current() -> ScreenClock {
-        ScreenClock::at(store::now())
+        ScreenClock::at(store::now(), TimeZone::system())
     }
 
-    /// A past time in the local time zone, for a film.
-    pub(crate) fn at(now: u64) -> ScreenClock {
-        ScreenClock { now, zone: TimeZone::system() }
+    /// A time, in milliseconds since the epoch, in a time zone.
+    pub(crate) fn at(now: u64, zone: TimeZone) -> ScreenClock {
+        ScreenClock { now, zone }
     }
 
     /// Formats a time in milliseconds since the epoch. A time of today becomes hour and minute, any
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn recent_time_is_shown_as_time_and_older_time_as_date() {
         let minute = 60_000;
-        let text = |ms, now| ScreenClock { now, zone: TimeZone::UTC }.text(ms);
+        let text = |ms, now| ScreenClock::at(now, TimeZone::UTC).text(ms);
         assert_eq!(text(61 * minute, 62 * minute), "01:01");
         assert_eq!(text(61 * minute, 61 * minute + 24 * 60 * minute), "01-01");
         assert_eq!(text(u64::MAX, 0), "?");

@@ -17,11 +17,13 @@ pub(crate) use film_panes::copy_socket_to_stdout;
 pub(crate) use playback::{FilmMotion, FilmSpeed, LongPauses, Playback};
 pub(crate) use show_film::run;
 
+use crate::clock_time::ScreenClock;
 use crate::team_snapshot_for_screen::ScreenSnapshot;
 use crate::ui_events_and_effects::{MemberOutput, UiEvent};
 use client::read_team_record::{TeamRecord, TimedRecordEntry};
 use film_marks::{find_jump_target, find_marks};
 use folded_team::FoldedTeam;
+use jiff::tz::TimeZone;
 use playback::FilmFrame;
 use protocol::team_and_member_names::MemberName;
 use std::ops::Range;
@@ -39,6 +41,8 @@ pub(crate) struct Film {
     team: FoldedTeam,
     /// How many lines of the record are applied to `team`.
     applied: usize,
+    /// The time zone in which times are shown.
+    zone: TimeZone,
 }
 
 /// What the time line of the screen shows.
@@ -75,13 +79,14 @@ pub(crate) enum FilmMove {
 
 impl Film {
     /// A film at its start.
-    pub(crate) fn new(record: TeamRecord, speed: FilmSpeed, long_pauses: LongPauses) -> Film {
+    pub(crate) fn new(record: TeamRecord, speed: FilmSpeed, long_pauses: LongPauses, zone: TimeZone) -> Film {
         let mut film = Film {
             offsets: record.lines.iter().map(|line| line.offset).collect(),
             marks: Arc::new(find_marks(&record.lines)),
             playback: Playback { position: 0, speed, motion: FilmMotion::Playing, long_pauses },
             team: FoldedTeam::default(),
             applied: 0,
+            zone,
             record,
         };
         film.seek(0);
@@ -153,7 +158,8 @@ impl Film {
     }
 
     fn snapshot(&mut self) -> ScreenSnapshot {
-        self.team.snapshot(self.record.started_at + self.playback.position)
+        let now = self.record.started_at + self.playback.position;
+        self.team.snapshot(&ScreenClock::at(now, self.zone.clone()))
     }
 
     fn status(&self) -> FilmStatus {

@@ -75,6 +75,7 @@ pub(crate) fn event_item(event: &Event, clock: &ScreenClock) -> EventItem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::tz::TimeZone;
     use std::io::Write;
 
     #[test]
@@ -94,7 +95,11 @@ mod tests {
         let line = event(survey, r#""member_suspended","member":"ann""#);
         write(&line[..40]);
         let texts = |stream: &mut EventStream| {
-            stream.events(&ScreenClock::at(1_000)).into_iter().map(|event| event.text).collect::<Vec<_>>()
+            stream
+                .events(&ScreenClock::at(1_000, TimeZone::UTC))
+                .into_iter()
+                .map(|event| event.text)
+                .collect::<Vec<_>>()
         };
         assert_eq!(texts(&mut stream), ["teamd stops: x", "survey created"]);
         write(&line[40..]);

@@ -75,15 +75,25 @@ impl MessageStream {
                 let last = Arc::make_mut(last);
                 (last.at, last.time_text, last.count) = (message.at, message.time_text, last.count + 1);
             }
-            None => self.messages.push(Arc::new(message)),
+            None => {
+                self.messages.push(Arc::new(message));
+                if self.messages.len() > 2 * MAX_MESSAGES {
+                    self.drop_oldest();
+                }
+            }
         }
+    }
+
+    /// Sorts the messages, and keeps only the newest.
+    fn drop_oldest(&mut self) {
+        self.messages.sort_by_key(|message| message.at);
+        let surplus = self.messages.len().saturating_sub(MAX_MESSAGES);
+        self.messages.drain(..surplus);
     }
 
     /// The newest messages, oldest first.
     pub(crate) fn messages(&mut self, clock: &ScreenClock) -> Vec<Arc<MessageItem>> {
-        self.messages.sort_by_key(|message| message.at);
-        let surplus = self.messages.len().saturating_sub(MAX_MESSAGES);
-        self.messages.drain(..surplus);
+        self.drop_oldest();
         let day = clock.day();
         let is_new_day = std::mem::replace(&mut self.day, day.clone()) != day;
         for message in &mut self.messages {
@@ -140,6 +150,7 @@ fn truncate_text(mut text: String, to: &MemberName, commands: &SuggestedCommands
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::tz::TimeZone;
 
     fn message(raw: &str) -> MessageItem {
         message_item(
@@ -177,7 +188,7 @@ mod tests {
             stream.add(item(number, from, text));
         }
         let entries: Vec<_> = stream
-            .messages(&ScreenClock::at(0))
+            .messages(&ScreenClock::at(0, TimeZone::UTC))
             .iter()
             .map(|item| (item.number, item.at, item.count))
             .collect();

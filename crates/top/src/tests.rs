@@ -2,6 +2,7 @@
 //! module has the example data.
 
 mod busy_team_screens;
+mod film;
 mod keys;
 mod screens;
 

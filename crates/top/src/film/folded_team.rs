@@ -114,9 +114,8 @@ impl FoldedTeam {
         }
     }
 
-    /// What the screen shows at the time `now`, in milliseconds since the epoch.
-    pub(super) fn snapshot(&mut self, now: u64) -> ScreenSnapshot {
-        let clock = ScreenClock::at(now);
+    /// What the screen shows at the time of `clock`.
+    pub(super) fn snapshot(&mut self, clock: &ScreenClock) -> ScreenSnapshot {
         let tasks: Vec<Arc<Task>> = self.tasks.values().cloned().collect();
         let abandoned = abandoned_tasks(&tasks, &self.members.possible_workers());
         let abandoned: Vec<TaskId> = abandoned.iter().map(|task| task.id).collect();
@@ -125,11 +124,11 @@ impl FoldedTeam {
             team: self.team,
             tmux_socket: None,
             budget: String::new(),
-            members: self.member_items(&tasks, &clock),
+            members: self.member_items(&tasks, clock),
             tasks: Arc::new(task_items(&tasks, &abandoned)),
-            messages: self.messages.messages(&clock),
-            events: self.events.iter().map(|event| event_item(event, &clock)).collect(),
-            requests: Some(self.requests.iter().map(|open| request_item(&to_view(open), &clock)).collect()),
+            messages: self.messages.messages(clock),
+            events: self.events.iter().map(|event| event_item(event, clock)).collect(),
+            requests: Some(self.requests.iter().map(|open| request_item(&to_view(open), clock)).collect()),
         }
     }
 

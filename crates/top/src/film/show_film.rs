@@ -12,6 +12,7 @@ use crate::ui_state::UiState;
 use crate::{LoopEnd, key_reader, run_event_loop, signals_to_events};
 use client::read_team_record::TeamRecord;
 use client::suggested_commands::SuggestedCommands;
+use jiff::tz::TimeZone;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write, stdout};
@@ -24,7 +25,7 @@ use std::sync::mpsc::channel;
 pub(crate) fn run(arguments: &FilmArgs) -> Result<ExitCode, ErrorReport> {
     let record = TeamRecord::read(&arguments.file)?;
     let missing_part = record.missing_part();
-    let film = Film::new(record, arguments.speed, arguments.long_pauses);
+    let film = Film::new(record, arguments.speed, arguments.long_pauses, TimeZone::system());
     match &arguments.output {
         FilmOutput::Screen(panes) => play(film, *panes, missing_part),
         FilmOutput::Asciicast { path, size } => {
