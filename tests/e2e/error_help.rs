@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Commands without a team and without a daemon, and their exit codes. Each error suggests a
 /// command.
-const WITHOUT_TEAM: [(&str, i32); 34] = [
+const WITHOUT_TEAM: [(&str, i32); 35] = [
     ("approve perm-1", 67),
     ("attach ann", 67),
     ("broadcast hello", 67),
@@ -28,6 +28,7 @@ const WITHOUT_TEAM: [(&str, i32); 34] = [
     ("mode ann plan", 67),
     ("submit-plan nothing.md", 67),
     ("policy", 67),
+    ("replay nothing.jsonl", 72),
     ("report", 67),
     ("requests", 67),
     ("answer-shutdown shutdown-1@ann --approve", 67),

@@ -48,6 +48,7 @@ mod plan_mode;
 mod process_limits;
 mod profiles;
 mod record;
+mod replay;
 mod report;
 mod requests;
 mod run;

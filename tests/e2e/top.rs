@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// terminal settings.
 pub(crate) struct TopPane<'a> {
     env: &'a TestEnv,
-    pane: String,
+    pub(crate) pane: String,
 }
 
 impl<'a> TopPane<'a> {
@@ -24,9 +24,14 @@ impl<'a> TopPane<'a> {
         top
     }
 
-    fn start(env: &'a TestEnv, (width, height): (u16, u16)) -> TopPane<'a> {
+    fn start(env: &'a TestEnv, size: (u16, u16)) -> TopPane<'a> {
+        TopPane::start_command(env, size, "top")
+    }
+
+    /// Opens a pane in which a shell runs this command of `teamctl`.
+    pub(crate) fn start_command(env: &'a TestEnv, (width, height): (u16, u16), command: &str) -> TopPane<'a> {
         let teamctl = harness::programs().join("teamctl").display().to_string();
-        let shell = format!("'{teamctl}' top; echo left $?; stty -a; exec sleep 3600");
+        let shell = format!("'{teamctl}' {command}; echo left $?; stty -a; exec sleep 3600");
         let pane = env.tmux([
             "new-session",
             "-d",
@@ -47,7 +52,7 @@ impl<'a> TopPane<'a> {
         TopPane { env, pane }
     }
 
-    fn screen_text(&self) -> String {
+    pub(crate) fn screen_text(&self) -> String {
         self.env.tmux(["capture-pane", "-p", "-t", &self.pane])
     }
 

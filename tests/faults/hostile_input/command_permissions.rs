@@ -93,6 +93,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 56] = [
     (&["why", "bob"], CommandPermission::Member, &[0]),
     (&["why", "ann"], CommandPermission::LeadAtFiles, &[0]),
     (&["report"], CommandPermission::LeadAtFiles, &[0]),
+    (&["replay", "/nowhere.jsonl"], CommandPermission::LeadAtFiles, &[72]),
     (&["trace", "0"], CommandPermission::LeadAtFiles, &[0, 64, 67]),
     (&["up"], CommandPermission::Member, &[0]),
     (&["status"], CommandPermission::KnownMember, &[0]),

@@ -12,7 +12,7 @@ pub(super) fn header_spans(state: &UiState) -> Vec<Span<'static>> {
     let mut spans =
         vec![Span::styled(format!("{}  ", state.team), Style::new().add_modifier(Modifier::BOLD))];
     spans.extend(daemon_span(state));
-    if snapshot.daemon == DaemonReachability::Running {
+    if (snapshot.daemon, snapshot.team) == (DaemonReachability::Running, TeamPresence::Exists) {
         let active = snapshot.members.iter().filter(|member| member.state.starts_with("active")).count();
         spans.push(Span::raw(format!("{} active", count_text(active, "member", "members"))));
     }

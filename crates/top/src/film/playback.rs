@@ -48,9 +48,6 @@ pub(crate) struct FilmFrame {
 }
 
 impl FilmSpeed {
-    /// The speed of the recorded team.
-    pub(crate) const NORMAL: FilmSpeed = FilmSpeed(1);
-
     /// The speed with this text. `None` if the text is not one of [`FILM_SPEEDS`].
     pub(crate) fn parse(text: &str) -> Option<FilmSpeed> {
         FILM_SPEEDS.iter().position(|speed| *speed == text).map(FilmSpeed)
@@ -173,7 +170,7 @@ mod tests {
     fn speed_has_limits() {
         let fastest = FilmSpeed::parse("64").unwrap();
         assert_eq!((fastest.faster(), fastest.slower().as_str()), (fastest, "32"));
-        assert_eq!(FilmSpeed::NORMAL.slower().slower().as_str(), "0.5");
+        assert_eq!(FilmSpeed::parse("1").unwrap().slower().slower().as_str(), "0.5");
         assert_eq!(FilmSpeed::parse("3"), None);
     }
 }

@@ -21,7 +21,7 @@ fn team() -> TeamName {
 fn film() -> Film {
     let record = TeamRecord::parse(team(), RECORD);
     assert_eq!(record.missing_part(), None);
-    Film::new(record, FilmSpeed::NORMAL, LongPauses::Shortened, TimeZone::UTC)
+    Film::new(record, FilmSpeed::parse("1").unwrap(), LongPauses::Shortened, TimeZone::UTC)
 }
 
 /// A screen of this size that shows the film.
@@ -180,7 +180,7 @@ fn output_of_a_member_is_on_its_page() {
 fn hostile_text_of_a_record_is_contained() {
     let hostile = RECORD.replace("count the lines", "x\\u001b[2J\\u202e").replace("asks", "\\u009b31m");
     let record = TeamRecord::parse(team(), &hostile);
-    let mut film = Film::new(record, FilmSpeed::NORMAL, LongPauses::Shortened, TimeZone::UTC);
+    let mut film = Film::new(record, FilmSpeed::parse("1").unwrap(), LongPauses::Shortened, TimeZone::UTC);
     film.seek(20_000);
     let text = screen_text(&film_screen(&mut film, (200, 50)));
     assert!(text.contains("\\u{1b}[2J") && !text.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{text}");

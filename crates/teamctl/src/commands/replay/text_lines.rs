@@ -20,7 +20,7 @@ pub(super) struct TextLine {
 
 impl fmt::Display for TextLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  {}", offset_text(self.offset), self.text)
+        write!(f, "{}.{:03}  {}", offset_text(self.offset), self.offset % 1_000, self.text)
     }
 }
 
@@ -98,11 +98,11 @@ mod tests {
         let record = TeamRecord::parse(TeamName::parse("survey").unwrap(), &(record.join("\n") + "\n"));
         let lines: Vec<String> = text_lines(&record).iter().map(ToString::to_string).collect();
         let expected = [
-            "0:00:00  the record of survey begins at 2026-11-28 14:00:00 UTC, 0:00:09 long",
-            "0:00:01  ann active: task 1",
-            "0:00:02  ann -> team-lead: done …",
-            "0:00:03  ann -> team-lead: done",
-            "0:00:09  task 1 created: count",
+            "0:00:00.000  the record of survey begins at 2026-11-28 14:00:00 UTC, 0:00:09 long",
+            "0:00:01.000  ann active: task 1",
+            "0:00:02.000  ann -> team-lead: done …",
+            "0:00:03.000  ann -> team-lead: done",
+            "0:00:09.000  task 1 created: count",
         ];
         assert_eq!(lines, expected);
     }
