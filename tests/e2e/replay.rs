@@ -135,7 +135,7 @@ fn files_that_are_no_record_are_refused() {
     let cases = [
         ("empty", "", 65, "cannot play EMPTY: it is empty"),
         ("text", "hello\n", 65, "its first line is not a start line"),
-        ("newer", newer, 78, "it has version 2, and this teamctl plays version 1"),
+        ("newer", newer, 78, "it has version 2, and this release plays version 1"),
     ];
     for (name, text, code, part) in cases {
         let file = env.write_file(name, text);

@@ -127,9 +127,9 @@ pub fn read_start(path: &Path) -> Result<TeamName, ErrorReport> {
     let team = start["team"].as_str().and_then(|team| TeamName::parse(team).ok());
     match (version, team) {
         (Some(version), _) if version != u64::from(RECORD_VERSION) => {
-            let cause = format!("it has version {version}, and this teamctl plays version {RECORD_VERSION}");
+            let cause = format!("it has version {version}, and this release plays version {RECORD_VERSION}");
             Err(not_playable(ErrorKind::Config, path, &cause)
-                .with_help("play it with the teamctl that recorded it; this one is: teamctl --version"))
+                .with_help("play it with the release that recorded it; this one is: teamctl --version"))
         }
         (Some(_), Some(team)) => Ok(team),
         _ => {
@@ -220,7 +220,7 @@ mod tests {
         for text in ["hello\n", "{}\n", "\0\u{1}", &output_line("01.000"), &START.replace("survey", "..")] {
             assert_eq!(error(text), no_start, "{text}");
         }
-        let newer = "it has version 2, and this teamctl plays version 1".to_owned();
+        let newer = "it has version 2, and this release plays version 1".to_owned();
         let newer_start = r#"{"time":"x","kind":"start","version":2,"team":{"new":"form"}}"#;
         assert_eq!(error(newer_start), (ErrorKind::Config, newer));
         write(&path, format!("{START}\n")).unwrap();

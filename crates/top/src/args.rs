@@ -1,6 +1,6 @@
 //! Arguments of `teamd-top`, as `teamctl top` and `teamctl replay` write them.
 
-use crate::film::{FilmSpeed, LongPauses};
+use crate::film::playback::{FilmSpeed, LongPauses};
 use client::parse_args_of_top_and_mcp::{FlagKind, StartedProgramArgs};
 use client::read_team_record::parse_size;
 use protocol::error_kind_and_report::ErrorReport;

@@ -13,6 +13,7 @@ mod clipboard_sequence;
 mod clock_time;
 mod detail_page_layout;
 mod draw;
+mod event_loop;
 mod film;
 mod find_and_copy;
 mod handle_mouse;
@@ -42,18 +43,17 @@ mod update_detail_page;
 mod update_ui_state;
 
 use args::{ProgramArgs, ScreenArgs};
-use background_action_threads::{BackgroundRunner, BackgroundThreads};
+use background_action_threads::BackgroundThreads;
+use event_loop::{LoopEnd, run_event_loop};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::escape_control_chars::visible;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use team_picker::TeamChoice;
 use teamctl_command::suggested_commands;
 use terminal_capabilities::TerminalCapabilities;
 use terminal_screen::TerminalScreen;
-use tmux_client_of_this_pane::is_inside_tmux;
-use ui_events_and_effects::{BackgroundAction, UiEffect, UiEvent};
 use ui_state::UiState;
 
 /// The program `teamd-top`. Returns its exit code.
@@ -72,8 +72,10 @@ pub fn main() -> ExitCode {
 fn run() -> Result<ExitCode, ErrorReport> {
     match ProgramArgs::parse(std::env::args_os().skip(1))? {
         ProgramArgs::Team(arguments) => show_team(arguments),
-        ProgramArgs::Film(arguments) => film::run(&arguments),
-        ProgramArgs::FilmPane(socket) => film::copy_socket_to_stdout(&socket).map(|()| ExitCode::SUCCESS),
+        ProgramArgs::Film(arguments) => film::show_film::run(&arguments),
+        ProgramArgs::FilmPane(socket) => {
+            film::film_panes::copy_socket_to_stdout(&socket).map(|()| ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -111,43 +113,4 @@ fn show_team(mut arguments: ScreenArgs) -> Result<ExitCode, ErrorReport> {
         LoopEnd::Quit(code) => Ok(ExitCode::from(code)),
         LoopEnd::ChooseTeam => Err(teamctl_command::exec_teamctl_top(&arguments)),
     }
-}
-
-/// Why the event loop has ended.
-enum LoopEnd {
-    /// The program ends with this exit code.
-    Quit(u8),
-    ChooseTeam,
-}
-
-/// Handles events until the program ends. The screen is drawn after each event that changed the
-/// state. So each key is handled with the state that the person sees.
-fn run_event_loop(
-    screen: &mut TerminalScreen,
-    effects: &mut dyn BackgroundRunner,
-    mut state: UiState,
-    events: &Receiver<UiEvent>,
-) -> Result<LoopEnd, ErrorReport> {
-    screen.draw(&mut state)?;
-    while let Ok(event) = events.recv() {
-        let before = state.clone();
-        for effect in update_ui_state::update(&mut state, event) {
-            match effect {
-                UiEffect::Quit(code) => return Ok(LoopEnd::Quit(code)),
-                UiEffect::ChooseTeam => return Ok(LoopEnd::ChooseTeam),
-                UiEffect::Suspend => screen.suspend()?,
-                UiEffect::Redraw => screen.redraw_all()?,
-                UiEffect::SetMouse(mode) => screen.set_mouse(mode)?,
-                UiEffect::Copy(text) if is_inside_tmux() => {
-                    effects.start(BackgroundAction::CopyToTmux { text });
-                }
-                UiEffect::Copy(text) => screen.copy(&text)?,
-                UiEffect::Background(action) => effects.start(action),
-            }
-        }
-        if state != before || screen.is_stale() {
-            screen.draw(&mut state)?;
-        }
-    }
-    Ok(LoopEnd::Quit(0))
 }

@@ -1,6 +1,6 @@
 //! Inputs of the event loop, and the effects that follow from them.
 
-use crate::film::{FilmCommand, FilmStatus};
+use crate::film::film_commands_and_status::{FilmCommand, FilmStatus};
 use crate::team_snapshot_for_screen::ScreenSnapshot;
 use std::path::PathBuf;
 

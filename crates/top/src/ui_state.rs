@@ -1,6 +1,6 @@
 //! The state of the screen: what it shows, and what the next key acts on.
 
-use crate::film::FilmStatus;
+use crate::film::film_commands_and_status::FilmStatus;
 use crate::team_snapshot_for_screen::{ListItem, Panel, ScreenSnapshot};
 use crate::terminal_capabilities::TerminalCapabilities;
 use crate::ui_events_and_effects::{ActionResult, MemberOutput, MouseMode, UiEffect};

@@ -2,7 +2,7 @@
 //! read no clock.
 
 use crate::detail_page_layout;
-use crate::film::handle_film_key;
+use crate::film::film_keys::handle_film_key;
 use crate::find_and_copy::{copy_item, select_next_match};
 use crate::handle_mouse::{handle_mouse, toggle_mouse};
 use crate::team_snapshot_for_screen::{Panel, ScreenSnapshot};

@@ -1,7 +1,9 @@
 //! The line of a film that shows its position, its length and its speed, and where failures and
 //! requests are.
 
-use crate::film::{FilmMark, FilmMotion, FilmStatus, MarkKind};
+use crate::film::film_commands_and_status::FilmStatus;
+use crate::film::film_marks::{FilmMark, MarkKind};
+use crate::film::playback::FilmMotion;
 use crate::terminal_capabilities::TerminalCapabilities;
 use client::read_team_record::offset_text;
 use ratatui::style::{Color, Modifier, Style};

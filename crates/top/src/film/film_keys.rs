@@ -1,6 +1,7 @@
 //! What each key does in a film.
 
-use super::{FilmCommand, JumpDirection, MarkKind};
+use super::film_commands_and_status::FilmCommand;
+use super::film_marks::{JumpDirection, MarkKind};
 use crate::ui_events_and_effects::{BackgroundAction, Key, UiEffect};
 use crate::ui_state::{ActiveView, UiState};
 

@@ -2,7 +2,7 @@
 //! wrote. Each pane runs `teamd-top --film-pane SOCKET`, which copies what the film sends to the
 //! socket. When the film ends, the connections end, and so do the panes.
 
-use super::{Film, FilmMove};
+use super::recorded_film::{Film, FilmMove};
 use crate::tmux_client_of_this_pane::run_tmux;
 use client::read_team_record::TimedRecordEntry;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

@@ -1,8 +1,9 @@
 //! The thread that plays a film. It sleeps until the next frame is due or a key moves the film. A
 //! paused film wakes it only by a key.
 
+use super::film_commands_and_status::FilmCommand;
 use super::film_panes::FilmPanes;
-use super::{Film, FilmCommand};
+use super::recorded_film::Film;
 use crate::background_action_threads::{BackgroundRunner, copy_to_tmux_in_background};
 use crate::ui_events_and_effects::{ActionResult, BackgroundAction, UiEvent};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -47,6 +47,16 @@ pub(crate) struct FilmFrame {
     pub(crate) position: u64,
 }
 
+impl FilmMotion {
+    /// The other motion.
+    pub(crate) fn toggled(self) -> FilmMotion {
+        match self {
+            FilmMotion::Playing => FilmMotion::Paused,
+            FilmMotion::Paused => FilmMotion::Playing,
+        }
+    }
+}
+
 impl FilmSpeed {
     /// The speed with this text. `None` if the text is not one of [`FILM_SPEEDS`].
     pub(crate) fn parse(text: &str) -> Option<FilmSpeed> {

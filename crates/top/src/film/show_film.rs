@@ -1,15 +1,16 @@
 //! Plays a film on the terminal, or writes it as an asciicast.
 
-use super::Film;
 use super::film_panes::FilmPanes;
 use super::film_thread::FilmThread;
+use super::recorded_film::Film;
 use super::write_asciicast::write_asciicast;
 use crate::args::{FilmArgs, FilmOutput, FilmPaneChoice};
+use crate::event_loop::{LoopEnd, run_event_loop};
 use crate::terminal_capabilities::TerminalCapabilities;
 use crate::terminal_screen::TerminalScreen;
 use crate::ui_events_and_effects::ActionResult;
 use crate::ui_state::UiState;
-use crate::{LoopEnd, key_reader, run_event_loop, signals_to_events};
+use crate::{key_reader, signals_to_events};
 use client::read_team_record::TeamRecord;
 use client::suggested_commands::SuggestedCommands;
 use jiff::tz::TimeZone;
@@ -57,7 +58,7 @@ fn play(film: Film, panes: FilmPaneChoice, missing_part: Option<String>) -> Resu
     let mut screen = TerminalScreen::open()?;
     key_reader::start_key_reader(sender.clone());
     let mut state = UiState::new(
-        film.record.team.clone(),
+        film.record().team.clone(),
         SuggestedCommands::default(),
         TerminalCapabilities::from_env(),
         screen.size(),

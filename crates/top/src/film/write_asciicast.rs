@@ -1,7 +1,7 @@
 //! Writes a film as an asciicast file (version 2), which asciinema plays. No terminal is needed, and
 //! the same film always gives the same bytes.
 
-use super::Film;
+use super::recorded_film::Film;
 use crate::detail_page_layout::mark_drawn;
 use crate::draw::draw;
 use crate::terminal_capabilities::{Charset, ColorSupport, TerminalCapabilities};
@@ -29,7 +29,7 @@ const CAPABILITIES: TerminalCapabilities =
 /// Writes the film from its position to its end, for a terminal of this size.
 pub(super) fn write_asciicast(film: &mut Film, size: (u16, u16), out: &mut dyn Write) -> Result<()> {
     let (width, height) = size;
-    let (team, started_at) = (film.record.team.clone(), film.record.started_at / 1_000);
+    let (team, started_at) = (film.record().team.clone(), film.record().started_at / 1_000);
     let title = format!("teamctl replay: the team {team}");
     let header =
         json!({"version": 2, "width": width, "height": height, "timestamp": started_at, "title": title});

@@ -2,7 +2,10 @@
 
 use super::screens::{assert_screen, screen_text};
 use super::{FULL_CAPABILITIES, press_keys};
-use crate::film::{Film, FilmCommand, FilmMotion, FilmMove, FilmSpeed, JumpDirection, LongPauses, MarkKind};
+use crate::film::film_commands_and_status::FilmCommand;
+use crate::film::film_marks::{JumpDirection, MarkKind};
+use crate::film::playback::{FilmMotion, FilmSpeed, LongPauses};
+use crate::film::recorded_film::{Film, FilmMove};
 use crate::ui_events_and_effects::{BackgroundAction, Key, MemberOutput, UiEffect, UiEvent};
 use crate::ui_state::{ActiveView, UiState};
 use crate::update_ui_state::update;

@@ -85,7 +85,7 @@ mod tests {
         let record = [
             line(0, r#""kind":"start","version":1,"team":"survey""#),
             line(1, &event(r#""member":"ann","event":"member_active","summary":"task 1""#)),
-            line(2, &message("done\nwith it", "")),
+            line(2, &message(r"done\nwith it", "")),
             line(
                 2,
                 &event(
