@@ -3,6 +3,7 @@
 
 use super::film_commands_and_status::FilmCommand;
 use super::film_panes::FilmPanes;
+use super::playback::FilmFrame;
 use super::recorded_film::Film;
 use crate::background_action_threads::{BackgroundRunner, copy_to_tmux_in_background};
 use crate::ui_events_and_effects::{ActionResult, BackgroundAction, UiEvent};
@@ -27,7 +28,8 @@ impl FilmThread {
     pub(super) fn start(film: Film, panes: FilmPanes, events: Sender<UiEvent>) -> FilmThread {
         let (requests, receiver) = channel();
         let sender = events.clone();
-        std::thread::spawn(move || play(film, panes, &receiver, &sender));
+        let player = FilmPlayer { film, panes, frame_at: Instant::now() };
+        std::thread::spawn(move || player.play(&receiver, &sender));
         FilmThread { requests, events }
     }
 }
@@ -50,47 +52,68 @@ impl BackgroundRunner for FilmThread {
     }
 }
 
-fn play(mut film: Film, mut panes: FilmPanes, requests: &Receiver<FilmRequest>, events: &Sender<UiEvent>) {
-    let mut frame_at = Instant::now();
-    let mut event = film.event();
-    loop {
-        if events.send(event).is_err() {
-            return;
+/// A film that is played.
+struct FilmPlayer {
+    film: Film,
+    panes: FilmPanes,
+    /// When the film reached its position.
+    frame_at: Instant,
+}
+
+impl FilmPlayer {
+    /// Plays the film until the event loop ends.
+    fn play(mut self, requests: &Receiver<FilmRequest>, events: &Sender<UiEvent>) {
+        let mut next = vec![self.film.event()];
+        while next.into_iter().all(|event| events.send(event).is_ok()) {
+            let frame = self.film.next_frame();
+            next = match (self.wait(frame, requests), frame) {
+                (Ok(FilmRequest::Output(name)), _) => {
+                    vec![UiEvent::PaneCaptured { output: self.film.output(&name), name }]
+                }
+                (Ok(FilmRequest::Move(command)), _) => self.run(command),
+                (Err(RecvTimeoutError::Timeout), Some(frame)) => vec![self.show(frame)],
+                (Err(_), _) => return,
+            };
         }
-        let frame = film.next_frame();
-        let request = match frame {
+    }
+
+    /// Waits for a request, at most until the next frame is due.
+    fn wait(
+        &self,
+        frame: Option<FilmFrame>,
+        requests: &Receiver<FilmRequest>,
+    ) -> Result<FilmRequest, RecvTimeoutError> {
+        match frame {
             Some(frame) => {
-                let due = frame_at + frame.delay;
+                let due = self.frame_at + frame.delay;
                 requests.recv_timeout(due.saturating_duration_since(Instant::now()))
             }
             None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        event = match (request, frame) {
-            (Err(RecvTimeoutError::Timeout), Some(frame)) => {
-                // A late frame does not make the next ones early.
-                frame_at = (frame_at + frame.delay).max(Instant::now());
-                panes.follow(&film.seek(frame.position), &film);
-                film.event()
-            }
-            (Ok(FilmRequest::Output(name)), _) => UiEvent::PaneCaptured { output: film.output(&name), name },
-            (Ok(FilmRequest::Move(command)), _) => {
-                let now = Instant::now();
-                panes.follow(&film.seek(film.position_after(now - frame_at)), &film);
-                frame_at = now;
-                match film.run(command) {
-                    Ok(film_move) => {
-                        panes.follow(&film_move, &film);
-                        film.event()
-                    }
-                    Err(reason) => {
-                        if events.send(film.event()).is_err() {
-                            return;
-                        }
-                        UiEvent::ActionFinished(ActionResult::failure(reason))
-                    }
-                }
-            }
-            (Err(_), _) => return,
-        };
+        }
+    }
+
+    fn show(&mut self, frame: FilmFrame) -> UiEvent {
+        // A late frame does not make the next ones early.
+        self.frame_at = (self.frame_at + frame.delay).max(Instant::now());
+        self.seek(frame.position);
+        self.film.event()
+    }
+
+    /// Carries out a command at the position that the film has reached since its last frame.
+    fn run(&mut self, command: FilmCommand) -> Vec<UiEvent> {
+        let now = Instant::now();
+        self.seek(self.film.position_after(now - self.frame_at));
+        self.frame_at = now;
+        let result = self.film.run(command);
+        if let Ok(film_move) = &result {
+            self.panes.follow(film_move, &self.film);
+        }
+        let refusal = result.err().map(|reason| UiEvent::ActionFinished(ActionResult::failure(reason)));
+        std::iter::once(self.film.event()).chain(refusal).collect()
+    }
+
+    fn seek(&mut self, position: u64) {
+        let film_move = self.film.seek(position);
+        self.panes.follow(&film_move, &self.film);
     }
 }

@@ -181,3 +181,70 @@ fn set_activity(member: &mut MemberView, activity: Activity, at: u64, summary: &
     member.activity_reason = Some(summary.to_owned());
     member.flags.retain(|flag| *flag == MemberFlag::ShutdownRequested);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::team_view::MemberView;
+    use protocol::control_socket::{FailedTurnsPause, TurnStatus};
+    use serde_json::json;
+
+    fn apply(members: &mut FoldedMembers, events: &[(u64, &str, serde_json::Value)]) {
+        for (at, name, event) in events {
+            let mut event = event.clone();
+            event["time"] = json!("");
+            event["team"] = json!("survey");
+            event["member"] = json!(name);
+            members.apply_event(*at, &serde_json::from_value(event).unwrap());
+        }
+    }
+
+    fn spawned(pid: u32) -> serde_json::Value {
+        json!({"event": "member_spawned", "pid": pid, "pane": "in-process"})
+    }
+
+    fn texts(members: &FoldedMembers) -> Vec<String> {
+        let text = |member: &MemberView| format!("{} {}", member.name, member.lifecycle_and_flags());
+        members.running.iter().map(text).collect()
+    }
+
+    #[test]
+    fn respawn_keeps_the_color_and_another_spawn_does_not() {
+        let mut members = FoldedMembers::default();
+        let exited = json!({"event": "member_exited", "outcome": "failed", "description": "exit 1"});
+        let respawn = json!({"event": "member_respawn_scheduled", "attempt": 1, "delay_ms": 500});
+        let start = [(1, "ann", spawned(1)), (2, "bob", spawned(2)), (3, "ann", exited.clone())];
+        apply(&mut members, &start);
+        assert_eq!((members.running.len(), members.past[0].ended_at), (1, 3));
+        assert_eq!(members.possible_workers().len(), 2, "ann is not started again");
+        apply(&mut members, &[(4, "ann", respawn)]);
+        assert_eq!((members.past[0].respawns_at, members.possible_workers().len()), (Some(504), 3));
+        apply(&mut members, &[(5, "ann", spawned(3))]);
+        let ann = &members.running[1];
+        assert_eq!((ann.color.as_str(), ann.respawns, members.past.len()), ("blue", Some(1), 0));
+        apply(&mut members, &[(6, "ann", exited), (7, "ann", spawned(4))]);
+        let ann = &members.running[1];
+        assert_eq!((ann.color.as_str(), ann.respawns), ("yellow", Some(0)));
+    }
+
+    #[test]
+    fn flags_follow_events_and_reports() {
+        let mut members = FoldedMembers::default();
+        apply(&mut members, &[(1, "ann", spawned(1))]);
+        apply(&mut members, &[(2, "ann", json!({"event": "member_at_dialog", "text": "trust it?"}))]);
+        assert_eq!(texts(&members), ["ann running!dialog"]);
+        apply(&mut members, &[(3, "ann", json!({"event": "member_active", "summary": "task 1"}))]);
+        assert_eq!(texts(&members), ["ann running"]);
+        apply(&mut members, &[(4, "ann", json!({"event": "shutdown_requested", "request_id": "s-1"}))]);
+        assert_eq!(texts(&members), ["ann stopping!shutdown"]);
+        apply(&mut members, &[(5, "ann", json!({"event": "shutdown_rejected", "reason": "no"}))]);
+        let failed =
+            FailedTurnsPause { failed_turns: 9, reason: "exit 1".to_owned(), until: None, limit: None };
+        let turn = json!({"activity": "idle", "since": 6, "turn_number": 9, "summary": "", "pid": null,
+            "idle_reason": "failed", "pause": TurnPause::FailedTurns(failed)});
+        let turn: TurnStatus = serde_json::from_value(turn).unwrap();
+        members.apply_turn(&MemberName::new_unchecked("ann"), &turn);
+        assert_eq!(texts(&members), ["ann running!turns-stopped"]);
+        assert_eq!(members.running[0].activity_since, Some(6));
+    }
+}
