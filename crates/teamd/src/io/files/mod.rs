@@ -10,6 +10,7 @@ pub(crate) mod new_output_for_record;
 pub(crate) mod notify_lead_of_exits;
 pub(crate) mod prepare_and_finish_registration;
 pub(crate) mod read_exit_report_or_kill_orphans;
+pub(crate) mod record_writer;
 pub(crate) mod register_and_deregister_in_batches;
 pub(crate) mod reopen_root;
 pub(crate) mod repeated_record_lines;

@@ -1,0 +1,109 @@
+//! Writes the record of one team. If lines cannot be written, for example because the disk is full,
+//! they are kept and written together with the next lines, up to a limit.
+
+use crate::core::jobs::team_record_lines::{RecordBatch, RecordItem};
+use crate::io::files::new_output_for_record::read_new_output;
+use crate::io::files::repeated_record_lines::RecordedLines;
+use protocol::mask_secrets_in_text::mask_secrets_in_json;
+use protocol::state_file_names::RECORDS_DIR;
+use protocol::team_record_line::{RecordEntry, RecordLine};
+use protocol::timestamp::iso8601;
+use serde_json::Value;
+use store::{Error, StateDir};
+
+/// How many bytes of unwritten lines are kept. When there are more, no further line is added until
+/// a write succeeds.
+const MAX_UNWRITTEN_BYTES: usize = 4 << 20;
+
+/// The record of one team, as its files thread writes it.
+#[derive(Debug)]
+pub(super) struct RecordWriter {
+    file: String,
+    /// When the record starts (ISO 8601, UTC). Output from before belongs to an earlier team of the
+    /// same name.
+    started_at: String,
+    recorded: RecordedLines,
+    unwritten: String,
+    has_failed: bool,
+}
+
+/// Why lines could not be written.
+#[derive(Debug)]
+pub(super) enum RecordError {
+    First(Error),
+    /// The attempt before has failed too.
+    Repeated,
+}
+
+impl RecordWriter {
+    /// Opens a record. Reads from an existing one what it has already.
+    pub(super) fn open(state: &StateDir, batch: &RecordBatch) -> RecordWriter {
+        let file = state.open_subdir(RECORDS_DIR).and_then(|dir| dir.open_file(&batch.file));
+        let file = file.unwrap_or_else(|error| {
+            tracing::warn!("cannot read a record: {error}");
+            None
+        });
+        let recorded = file.map(RecordedLines::read).unwrap_or_default();
+        RecordWriter {
+            file: batch.file.clone(),
+            started_at: recorded.started_at().map_or_else(|| iso8601(batch.at), str::to_owned),
+            recorded,
+            unwritten: String::new(),
+            has_failed: false,
+        }
+    }
+
+    /// Adds the lines of a batch to the unwritten lines, except those that the record has already.
+    pub(super) fn add_lines(&mut self, batch: RecordBatch) {
+        let time = iso8601(batch.at);
+        for item in batch.items {
+            let Some(entry) = self.entry(item) else { continue };
+            let line = RecordLine { time: time.clone(), entry };
+            let mut line = serde_json::to_value(line).expect("a record has nothing that JSON cannot hold");
+            mask_secrets_in_json(&mut line);
+            self.add_line(&line);
+        }
+    }
+
+    fn add_line(&mut self, line: &Value) {
+        if self.unwritten.len() < MAX_UNWRITTEN_BYTES && !self.recorded.is_repeated(line) {
+            self.unwritten.push_str(&line.to_string());
+            self.unwritten.push('\n');
+        }
+    }
+
+    /// The entry of an item. `None` for a member without new output.
+    fn entry(&self, item: RecordItem) -> Option<RecordEntry> {
+        Some(match item {
+            RecordItem::Entry(entry) => *entry,
+            RecordItem::Task(task) => RecordEntry::Task { task: Box::new((*task).clone()) },
+            RecordItem::TaskRemoved(id) => RecordEntry::TaskRemoved { id },
+            RecordItem::Output { member, log, extent } => {
+                let recorded_end = self.recorded.output_end(&member);
+                let (text, log_end) = read_new_output(&log, recorded_end, &self.started_at, extent)?;
+                RecordEntry::Output { member, text, log_end }
+            }
+        })
+    }
+
+    /// Writes the unwritten lines.
+    pub(super) fn write(&mut self, state: &StateDir) -> Result<(), RecordError> {
+        let result = self.write_lines(state);
+        let is_repeated = std::mem::replace(&mut self.has_failed, result.is_err());
+        result.map_err(|error| if is_repeated { RecordError::Repeated } else { RecordError::First(error) })
+    }
+
+    /// Whether this is the writer of the record in `file`.
+    pub(super) fn is_of(&self, file: &str) -> bool {
+        self.file == file
+    }
+
+    fn write_lines(&mut self, state: &StateDir) -> Result<(), Error> {
+        if !self.unwritten.is_empty() {
+            let records = state.open_subdir(RECORDS_DIR)?;
+            records.append_whole_lines(&self.file, self.unwritten.as_bytes())?;
+            self.unwritten.clear();
+        }
+        Ok(())
+    }
+}
