@@ -90,9 +90,14 @@ fn idle_notifications(env: &TestEnv, name: &str) -> Vec<Value> {
 }
 
 fn hook_pid(env: &TestEnv) -> u32 {
+    let hook = env.wait_until("a hook waits for messages", || running_hook(env));
+    hook.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The turn-end hook that runs: its pid and its command line.
+fn running_hook(env: &TestEnv) -> Option<String> {
     let is_hook = |line: &String| line.contains("teamd-shim hook turn-end");
-    let find = || TaggedProcesses::with_tag(&env.process_tag()).list().into_iter().find(is_hook);
-    env.wait_until("a hook waits for messages", find).split(' ').next().unwrap().parse().unwrap()
+    TaggedProcesses::with_tag(&env.process_tag()).list().into_iter().find(is_hook)
 }
 
 fn type_into(env: &TestEnv, name: &str, keys: &str) {
@@ -274,6 +279,42 @@ fn restarted_daemon_wakes_a_waiting_hook() {
     env.teamctl(["send", "ann", "and with one"]).expect_success();
     wait_for_turn(&env, "ann", "and with one");
     env.shut_down();
+}
+
+/// The next daemon knows the task of a turn: whether the turn ends after the start of this daemon, or
+/// while no daemon runs.
+#[test]
+fn task_of_a_turn_is_completed_after_a_daemon_restart() {
+    for daemon_start in [DaemonStart::BeforeTurnEnd, DaemonStart::AfterTurnEnd] {
+        let env = env_with_hook_profile();
+        let gate = env.create_gate("gate");
+        spawn(&env, "ann");
+        let description = format!("hold:{gate}");
+        env.teamctl(["task", "create", "count", "--description", &description]).expect_success();
+        wait_for_turn(&env, "ann", "count");
+        env.wait_until("the task's delivery is reported", || running_hook(&env).is_none().then_some(()));
+        env.kill_process(env.daemon_pid());
+        if daemon_start == DaemonStart::BeforeTurnEnd {
+            env.start_daemon();
+        }
+        env.open_gate("gate");
+        if daemon_start == DaemonStart::AfterTurnEnd {
+            hook_pid(&env);
+            env.start_daemon();
+        }
+        env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+        wait_until_idle(&env, "ann");
+        let turns = turn_texts(&env, "ann").into_iter().filter(|turn| turn.contains("count"));
+        assert_eq!(turns.count(), 1, "{daemon_start:?}: {:?}", turn_texts(&env, "ann"));
+        env.shut_down();
+    }
+}
+
+/// When the daemon starts again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DaemonStart {
+    BeforeTurnEnd,
+    AfterTurnEnd,
 }
 
 #[test]

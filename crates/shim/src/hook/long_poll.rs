@@ -85,6 +85,23 @@ impl LongPoll {
         WaitEnd::NoDaemon
     }
 
+    /// Waits until a daemon accepts connections. Returns false if none does in time, or if waiting
+    /// has become useless.
+    pub(super) fn wait_for_daemon(&mut self) -> bool {
+        let (lost_at, mut backoff) = (Instant::now(), INITIAL_BACKOFF);
+        while lost_at.elapsed() < DAEMON_TIMEOUT {
+            if self.daemon.open().is_ok() {
+                return true;
+            }
+            let next_attempt = Instant::now() + backoff;
+            if self.wait_for_event(None, next_attempt.min(self.deadline)).is_some() {
+                return false;
+            }
+            backoff = (backoff * 2).min(MAX_BACKOFF);
+        }
+        false
+    }
+
     fn connect(&self) -> Option<Connection> {
         let mut connection = self.daemon.open().ok()?;
         connection.send(&self.call).ok()?;

@@ -25,11 +25,7 @@ use store::now;
 
 pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let started_at = Instant::now();
-    let reply = match invocation.send_report(HookEvent::TurnEnded) {
-        // The team files can be read without a daemon, and the long poll below waits for a daemon.
-        Err(error) if error.kind == ErrorKind::NoDaemon => reply_without_daemon(invocation),
-        reply => reply?,
-    };
+    let reply = report_turn_end(invocation, started_at)?;
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         return Ok(());
     }
@@ -62,6 +58,26 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
         stderr_messages::print_warning(&format!("delivered no message: {reason}"));
         return Ok(());
     }
+}
+
+/// Reports the end of the turn. If no daemon runs and the agent has a task in progress, waits for a
+/// daemon, because only the daemon knows whether the turn has done this task.
+fn report_turn_end(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<HookReply, ErrorReport> {
+    let report = || invocation.send_report(HookEvent::TurnEnded);
+    let mut reply = report();
+    if is_without_daemon(&reply)
+        && invocation.owner == HookOwner::Teammate
+        && open_agent_team_files(invocation)?.unfinished_task()?.is_some()
+        && long_poll(invocation, started_at)?.is_some_and(|mut poll| poll.wait_for_daemon())
+    {
+        reply = report();
+    }
+    // The team files can be read without a daemon, and the later long poll waits for a daemon.
+    if is_without_daemon(&reply) { Ok(reply_without_daemon(invocation)) } else { reply }
+}
+
+fn is_without_daemon(reply: &Result<HookReply, ErrorReport>) -> bool {
+    reply.as_ref().is_err_and(|error| error.kind == ErrorKind::NoDaemon)
 }
 
 /// The reply that is assumed if there is no daemon. The turn's task is unknown then, and the hook

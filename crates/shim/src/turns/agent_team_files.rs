@@ -340,7 +340,7 @@ impl AgentTeamFiles {
     /// A task that the agent has in progress. The agent claimed it during a turn on something else,
     /// or an earlier spawn left it unfinished. This function is called only between turns, so no
     /// turn works on the task.
-    pub(super) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
+    pub(crate) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
     }

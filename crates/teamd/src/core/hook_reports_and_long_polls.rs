@@ -107,6 +107,7 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
         }
         HookEvent::TurnEnded => {
             context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
+            context.state.has_roster_changed |= agent.record.hook_state.task.take().is_some();
             end_turn(agent, reply);
         }
         HookEvent::DialogShown { text } => record_dialog(context, id, text),
@@ -159,12 +160,13 @@ fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     if !is_turn_running {
         agent.long_poll.has_reported_turn_end = false;
         let turn = next_turn_state(agent, Activity::Active, summary, context.now);
+        let task = std::mem::replace(&mut agent.record.hook_state.task, turn.task());
+        context.state.has_roster_changed |= task != turn.task();
         apply_reported_turns_and_activity::apply_turn_state(context, id, Some(turn));
     }
 }
 
 fn build_reply(agent: &Agent) -> HookReply {
-    let task = agent.turn.as_ref().and_then(TurnStatus::task);
     // Before the respawn that follows a plan approval, hooks deliver no messages: the next spawn
     // gets them.
     let delivers_by_hook = !plan_approval_respawn::is_scheduled(&agent.record.lifecycle);
@@ -175,7 +177,7 @@ fn build_reply(agent: &Agent) -> HookReply {
         delivers_by_hook,
         turn_started_at: agent.activity_since,
         is_first_report: false,
-        task,
+        task: agent.record.hook_state.task,
         prompt_in_args,
         approval_in_args,
         delivered_ids,

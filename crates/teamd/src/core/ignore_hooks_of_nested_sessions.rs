@@ -114,8 +114,7 @@ mod tests {
     /// is the process 20, which the shell 10 has started. The program's session is `old`, and its
     /// first hook ran in the shell 21. `pids` are the ancestors of the reported hook.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
-        let hook_state =
-            HookState { ancestors: ancestors(&[21, 20, 10]), delivered_ids: Vec::new(), dialog: None };
+        let hook_state = HookState { ancestors: ancestors(&[21, 20, 10]), ..HookState::default() };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());
         let report = HookReport {
             leads_team: None,

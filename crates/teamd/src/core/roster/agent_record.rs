@@ -248,6 +248,10 @@ pub(crate) struct HookState {
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,
+    /// The task of the current turn. The hook at the end of the turn completes it, also if another
+    /// daemon runs then.
+    #[serde(default)]
+    pub(crate) task: Option<TaskId>,
     /// The dialog at which the program waits.
     pub(crate) dialog: Option<String>,
 }
