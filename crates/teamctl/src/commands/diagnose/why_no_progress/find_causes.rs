@@ -313,6 +313,19 @@ mod tests {
     }
 
     #[test]
+    fn idle_member_is_reported_with_its_failed_task() {
+        let mut evidence = evidence(&json!({}));
+        let failed = Task { status: TaskStatus::InProgress, ..task(2, "ann", &[]) };
+        let metadata = serde_json::from_value(json!({"failure": "interrupted"})).unwrap();
+        tasks_mut(&mut evidence).push(Task { metadata: Some(metadata), ..failed });
+        let cause = json!(find_causes(&evidence)[0]);
+        assert_eq!(cause["cause"], "idle");
+        assert_eq!(cause["evidence"][1], "task 2 (x), which is ann's, has failed (interrupted)");
+        let commands = ["teamctl task release 2", "teamctl events --since 10m", "teamctl send ann TEXT"];
+        assert_eq!(cause["next"], json!(commands));
+    }
+
+    #[test]
     fn normal_turn_ends_a_streak_of_failed_turns() {
         let (team, name) = (TeamName::parse("t").unwrap(), MemberName::new_unchecked("ann"));
         let idle = |reason| Event::for_member(&team, &name, EventKind::MemberIdle { reason: Some(reason) });

@@ -234,10 +234,11 @@ fn blocked_tasks_cause(evidence: &MemberEvidence) -> Option<Diagnosis> {
 fn blocker_lines(wait: &TaskWait, evidence: &MemberEvidence) -> impl Iterator<Item = String> {
     wait.blockers
         .iter()
-        .map(|blocker| format!("task {} waits for {}", wait.task, blocker_text(blocker, evidence)))
+        .map(|blocker| format!("task {} waits for {}", wait.task, task_text(blocker, evidence)))
 }
 
-fn blocker_text(task: &Task, evidence: &MemberEvidence) -> String {
+/// The task with its owner and progress.
+fn task_text(task: &Task, evidence: &MemberEvidence) -> String {
     let progress = match (&task.status, task.failure()) {
         (_, Some(failure)) => format!(", has failed ({failure})"),
         (TaskStatus::InProgress, None) => ", in progress".to_owned(),
@@ -309,9 +310,13 @@ fn hidden_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Diagnosis {
 
 fn idle_cause(evidence: &MemberEvidence) -> Diagnosis {
     let sentence = format!("{} is idle and waits for a message or a task.", evidence.name);
+    // A task that failed before the last turn is named by no other cause if it blocks no task of the
+    // member.
+    let failed = failed_task(&evidence.tasks, &evidence.name);
+    let commands = failed.map(|task| release_and_logs(Some(task), evidence)).into_iter().flatten();
     Diagnosis::new(Cause::Idle, sentence)
-        .with_evidence(activity_line(evidence))
-        .with_next([send_command(evidence)])
+        .with_evidence([activity_line(evidence), failed.map(|task| task_text(task, evidence))])
+        .with_next(commands.chain([send_command(evidence)]))
 }
 
 fn working_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Diagnosis {
