@@ -10,7 +10,7 @@ use crate::output::{clip, sanitize, table_lines};
 use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use protocol::single_line::single_line;
-use runner::TaskOutcome;
+use runner::{TaskOutcome, TaskResult};
 
 /// How many lines the page has at most, if the list of tasks alone can be cut.
 const PAGE_LINES: usize = 40;
@@ -32,6 +32,7 @@ pub(super) fn page(
 ) -> Vec<String> {
     let sections = [
         failure_lines(context, report, commands),
+        open_task_lines(report, commands),
         waiting_lines(report, commands),
         branch_lines(&report.branches),
         cost_lines(report),
@@ -108,6 +109,25 @@ fn release_line(report: &TeamReport, commands: &SuggestedCommands) -> Option<Str
     Some(format!("Then try it again: `{release}`"))
 }
 
+fn open_task_lines(report: &TeamReport, commands: &SuggestedCommands) -> Vec<String> {
+    if report.open_tasks.is_empty() {
+        return Vec::new();
+    }
+    list(
+        "## Open",
+        report.open_tasks.iter().map(open_task_line).collect(),
+        &commands.command(&["task", "list"]),
+    )
+}
+
+/// `task 7 (check) of wes: waits for task 6`.
+fn open_task_line(task: &TaskResult) -> String {
+    let id = task.id.map_or_else(String::new, |id| format!(" {id}"));
+    let owner = task.owner.as_ref().map_or_else(String::new, |owner| format!(" of {owner}"));
+    let reason = task.reason.as_deref().unwrap_or_default();
+    clip(&single_line(&format!("task{id} ({}){owner}: {reason}", task.subject)), PAGE_COLUMNS)
+}
+
 fn capitalized(help: &str) -> String {
     let mut chars = help.chars();
     chars.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), chars.as_str()))
@@ -175,10 +195,10 @@ mod tests {
     use super::*;
     use crate::command_context::GlobalArgs;
     use protocol::event_log_line::Event;
+    use protocol::member_task_and_request_ids::TaskId;
     use protocol::roster_file_for_clients::TeamUsageRecord;
     use protocol::team_and_member_names::{MemberName, TeamName};
     use protocol::token_and_cost_usage::Usage;
-    use runner::TaskResult;
 
     fn name(number: usize) -> MemberName {
         MemberName::new_unchecked(&format!("m{number}"))
@@ -238,6 +258,7 @@ mod tests {
             notes: Vec::new(),
             tasks: (0..tasks).map(task).collect(),
             task_counts: ReportedTaskCounts { completed: tasks, failed: 0, open: 2 },
+            open_tasks: Vec::new(),
             failures: Vec::new(),
             waiting: Some(WaitingForPerson::default()),
             branches: (0..members).map(branch).collect(),
@@ -270,6 +291,19 @@ mod tests {
             `git -C /home/me/night log --oneline main..teamd/night/m0`\n\n\
             ## Cost: 1 turn, 120.0k tokens, $0.42\n\nm0: 1 turn, 120.0k tokens, $0.42";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn open_tasks_are_listed_with_the_reason() {
+        let open = TaskResult {
+            id: Some(TaskId::from_number(7).unwrap()),
+            subject: "check".into(),
+            reason: Some("waits for task 6".into()),
+            ..task(7)
+        };
+        let report = TeamReport { open_tasks: vec![open], ..report(1, 1) };
+        let text = lines(&report).join("\n");
+        assert!(text.contains("\n\n## Open\n\n- task 7 (check) of m1: waits for task 6\n\n"), "{text}");
     }
 
     #[test]

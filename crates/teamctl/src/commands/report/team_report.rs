@@ -4,6 +4,7 @@
 use super::failures::{ReportedFailure, failures};
 use super::finished_tasks::finished_tasks;
 use super::member_costs::TeamCost;
+use super::open_tasks::open_tasks;
 use super::read_member_branches::{MemberBranch, read_branches};
 use super::team_events::{LoggedTaskEnd, TeamEvents};
 use super::waiting_for_person::WaitingForPerson;
@@ -33,6 +34,8 @@ pub(super) struct TeamReport {
     pub(super) notes: Vec<String>,
     pub(super) tasks: Vec<TaskResult>,
     pub(super) task_counts: ReportedTaskCounts,
+    /// Empty for a deleted team.
+    pub(super) open_tasks: Vec<TaskResult>,
     pub(super) failures: Vec<ReportedFailure>,
     /// `None` for a deleted team.
     pub(super) waiting: Option<WaitingForPerson>,
@@ -62,7 +65,8 @@ impl TeamReport {
         let roster = store::read_existing_roster(&context.state_dir_path()?)?;
         let view: TeamView = open_team_view(team, snapshot.status_source(), &mut |_, _| None);
         let now = now();
-        let tasks = finished_tasks(events, Some(&team.tasks().list()?), since, now);
+        let list = team.tasks().list()?;
+        let tasks = finished_tasks(events, Some(&list), since, now);
         let TaskCounts { pending, in_progress, failed, .. } = view.tasks;
         let task_counts = count_tasks(&tasks, pending + in_progress + failed);
         let usage = roster.team_usage(team.name());
@@ -74,6 +78,7 @@ impl TeamReport {
             deleted_at: None,
             notes: log_note(events, since).into_iter().collect(),
             task_counts,
+            open_tasks: open_tasks(&list, &tasks),
             failures: failures(events, &tasks),
             tasks,
             branches: read_branches(roster.worktrees(team.name()), since),
@@ -95,6 +100,7 @@ impl TeamReport {
             deleted_at: events.deleted_at,
             notes: deletion_note(events).into_iter().chain(log_note(events, since)).collect(),
             task_counts: count_tasks(&tasks, incomplete),
+            open_tasks: Vec::new(),
             failures: failures(events, &tasks),
             tasks,
             waiting: None,
