@@ -12,11 +12,15 @@
 //! - `stubborn` ignores a cancellation.
 //! - `held` waits for the gate `out/gate` before it opens a session.
 //!
+//! With the variable `TURN_PROGRAM`, this program does each turn instead, with the prompt as its
+//! standard input. The turn fails if the program does.
+//!
 //! The agent appends each message that it receives to the file `$ACP_HEARD`, if the variable is
 //! set.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
+use std::process::{Command, Stdio};
 
 fn main() {
     let mut agent =
@@ -138,6 +142,9 @@ impl ScriptedAcpAgent {
             .filter_map(|block| block["text"].as_str())
             .collect();
         let text = texts.join("\n");
+        if let Some(program) = std::env::var_os("TURN_PROGRAM") {
+            return self.run_turn_program(&program, &text);
+        }
         let command = text.lines().rev().find_map(|line| line.strip_prefix("do ")).unwrap_or("talk");
         let args: Vec<&str> = command.split(' ').collect();
         match args.as_slice() {
@@ -189,6 +196,16 @@ impl ScriptedAcpAgent {
                 self.end_turn("end_turn");
             }
             other => panic!("{other:?}: the agent does not know this command"),
+        }
+    }
+
+    fn run_turn_program(&mut self, program: &std::ffi::OsStr, text: &str) {
+        let mut command = Command::new(program);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        write!(child.stdin.take().expect("the stream is piped"), "{text}").ok();
+        match child.wait().expect("it is a child").success() {
+            true => self.end_turn("end_turn"),
+            false => send_error(&self.prompt_id.take().expect("a turn runs"), -32603, "the program failed"),
         }
     }
 

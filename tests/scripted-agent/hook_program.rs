@@ -13,6 +13,9 @@
 //! - `not-now` makes the program refuse the text the first time. Coding agents do this when they
 //!   have continued too often without their user.
 //!
+//! With the variable `TURN_PROGRAM`, each turn also runs this program, with the text as its standard
+//! input.
+//!
 //! With the option `--never-says`, the program never reports that a hook has requested the turn.
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -112,6 +115,11 @@ impl HookProgram {
         }
         if let Some(fifo) = text.split("hold:").nth(1).and_then(|rest| rest.split_whitespace().next()) {
             drop(std::fs::read(fifo).expect("the test has created the FIFO"));
+        }
+        if let Some(program) = std::env::var_os("TURN_PROGRAM") {
+            let mut child = Command::new(program).stdin(Stdio::piped()).spawn().expect("it starts");
+            write!(child.stdin.take().expect("the stream is piped"), "{text}").ok();
+            child.wait().ok();
         }
         if text.contains("nested") {
             let script = "for event in session-start prompt turn-end; do \

@@ -1,5 +1,5 @@
-//! The evening: the run begins, a program reaches its usage limit, a turn hangs, two members answer each
-//! other without end, and a plan waits for a person.
+//! The evening: the run begins, two programs crash, one waits at a dialog, one reaches its usage limit, a turn
+//! hangs, two members answer each other without end, and a plan waits for a person.
 
 use super::messages::{PLANNER_NOTE, send, wait_until_exchange_pauses};
 use super::records::{is_done, wait_until_done};
@@ -17,11 +17,13 @@ pub(super) fn play(env: &TestEnv) -> String {
     send(env, "bob", "note while-hung");
     let plan = wait_for_plan(env);
     send(env, PLANNER_NOTE.0, PLANNER_NOTE.1);
+    check_dialog(env);
     check_usage_limit(env);
     send(env, "dan", "ball 1");
     wait_until_exchange_pauses(env);
     check_hung_turn(env);
-    wait_until_done(env, &["a2", "b3", "d1", "e1", "q1", "q2", "q3"]);
+    crash_programs(env);
+    wait_until_done(env, &["a2", "d1", "e1", "q1"]);
     plan
 }
 
@@ -31,6 +33,21 @@ pub(super) fn wait_for_plan(env: &TestEnv) -> String {
         env.wait_until("the planner submits its plan", || env.json(["requests"])["requests"].get(0).cloned());
     assert_eq!(request["from"], PLANNER, "{request}");
     request["id"].as_str().unwrap().to_owned()
+}
+
+/// The program of gil waits at a dialog. Its user is told, and answers.
+fn check_dialog(env: &TestEnv) {
+    wait_for_notice(env, ["gil@night waits at a dialog", "1 member is at a dialog"]);
+    let cause = first_cause(env, "gil");
+    assert_eq!(cause["cause"], "at_dialog", "{cause}");
+    assert_eq!(cause["next"], json!(["teamctl capture gil", "teamctl attach gil"]), "{cause}");
+    assert!(!is_done(env, "g1"));
+    send(env, "gil", "note at-the-dialog");
+    env.open_gate("out/dialog");
+    wait_until_done(env, &["g1"]);
+    // The dialogs of the second night end at once.
+    std::fs::remove_file(env.path("out/dialog")).unwrap();
+    env.write_file("out/dialog", "");
 }
 
 /// The turns of ann fail until its limit is over. Then a message of the lead ends the pause.
@@ -69,6 +86,15 @@ fn check_hung_turn(env: &TestEnv) {
     wait_until_done(env, &["b1"]);
     let id = command.rsplit(' ').next().unwrap();
     assert_eq!(env.json(["task", "get", id])["task"]["owner"], "bob", "the run file gives b1 to bob alone");
+}
+
+/// The programs of fay and hal crash with a task and an unread message.
+fn crash_programs(env: &TestEnv) {
+    for (name, key) in [("fay", "f1"), ("hal", "h1")] {
+        wait_until_held(env, key, 1);
+        send(env, name, "note before-the-crash");
+    }
+    release_and_wait(env, &["f1", "h1"]);
 }
 
 /// Waits until people are told by one of these texts: a notice alone, or a summary of several.

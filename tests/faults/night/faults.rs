@@ -5,8 +5,8 @@ use super::evening::{release_and_wait, wait_for_notice};
 use super::messages::{WORKER_NOTE, send, wait_until_exchange_pauses};
 use super::records::{recorded_keys, wait_until_done};
 use super::team::{
-    PLANNER, TURN_MEMBERS, UNRESTARTED, WORKERS, run_printed_command, running_member, start_printed_command,
-    stop_holding, wait_until_held,
+    PLANNER, UNRESTARTED, WORKERS, WORKTREE_MEMBERS, run_printed_command, running_member,
+    start_printed_command, stop_holding, wait_until_held,
 };
 use harness::{TaggedProcesses, TestEnv};
 use std::process::Child;
@@ -14,29 +14,28 @@ use std::time::Duration;
 
 /// Kills the daemon. The run starts it again, and no turn is disturbed.
 pub(super) fn kill_daemon(env: &TestEnv) {
-    for key in ["c1", "w1", "m1"] {
+    for key in ["c1", "f2", "m1"] {
         wait_until_held(env, key, 1);
     }
     kill_and_wait(env, env.daemon_pid());
     send(env, "cat", "note without-daemon");
     wait_until_running(env, &all_members());
-    release_and_wait(env, &["c1", "w1"]);
+    release_and_wait(env, &["c1", "f2"]);
 }
 
 /// Kills the tmux server, and with it the daemon and all members with panes. The run starts them again,
 /// except the member without a restart policy: the user resumes it with the command that `status` prints.
 pub(super) fn kill_tmux_server(env: &TestEnv) {
-    for key in ["c2", "w2", "a3"] {
+    for key in ["c2", "h2", "a3", "g2", "w1"] {
         wait_until_held(env, key, 1);
     }
     wait_until_exchange_pauses(env);
-    stop_holding(env, "c2");
-    stop_holding(env, "m1");
+    ["c2", "h2", "m1"].iter().for_each(|key| stop_holding(env, key));
     kill_and_wait(env, env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     send(env, "cat", "note without-tmux");
     let restarted: Vec<&str> = all_members().into_iter().filter(|name| *name != UNRESTARTED).collect();
     wait_until_running(env, &restarted);
-    wait_until_done(env, &["c2", "c3"]);
+    wait_until_done(env, &["c2", "h2"]);
     wait_for_notice(env, ["wim@night is suspended", "1 member is suspended"]);
     let status = env.teamctl(["status"]).expect_success();
     run_printed_command(env, printed_command(&status, "1 member is suspended; resume it with: "));
@@ -59,7 +58,7 @@ const NO_RUN: &str = "no run drives the team any more, so failed tasks are not r
 /// Reboots. The user types the command that
 /// `status` prints, and all members go on. Returns the resumed run.
 pub(super) fn reboot(env: &TestEnv) -> Child {
-    for key in ["w2", "a3"] {
+    for key in ["a3", "g2", "w1"] {
         wait_until_held(env, key, 2);
         stop_holding(env, key);
     }
@@ -83,7 +82,7 @@ fn kill_and_wait(env: &TestEnv, pid: u32) {
 }
 
 fn all_members() -> Vec<&'static str> {
-    [&TURN_MEMBERS[..], &WORKERS, &[PLANNER]].concat()
+    [&WORKTREE_MEMBERS[..], &WORKERS, &[PLANNER]].concat()
 }
 
 fn wait_until_running(env: &TestEnv, names: &[&str]) {

@@ -1,13 +1,13 @@
 //! The messages of the night: notes of the lead, and the exchange of dan and eve. Each note is sent once,
 //! at a moment at which its recipient cannot take it at once.
 
-use super::team::{TURN_MEMBERS, running_member, team_status};
+use super::team::{WORKTREE_MEMBERS, running_member, team_status};
 use harness::TestEnv;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The notes to members whose programs record them, in order of their names.
-const NOTES: [&str; 7] = [
+const NOTES: [&str; 10] = [
     "ann note after-the-limit",
     "ann note at-the-limit",
     "bob note while-hung",
@@ -15,6 +15,9 @@ const NOTES: [&str; 7] = [
     "cat note without-tmux",
     "dan note stop",
     "eve note stop",
+    "fay note before-the-crash",
+    "gil note at-the-dialog",
+    "hal note before-the-crash",
 ];
 
 /// The messages to members whose programs do not record them: recipient, and its text.
@@ -68,7 +71,7 @@ pub(super) fn assert_messages_taken_once(env: &TestEnv) {
     let heard = env.read("out/heard");
     let prompts = heard.lines().filter(|line| line.contains("session/prompt") && line.contains(text));
     assert_eq!(prompts.count(), 1, "{heard}");
-    for name in TURN_MEMBERS {
+    for name in WORKTREE_MEMBERS {
         let inbox = env.inbox("night", name);
         assert!(inbox.iter().all(|message| message["read"] == true), "{name}: {inbox:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::evening::first_cause;
 use super::messages::{paused_exchanges, stop_exchange};
-use super::records::{is_done, recorded_keys};
+use super::records::{is_done, recorded_keys, task};
 use super::team::{PLANNER, TASKS, WORKTREE_MEMBERS, git, run_printed_command, team_status};
 use harness::TestEnv;
 use serde_json::{Value, json};
@@ -88,6 +88,8 @@ fn check_events(env: &TestEnv) {
         ("member_turns_failed", "ann"),
         ("member_no_output", "bob"),
         ("member_interrupted", "bob"),
+        ("member_exited", "fay"),
+        ("member_at_dialog", "gil"),
         ("member_suspended", "wim"),
     ] {
         assert!(of_kind(kind).iter().any(|event| event["member"] == name), "{kind} {name}: {output}");
@@ -130,4 +132,35 @@ pub(super) fn approve_plan(env: &TestEnv, mut run: Child, plan: &str) {
     let status = env.teamctl(["status"]).expect_success();
     assert!(!status.contains("no run drives"), "{status}");
     assert_eq!(env.json(["requests"])["requests"], json!([]));
+}
+
+/// `report` names every task, why two are not done, and the branch of each member with its commits.
+pub(super) fn check_report(env: &TestEnv) {
+    let report = env.json(["report"]);
+    for (key, ..) in TASKS {
+        let (list, outcome) = match key {
+            "bad" => ("tasks", "failed"),
+            "after-bad" => ("open_tasks", "not_done"),
+            _ => ("tasks", "completed"),
+        };
+        let task = report[list].as_array().unwrap().iter().find(|task| task["key"] == key);
+        assert!(task.is_some_and(|task| task["outcome"] == outcome), "{key}: {report}");
+    }
+    let failures = report["failures"].as_array().unwrap();
+    let is_exit_of_fay = |failure: &Value| failure["kind"] == "exit" && failure["member"] == "fay";
+    assert!(failures.iter().any(is_exit_of_fay), "{report}");
+    let branches = report["branches"].as_array().unwrap();
+    assert_eq!(branches.len(), WORKTREE_MEMBERS.len(), "{report}");
+    for branch in branches {
+        let name = branch["branch"].as_str().unwrap();
+        let count = git(env, &["rev-list", "--count", &format!("main..{name}")]);
+        assert_eq!(branch["unmerged"].to_string(), count, "{report}");
+    }
+    let page = env.teamctl(["report"]).expect_success();
+    let bad = task(env, "bad")["id"].as_str().unwrap().to_owned();
+    let failed = "(do bad) of wil, twice: exit 1: no such file";
+    let waits = format!("(do after-bad) of wil: waits for task {bad}\n");
+    for fact in [failed, &waits].into_iter().chain(WORKTREE_MEMBERS) {
+        assert!(page.contains(fact), "{fact}: {page}");
+    }
 }

@@ -1,23 +1,9 @@
-//! The merge of the branches, and a second night of the same run file without faults.
+//! A second night of the same run file without faults.
 
 use super::evening::wait_for_plan;
 use super::records::{assert_tasks_undisturbed, recorded_keys, wait_until_done};
 use super::team::{TASKS, WORKTREE_MEMBERS, git, start_run};
 use harness::TestEnv;
-
-/// Merges the branches of the members as docs/recipes.md says, and deletes the team. Each merge brings
-/// commits, and the deletion removes the branches.
-pub(super) fn merge_and_delete(env: &TestEnv) {
-    for name in WORKTREE_MEMBERS {
-        let branch = env.teamctl(["status", name, "--format", "branch"]).expect_success();
-        assert_eq!(branch.trim_end(), format!("teamd/night/{name}"));
-        let merged = git(env, &["merge", "--no-edit", branch.trim_end()]);
-        assert!(!merged.contains("Already up to date"), "{name}: {merged}");
-    }
-    env.teamctl(["delete", "night"]).expect_success();
-    assert_eq!(git(env, &["branch", "--list", "--format=%(refname:short)"]), "main");
-    assert_eq!(git(env, &["worktree", "list"]).lines().count(), 1);
-}
 
 /// Runs the same file again: every task is done, once, and every branch has commits of this night.
 pub(super) fn play(env: &TestEnv) {

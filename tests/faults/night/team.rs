@@ -1,16 +1,17 @@
-//! The run file, the programs of the members, and the repository in which they work.
+//! The members and tasks of the run file, and functions that start and observe the run.
 
 use harness::TestEnv;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command};
 
-/// The members of each kind: turns of a program, queue workers, and an agent that plans.
-pub(super) const TURN_MEMBERS: [&str; 5] = ["ann", "bob", "cat", "dan", "eve"];
+/// The built-in workers.
 pub(super) const WORKERS: [&str; 3] = ["wes", "wil", "wim"];
+/// An ACP program that plans.
 pub(super) const PLANNER: &str = "pat";
-/// The members that work on a branch each.
-pub(super) const WORKTREE_MEMBERS: [&str; 3] = ["ann", "bob", "cat"];
+/// The members of three makes that work on a branch each: first programs that run once for each turn, then two
+/// programs with hooks in panes, and an ACP program.
+pub(super) const WORKTREE_MEMBERS: [&str; 8] = ["ann", "bob", "cat", "dan", "eve", "fay", "gil", "hal"];
 /// The member without a restart policy: the end of its tmux server suspends it.
 pub(super) const UNRESTARTED: &str = "wim";
 
@@ -21,132 +22,50 @@ pub(super) const TASKS: [(&str, &str, &[&str]); 20] = [
     ("a2", "ann", &["a1"]),
     ("a3", "ann", &["a2", "b1"]),
     ("b1", "bob", &[]),
-    ("b2", "bob", &["b1"]),
-    ("b3", "bob", &["b2", "a2"]),
     ("c1", "cat", &["b1"]),
     ("c2", "cat", &["c1"]),
-    ("c3", "cat", &["c2"]),
     ("d1", "dan", &[]),
     ("e1", "eve", &[]),
-    ("w1", "wes", &["b1"]),
-    ("w2", "wes", &["w1"]),
+    ("f1", "fay", &["b1"]),
+    ("f2", "fay", &["f1"]),
+    ("g1", "gil", &[]),
+    ("g2", "gil", &["g1", "c1"]),
+    ("h1", "hal", &["b1"]),
+    ("h2", "hal", &["h1"]),
+    ("w1", "wes", &["c1"]),
     ("bad", "wil", &[]),
     ("after-bad", "wil", &["bad"]),
     ("m1", "wim", &["b1"]),
     ("plan", "pat", &[]),
     ("q1", "", &[]),
-    ("q2", "", &["q1"]),
-    ("q3", "", &["q1"]),
 ];
 
 /// The tasks whose commands or turns block until [`release`].
-const HELD_TASKS: [&str; 7] = ["a3", "b1", "c1", "c2", "m1", "w1", "w2"];
+pub(super) const HELD_TASKS: [&str; 11] = ["a3", "b1", "c1", "c2", "f1", "f2", "g2", "h1", "h2", "m1", "w1"];
 
-/// Works on the task `$1`, and records when it begins and ends. In a worktree it also commits a line.
-const WORK_SCRIPT: &str = r#"#!/bin/sh
-out=DIR/out
-echo "begin $1" >>$out/log
-if [ -e $out/hold-$1 ]; then
-    echo >>$out/held-$1
-    read _ <$out/gate-$1
-fi
-if [ $1 = bad ] && [ ! -e $out/mended ]; then
-    echo 'no such file'
-    exit 1
-fi
-if [ -n "$TEAMD_BRANCH" ]; then
-    cat $out/night >>$1.txt
-    git add $1.txt && git commit --quiet --message $1 || exit
-fi
-echo "end $1" >>$out/log
-"#;
-
-/// One turn of a member. Its text is on standard input. The program fails at a usage limit, works on
-/// tasks, answers a `ball N` with the next number, and records each message.
-const TURN_PROGRAM: &str = r#"#!/bin/sh
-out=DIR/out
-text=$(cat)
-if [ -e $out/limit-$TEAMD_MEMBER ]; then
-    echo $TEAMD_MEMBER >>$out/limited
-    echo 'usage limit reached'
-    exit 1
-fi
-task=$(printf '%s\n' "$text" | sed -n 's/^Task [0-9]* is yours now: do //p')
-[ -n "$task" ] && exec DIR/work $task
-ball=$(printf '%s\n' "$text" | sed -n 's/^ball //p')
-[ -z "$ball" ] || [ -e $out/stop ] || teamctl send $PEER "ball $((ball + 1))" || exit
-printf '%s\n' "$text" | sed -n -e "s/^ball /$TEAMD_MEMBER &/p" -e "s/^note /$TEAMD_MEMBER &/p" >>$out/messages
-"#;
-
-/// Creates the environment with everything that the run needs, and starts the daemon.
-pub(super) fn prepare_environment() -> TestEnv {
-    let mut env = TestEnv::new();
-    let heard = env.path("out/heard").display().to_string();
-    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    env.variables = vec![variable("ACP_HEARD", &heard), variable("GIT_CONFIG_GLOBAL", "/dev/null")];
-    write_programs(&env);
-    create_repository(&env);
-    for key in HELD_TASKS {
-        env.create_gate(&format!("out/gate-{key}"));
-        env.write_file(&format!("out/hold-{key}"), "");
-    }
-    env.write_file("out/night", "first night\n");
-    env.write_file("out/limit-ann", "");
-    env.write_file("night.toml", run_file(&env));
-    env.start_daemon();
-    env
-}
-
-fn write_programs(env: &TestEnv) {
-    let dir = env.path("").display().to_string();
-    let dir = dir.trim_end_matches('/');
-    for (name, text) in [
-        ("work", WORK_SCRIPT),
-        ("turn", TURN_PROGRAM),
-        ("notice", "#!/bin/sh\nprintf '%s\\n' \"$1\" >>DIR/out/notices\n"),
-    ] {
-        env.write_script(name, &text.replace("DIR", dir));
-    }
-    env.write_profile("turn", &format!("delivery = 'turn'\nprogram = '{dir}/turn'\n"));
-    let acp_agent = harness::programs().join("scripted-acp-agent");
-    let modes = "[modes]\ndefault = []\nplan = []\n[session_modes]\nplan = 'read'\ndefault = 'ask'\n";
-    let planner =
-        format!("delivery = 'acp'\nprogram = '{}'\ninstructions = 'none'\n{modes}", acp_agent.display());
-    env.write_profile("planner", &planner);
-    let config = format!("no_output_after = '2s'\nnotify_command = ['{dir}/notice', '{{text}}']\n");
-    env.write_file("home/.config/teamd/config.toml", config);
-}
-
-/// Creates the repository `repo` with one commit.
-fn create_repository(env: &TestEnv) {
-    env.write_file("repo/README", "a project\n");
-    git(env, &["init", "--quiet", "--initial-branch", "main"]);
-    git(env, &["config", "user.name", "t"]);
-    git(env, &["config", "user.email", "t@example.org"]);
-    git(env, &["add", "README"]);
-    git(env, &["commit", "--quiet", "--message", "first"]);
-}
-
-fn run_file(env: &TestEnv) -> String {
+pub(super) fn run_file(env: &TestEnv) -> String {
     let (repo, work) = (env.path("repo"), env.path("work"));
     let policy = "[policy]\nretries = 1\ngrace = '10s'\nexchange_turns_per_hour = 4\n";
-    let turn_members = TURN_MEMBERS.map(|name| member(name, turn_keys(name))).concat();
+    let agents = WORKTREE_MEMBERS.map(|name| member(name, &agent_keys(name))).concat();
     let workers = WORKERS.map(|name| member(name, worker_keys(name))).concat();
     let planner = member(PLANNER, "profile = 'planner'\nmode = 'plan'\nrestart = 'on-failure'");
     let tasks: String = TASKS.iter().map(|task| task_table(task, &work)).collect();
-    format!("name = 'night'\ncwd = '{}'\n{policy}{turn_members}{workers}{planner}{tasks}", repo.display())
+    format!("name = 'night'\ncwd = '{}'\n{policy}{agents}{workers}{planner}{tasks}", repo.display())
 }
 
 fn member(name: &str, keys: &str) -> String {
     format!("[[member]]\nname = '{name}'\n{keys}\n")
 }
 
-fn turn_keys(name: &str) -> &'static str {
-    match name {
-        "dan" => "profile = 'turn'\nrestart = 'on-failure'\nenv = { PEER = 'eve' }",
-        "eve" => "profile = 'turn'\nrestart = 'on-failure'\nenv = { PEER = 'dan' }",
-        _ => "profile = 'turn'\nrestart = 'on-failure'\nworktree = true",
-    }
+fn agent_keys(name: &str) -> String {
+    let keys = match name {
+        "dan" => "profile = 'turn'\nenv = { PEER = 'eve' }",
+        "eve" => "profile = 'turn'\nenv = { PEER = 'dan' }",
+        "fay" | "gil" => "profile = 'hooked'\nprompt = 'begin'",
+        "hal" => "profile = 'acp'",
+        _ => "profile = 'turn'",
+    };
+    format!("{keys}\nrestart = 'on-failure'\nworktree = true")
 }
 
 fn worker_keys(name: &str) -> &'static str {
@@ -161,7 +80,13 @@ fn task_table((key, owner, blockers): &(&str, &str, &[&str]), work: &Path) -> St
     let owner_line = if owner.is_empty() { String::new() } else { format!("owner = '{owner}'\n") };
     let does_work = WORKERS.contains(owner) || owner.is_empty();
     let command = if does_work { format!("command = '{} {key}'\n", work.display()) } else { String::new() };
-    format!("[[task]]\nkey = '{key}'\nsubject = 'do {key}'\n{owner_line}blocked_by = {blockers:?}\n{command}")
+    let dialog = work.with_file_name("out").join("dialog");
+    let description = match *key {
+        "g1" => format!("description = 'notify hold:{}'\n", dialog.display()),
+        _ => String::new(),
+    };
+    let lines = format!("{owner_line}{command}{description}");
+    format!("[[task]]\nkey = '{key}'\nsubject = 'do {key}'\n{lines}blocked_by = {blockers:?}\n")
 }
 
 /// Starts `teamctl run` on the run file. Its output goes to `out/run`.
