@@ -11,6 +11,7 @@
 use crate::error::{Error, io_error};
 use crate::git_settings_that_run_programs::{NO_NETWORK_VARIABLES, override_arguments};
 use protocol::env_filter::is_passed_to_git;
+use rustix::event::Timespec;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -34,6 +35,11 @@ const IDENTITY_VARIABLES: [&str; 4] =
 /// How many lines of git's standard error an error has, from its beginning and from its end.
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 3;
+
+/// How often git is run at most, while another git process creates a worktree of the repository.
+const MAX_RUNS: usize = 40;
+/// The pause between two of these runs.
+const RUN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 25_000_000 };
 
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -255,6 +261,24 @@ impl<'a> Git<'a> {
         input: &[u8],
         timeout: Duration,
     ) -> Result<GitOutput, Error> {
+        for _ in 1..MAX_RUNS {
+            let output = self.run_once(action, arguments, input, timeout)?;
+            if output.is_success() || !output.stderr.lines().any(names_unfinished_worktree) {
+                return Ok(output);
+            }
+            // Git itself writes the file, so there is no event to wait for.
+            rustix::event::poll(&mut [], Some(&RUN_INTERVAL)).ok();
+        }
+        self.run_once(action, arguments, input, timeout)
+    }
+
+    fn run_once<S: AsRef<OsStr>>(
+        &self,
+        action: &str,
+        arguments: &[S],
+        input: &[u8],
+        timeout: Duration,
+    ) -> Result<GitOutput, Error> {
         let (mut stdout, mut stderr) = (memory_file()?, memory_file()?);
         let status = self.run_with_files(action, arguments, input, &stdout, &stderr, timeout)?;
         Ok(GitOutput {
@@ -372,6 +396,12 @@ impl GitOutput {
         let stderr = if message.is_empty() { format!("git failed: {}", self.status) } else { message };
         Error::Git { action: action.to_owned(), stderr }
     }
+}
+
+/// Whether git has failed because another git process is creating a worktree: that process has
+/// created the file `commondir` and not written it yet.
+fn names_unfinished_worktree(line: &str) -> bool {
+    line.starts_with("fatal: failed to read ") && line.contains("/commondir: ")
 }
 
 /// Joins the lines of git's standard error, without hints. Git prints the cause first, the

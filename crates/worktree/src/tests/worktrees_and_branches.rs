@@ -30,6 +30,27 @@ fn worktree_is_beside_the_repository_on_a_new_branch() {
     assert_eq!(repo.remove(&proposal.record), RemoveOutcome::AlreadyGone);
 }
 
+/// Another git process has created the file `commondir` of its worktree, and writes it only when git
+/// has read the empty file.
+#[test]
+fn git_waits_for_a_worktree_that_another_process_creates() {
+    let repo = TestRepository::new();
+    let worktree = repo.create_worktree();
+    let git_dir = worktree.private_git_dir().unwrap();
+    let (file, written) = (git_dir.join("commondir"), git_dir.join("written"));
+    rustix::fs::rename(&file, &written).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    scope(|threads| {
+        threads.spawn(|| {
+            let pipe = std::fs::File::options().write(true).open(&file).unwrap();
+            rustix::fs::rename(&written, &file).unwrap();
+            drop(pipe);
+        });
+        let worktrees = list_worktrees(&worktree.common_git_dir, &repo.git_environment());
+        assert_eq!(worktrees.unwrap().len(), 2);
+    });
+}
+
 #[test]
 fn branch_of_a_missing_worktree_is_deleted_unless_it_has_work() {
     for has_work in [false, true] {
@@ -368,7 +389,7 @@ fn only_the_recorded_directory_is_touched() {
     assert_rejected(&WorktreeRecord { common_git_dir: user_dir.clone(), ..worktree.clone() });
     let moved = repo.home().join("moved");
     #[allow(clippy::disallowed_methods, reason = "the directory belongs to the test")]
-    std::fs::rename(&worktree.path, &moved).unwrap();
+    rustix::fs::rename(&worktree.path, &moved).unwrap();
     symlink(&moved, &worktree.path).unwrap();
     assert_rejected(&worktree);
     assert!(moved.join("a").exists() && user_dir.join("file").exists());
