@@ -37,14 +37,16 @@ impl WorktreeRecord {
     }
 
     /// Notes that the worktree is ready, and records the ignored files that it has now. As long as
-    /// they stay unchanged, they do not count as unsaved work.
+    /// they stay unchanged, they do not count as unsaved work. A file that cannot be read is not
+    /// recorded, so it counts as unsaved work.
     ///
     /// # Errors
     ///
     /// [`Error::NotRecorded`], [`Error::Io`]; the errors of git commands.
     pub fn note_created_files(&self, environment: &GitEnvironment) -> Result<(), Error> {
         let status = FileStatus::read(&self.path, &self.git(environment))?;
-        let stamps = read_stamps(&self.path, &status.ignored)?;
+        let read = |file| read_stamps(&self.path, std::slice::from_ref(file)).unwrap_or_default();
+        let stamps: Stamps = status.ignored.iter().flat_map(read).collect();
         let mut text = Vec::new();
         for (path, stamp) in stamps {
             text.extend_from_slice(format!("{stamp} ").as_bytes());

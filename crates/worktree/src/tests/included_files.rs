@@ -141,3 +141,28 @@ fn unchanged_created_files_are_not_unsaved_work() {
     }
     assert_eq!(repo.remove(&ready()), RemoveOutcome::Removed);
 }
+
+/// Root can read a directory without permissions, so the directory is too deep for a path.
+#[test]
+fn created_files_that_cannot_be_read_are_unsaved_work() {
+    let repo = TestRepository::with_includes("");
+    let worktree = repo.create_worktree();
+    write_file(&worktree.path.join("x.log"), "x");
+    let top = worktree.path.join("secrets");
+    std::fs::create_dir(&top).unwrap();
+    make_deep_directory(&top);
+    worktree.note_created_files(&repo.git_environment()).unwrap();
+    assert!(worktree.is_ready_for_agent().unwrap());
+    assert!(worktree.keep_reasons(&repo.git_environment()).is_err());
+}
+
+/// Creates directories in `top` whose paths are longer than the system accepts.
+fn make_deep_directory(top: &Path) {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let (name, flags) = ("d".repeat(200), OFlags::DIRECTORY);
+    let mut directory = open(top, flags, Mode::empty()).unwrap();
+    for _ in 0..25 {
+        mkdirat(&directory, &name, Mode::RWXU).unwrap();
+        directory = openat(&directory, &name, flags, Mode::empty()).unwrap();
+    }
+}
