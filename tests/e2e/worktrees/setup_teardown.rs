@@ -177,6 +177,19 @@ fn teardown_runs_only_if_the_worktree_is_removed() {
     env.shut_down();
 }
 
+#[test]
+fn files_that_teardown_leaves_go_to_the_trash() {
+    let env = env_with_policy("teardown = 'echo late >left; rm -f a'\n");
+    let ann = spawn(&env, "ann");
+    let output = delete(&env, "ann").expect_success();
+    assert!(output.contains(&format!("{} is in the trash", path_text(&ann))), "{output}");
+    assert!(!ann.exists());
+    let saved = harness::files_below(&env.path("state/teamd"));
+    assert!(saved.iter().any(|file| file.extension().is_some_and(|end| end == "tar")), "{saved:?}");
+    assert_eq!(git(&env, &env.path("repo"), &["worktree", "list"]).lines().count(), 1);
+    env.shut_down();
+}
+
 /// Ignored files that a person or an earlier agent has written must not count as made by setup.
 #[test]
 fn worktree_from_before_the_setup_command_keeps_its_ignored_files() {

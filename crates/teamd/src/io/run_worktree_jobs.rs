@@ -222,7 +222,8 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
 }
 
 /// Removes the worktrees of a team, after `teardown` has run in them. If the request discards a
-/// worktree with unsaved work, that worktree is moved to `trash`. All worktrees are checked before
+/// worktree with unsaved work, or if `teardown` leaves files in a worktree, that worktree is moved
+/// to `trash`. All worktrees are checked before
 /// the first one is changed.
 ///
 /// `removed_worktrees` receives the result for each worktree. After an error it has the results
@@ -276,20 +277,18 @@ fn remove_all(
             saved_worktree.accept_current_state(record, &environment).map_err(worktree_error_report)?;
         }
     }
-    for (record, saved_worktree) in saved_worktrees {
-        record.discard(&saved_worktree, &environment).map_err(worktree_error_report)?;
-        removed_worktrees
-            .trashed
-            .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
-    }
+    discard_saved(saved_worktrees, &environment, removed_worktrees)?;
     for work in clean {
         let record = &work.worktree.record;
         match record.remove(&environment).map_err(worktree_error_report)? {
             RemoveOutcome::Kept(reasons) => {
-                return Err(unsaved_work_error(
-                    request,
-                    &[&CheckedWorktree { worktree: work.worktree, reasons }],
-                ));
+                let changed = CheckedWorktree { worktree: work.worktree, reasons };
+                // The worktree was clean before the teardown command ran.
+                if teardown.is_none() || !changed.reasons.iter().all(is_about_files) {
+                    return Err(unsaved_work_error(request, &[&changed]));
+                }
+                let saved = save_to_trash(request, &[&changed], trash, &environment)?;
+                discard_saved(saved, &environment, removed_worktrees)?;
             }
             RemoveOutcome::AlreadyGone => removed_worktrees.missing.push(record.path.clone()),
             RemoveOutcome::Removed | RemoveOutcome::RemovedKeptBranch => {
@@ -304,6 +303,29 @@ fn remove_all(
 
 fn is_present(worktree: &MemberWorktree) -> bool {
     matches!(worktree.record.state(), Ok(WorktreeState::Present(_)))
+}
+
+/// Whether the reason is files that a teardown command may have left.
+fn is_about_files(reason: &KeepReason) -> bool {
+    matches!(
+        reason,
+        KeepReason::Staged(_) | KeepReason::Unstaged(_) | KeepReason::Untracked(_) | KeepReason::Ignored(_)
+    )
+}
+
+/// Removes worktrees whose work is in the trash.
+fn discard_saved(
+    saved_worktrees: Vec<(&WorktreeRecord, SavedWorktree)>,
+    environment: &GitEnvironment,
+    removed_worktrees: &mut RemovedWorktrees,
+) -> Result<(), ErrorReport> {
+    for (record, saved_worktree) in saved_worktrees {
+        record.discard(&saved_worktree, environment).map_err(worktree_error_report)?;
+        removed_worktrees
+            .trashed
+            .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
+    }
+    Ok(())
 }
 
 /// Saves all `discarded` worktrees to the trash, but removes none. The caller removes them after
