@@ -2,8 +2,8 @@
 
 mod ask_args_and_setup;
 mod ask_each_line;
+pub(crate) mod ask_records;
 mod ask_shim_process;
-pub(crate) mod asked_records;
 mod end_shims_on_signal;
 mod list_and_end_asks;
 pub(crate) mod print_answer_or_error;

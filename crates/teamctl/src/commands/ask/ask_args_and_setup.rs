@@ -1,6 +1,6 @@
 //! The arguments of `teamctl ask`, and the setup of an ask that is built from them.
 
-use super::asked_records::AskedRecords;
+use super::ask_records::AskRecords;
 use crate::command_context::CommandContext;
 use client::find_lead_session_of_caller::find_lead_session;
 use platform::ProcessEntry;
@@ -187,7 +187,7 @@ fn asked_options(args: &AskArgs) -> Result<AskedOptions, ErrorReport> {
 
 /// The record of the ask whose session is continued.
 fn earlier_ask(context: &CommandContext, id: &str) -> Result<AskRecord, ErrorReport> {
-    let record = AskedRecords::open(context)?.find(id)?;
+    let record = AskRecords::open(context)?.find(id)?;
     if record.state == AskState::Running {
         let message = format!("cannot continue {id}: it has no answer yet");
         return Err(ErrorReport::new(ErrorKind::Refused, message)

@@ -1,6 +1,6 @@
 //! The shim of one ask: its start, and the records that it prints.
 
-use super::asked_records::{AskedRecords, kill_lost_ask_and_explain};
+use super::ask_records::{AskRecords, kill_lost_ask_and_explain};
 use super::end_shims_on_signal::ShimInputs;
 use super::print_answer_or_error::interrupted_error;
 use crate::command_context::CommandContext;
@@ -40,7 +40,7 @@ impl AskShim {
         progress: ProgressOutput,
         inputs: &ShimInputs,
     ) -> Result<AskShim, ErrorReport> {
-        AskedRecords::open(context)?.prune_if_many()?;
+        AskRecords::open(context)?.prune_if_many()?;
         let program = installed_program(&own_program()?, SHIM_PROGRAM, Path::is_file);
         let mut command = Command::new(&program);
         command.arg(shim_subcommands::ASK).arg("--state-dir").arg(context.state_dir_path()?);

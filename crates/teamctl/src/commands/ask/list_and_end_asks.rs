@@ -1,7 +1,7 @@
 //! `teamctl ask --list` and `teamctl ask --end ID`: the asks whose records are kept.
 
-use super::asked_records::{
-    AskedRecords, LostProcesses, kill_lost_ask, lost_ask_error, running_shim, shim_exits_within,
+use super::ask_records::{
+    AskRecords, LostProcesses, kill_lost_ask, lost_ask_error, running_shim, shim_exits_within,
 };
 use super::print_answer_or_error::record_json;
 use crate::command_context::CommandContext;
@@ -23,7 +23,7 @@ const LOST: &str = "lost";
 
 /// Prints a row for each ask. Answers are not printed, because each may have a megabyte.
 pub(super) fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
-    let store = AskedRecords::open(context)?;
+    let store = AskRecords::open(context)?;
     let records: Vec<AskRecord> = store.all()?.into_iter().map(|record| latest(&store, record)).collect();
     if context.args.json {
         let asks: Vec<Value> = records.iter().map(list_entry).collect();
@@ -40,7 +40,7 @@ pub(super) fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
 
 /// The record, read again if its shim has exited, because the shim may have written its last record
 /// meanwhile.
-fn latest(store: &AskedRecords, record: AskRecord) -> AskRecord {
+fn latest(store: &AskRecords, record: AskRecord) -> AskRecord {
     let is_current = state_name(&record) != LOST;
     if is_current { record } else { store.find(&record.id.to_string()).unwrap_or(record) }
 }
@@ -87,7 +87,7 @@ fn state_name(record: &AskRecord) -> &'static str {
 /// `Refused` if it has ended already, `Timeout` if its shim does not end, `Partial` if its shim was
 /// killed and a process remains.
 pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
-    let record = AskedRecords::open(context)?.find(id)?;
+    let record = AskRecords::open(context)?.find(id)?;
     if record.state != AskState::Running {
         let message = format!("cannot end {id}: it has ended already");
         return Err(ErrorReport::new(ErrorKind::Refused, message)

@@ -1,8 +1,8 @@
 //! Waits for the answers of asks in the background.
 
 use crate::command_context::CommandContext;
-use crate::commands::ask::asked_records::shim_exits_within;
-use crate::commands::ask::asked_records::{AskedRecords, kill_lost_ask_and_explain};
+use crate::commands::ask::ask_records::shim_exits_within;
+use crate::commands::ask::ask_records::{AskRecords, kill_lost_ask_and_explain};
 use crate::commands::ask::print_answer_or_error::print_answer;
 use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -24,7 +24,7 @@ pub(super) fn wait_for_answers(
     ids: &[String],
     deadline: Option<Instant>,
 ) -> Result<ExitCode, ErrorReport> {
-    let records = AskedRecords::open(context)?;
+    let records = AskRecords::open(context)?;
     let print = |id: &String| print_answer(context, &wait_for_end(&records, id, deadline)?);
     if let [id] = ids {
         return print(id);
@@ -39,11 +39,7 @@ pub(super) fn contains_ask_id(names: &[String]) -> bool {
     names.iter().any(|name| AskId::parse(name).is_some())
 }
 
-fn wait_for_end(
-    records: &AskedRecords,
-    id: &str,
-    deadline: Option<Instant>,
-) -> Result<AskRecord, ErrorReport> {
+fn wait_for_end(records: &AskRecords, id: &str, deadline: Option<Instant>) -> Result<AskRecord, ErrorReport> {
     let record = records.find(id)?;
     if record.state != AskState::Running {
         return Ok(record);

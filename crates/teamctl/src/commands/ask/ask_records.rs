@@ -15,12 +15,12 @@ const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The directory of the records.
 #[derive(Debug)]
-pub(crate) struct AskedRecords(StateDir);
+pub(crate) struct AskRecords(StateDir);
 
-impl AskedRecords {
+impl AskRecords {
     /// Opens the directory, and creates it if it is missing.
-    pub(crate) fn open(context: &CommandContext) -> Result<AskedRecords, ErrorReport> {
-        Ok(AskedRecords(context.state_dir()?.open_subdir(ASKS_DIR)?))
+    pub(crate) fn open(context: &CommandContext) -> Result<AskRecords, ErrorReport> {
+        Ok(AskRecords(context.state_dir()?.open_subdir(ASKS_DIR)?))
     }
 
     /// The record of an ask.
