@@ -12,17 +12,16 @@ use crate::ui_events_and_effects::{
     ActionResult, ActionStatus, BackgroundAction, MemberOutput, MemberPane, UiEvent,
 };
 use client::select_tmux_server::tmux_output;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Child;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the program waits for running commands when the screen ends. Most commands finish in
 /// this time, so that their errors can still be printed.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often the program checks whether the running commands have ended.
-const FINISH_POLL: Duration = Duration::from_millis(10);
 
 /// Carries out the background actions of the event loop.
 pub(crate) trait BackgroundRunner {
@@ -65,26 +64,38 @@ impl BackgroundThreads {
         }
     }
 
-    /// Waits until the running commands have ended, a signal ends the program, or
-    /// [`FINISH_TIMEOUT`] has passed. Returns lines for people: the errors of failed commands, and
-    /// the commands that are still running.
+    /// Waits until the running commands have ended, or [`FINISH_TIMEOUT`] has passed. Returns lines
+    /// for people: the errors of failed commands, and the commands that are still running.
     pub(crate) fn wait_briefly(self, events: &Receiver<UiEvent>) -> Vec<String> {
-        let (deadline, mut lines) = (Instant::now() + FINISH_TIMEOUT, Vec::new());
-        let is_running = |command: &&RunningCommand| !command.thread.is_finished();
-        while self.running.iter().any(|command| is_running(&command)) && Instant::now() < deadline {
-            match events.recv_timeout(FINISH_POLL) {
-                Ok(UiEvent::ActionFinished(result)) if result.status == ActionStatus::Failed => {
-                    lines.push(result.text);
-                }
-                Ok(UiEvent::Terminate(_)) => break,
-                _ => {}
-            }
+        let (deadline, (sender, ended)) = (Instant::now() + FINISH_TIMEOUT, channel());
+        let mut running = BTreeMap::new();
+        for (number, command) in self.running.into_iter().enumerate() {
+            running.insert(number, command.args);
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                command.thread.join().ok();
+                sender.send(number).ok();
+            });
         }
-        let running = self.running.iter().filter(is_running);
-        lines.extend(
-            running.map(|command| format!("this goes on without the screen: teamctl {}", command.args)),
-        );
-        lines
+        while !running.is_empty()
+            && let Ok(number) = ended.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            running.remove(&number);
+        }
+        // The thread of a command sends the result before it ends, so no result is missed.
+        let failures = events.try_iter().filter_map(failure_text);
+        let running = running.into_values();
+        failures
+            .chain(running.map(|args| format!("this goes on without the screen: teamctl {args}")))
+            .collect()
+    }
+}
+
+/// The error of a failed action.
+fn failure_text(event: UiEvent) -> Option<String> {
+    match event {
+        UiEvent::ActionFinished(result) if result.status == ActionStatus::Failed => Some(result.text),
+        _ => None,
     }
 }
 
@@ -211,4 +222,26 @@ fn capture_own_pane(socket: &Path, pane: &str, name: &str) -> Option<String> {
     let output = tmux_output(&server, &[&print_owner[..], &[";"], &capture].concat()).ok()?;
     let (owner, screen) = output.split_once('\n')?;
     (owner == format!("1 {name}")).then(|| screen.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    #[test]
+    fn error_of_a_command_that_ends_last_is_printed() {
+        let args = ["--root", "/r", "--state-dir", "/s", "--socket", "/c", "--team", "survey"];
+        let arguments = ScreenArgs::parse(args.map(OsString::from)).unwrap();
+        for _ in 0..100 {
+            let (sender, events) = channel();
+            let mut threads = BackgroundThreads::new(arguments.clone(), sender);
+            let thread = threads
+                .worker
+                .clone()
+                .run(|_| UiEvent::ActionFinished(ActionResult::failure("cannot kill ann".to_owned())));
+            threads.running.push(RunningCommand { args: "kill -- ann".to_owned(), thread });
+            assert_eq!(threads.wait_briefly(&events), ["cannot kill ann"]);
+        }
+    }
 }
