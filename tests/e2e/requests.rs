@@ -168,7 +168,11 @@ fn answer_without_a_daemon_is_reported_later() {
     });
     env.kill_process(env.daemon_pid());
     env.wait_until("no daemon answers", || (env.teamctl(["status"]).code == 69).then_some(()));
-    env.teamctl(["deny", "perm-1", "--reason", "no"]).expect_success();
+    let reason = std::fs::File::open(env.write_file("reason", "not here")).unwrap();
+    let mut deny = env.command("teamctl");
+    deny.args(["deny", "perm-1", "--reason", "-"]).stdin(reason);
+    assert!(deny.status().unwrap().success());
+    assert!(answers_to(&env, "ann")[0].to_string().contains("not here"));
     env.write_file("root/teams/survey/inboxes/ann.json", "[]");
     env.start_daemon();
     let event = env.wait_until("the answer is in the event log", || {

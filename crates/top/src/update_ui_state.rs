@@ -210,7 +210,7 @@ fn submit_prompt(state: &mut UiState, InputPrompt { purpose, text }: InputPrompt
         PromptPurpose::DenyReason(id) => {
             state.view = ActiveView::Lists;
             let reason = if text.is_empty() { DEFAULT_DENY_REASON } else { text };
-            vec![UiEffect::teamctl(&["deny", &format!("--reason={reason}"), "--", &id], "")]
+            vec![UiEffect::teamctl(&["deny", "--reason=-", "--", &id], reason)]
         }
     }
 }

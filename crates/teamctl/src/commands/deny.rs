@@ -1,6 +1,7 @@
 //! `deny`: denies a member's request. The member gets the reason.
 
 use super::answer_request::answer_request;
+use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_request::Answer;
@@ -19,11 +20,12 @@ pub(crate) struct DenyArgs {
     /// Id of the request from `teamctl requests`, or its beginning
     #[arg(value_name = "ID")]
     request: String,
-    /// Why, and what to do instead
+    /// Why, and what to do instead; - reads standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: String,
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DenyArgs) -> Result<ExitCode, ErrorReport> {
-    answer_request(context, &args.request, &Answer::Deny { reason: args.reason.clone() })
+    let reason = text_or_stdin::read_text(&args.reason)?;
+    answer_request(context, &args.request, &Answer::Deny { reason })
 }

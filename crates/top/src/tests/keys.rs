@@ -124,11 +124,11 @@ fn short_request_is_answered_with_one_key() {
     assert!(type_text(&mut denied_with_reason, "nnot now").is_empty());
     assert_eq!(
         teamctl_args(&press_keys(&mut denied_with_reason, &[Key::Enter])),
-        ["deny --reason=not now -- perm-1"]
+        ["deny --reason=- -- perm-1 < not now"]
     );
     let mut without_reason = state_with_request("asks to use Bash");
     let args = teamctl_args(&press_keys(&mut without_reason, &[Key::Char('n'), Key::Enter]));
-    assert_eq!(args, ["deny --reason=a person denied it -- perm-1"]);
+    assert_eq!(args, ["deny --reason=- -- perm-1 < a person denied it"]);
 }
 
 #[test]
