@@ -114,7 +114,7 @@ fn failures_have_a_reason_and_an_exit_code() {
     let env = env_with_session_program();
     let error =
         env.teamctl(["-q", "ask", "x", "--", "sh", "-c", "echo not logged in >&2; exit 3"]).expect_failure(1);
-    assert!(error.contains("exit code 3: not logged in"), "{error}");
+    assert!(error.contains("exit 3: not logged in"), "{error}");
     let error = env.teamctl(["ask", "x", "--", "nosuch"]).expect_failure(72);
     assert!(error.contains("nosuch"), "{error}");
     let error = env.teamctl(["ask", "x", "--profile", "worker"]).expect_failure(64);
@@ -420,7 +420,7 @@ fn only_a_caller_with_an_inbox_is_notified() {
         env.payloads_to_lead(id.as_str()?, "task_notification").pop()
     });
     assert_eq!(payload["status"], "failed");
-    assert!(payload["message"].as_str().unwrap().contains("exit code 1"), "{payload}");
+    assert!(payload["message"].as_str().unwrap().contains("exit 1"), "{payload}");
     assert_eq!(lead.close(), 0);
     env.shut_down();
 }
@@ -432,10 +432,10 @@ fn asked_program_does_not_act_as_a_person() {
     let ask = |program: &str| env.teamctl(["-q", "ask", "x", "--", "sh", "-c", program]);
     for command in ["kill ann", "send ann hi", "task create x", "up", "down", "mcp", "ask y", "events"] {
         let error = ask(&format!("teamctl -t survey {command}")).expect_failure(1);
-        assert!(error.contains("exit code 77") && error.contains("on no team"), "{command}: {error}");
+        assert!(error.contains("exit 77") && error.contains("on no team"), "{command}: {error}");
     }
     let error = ask("env -i HOME=\"$HOME\" PATH=\"$PATH\" teamctl mcp </dev/null").expect_failure(1);
-    assert!(error.contains("exit code 77"), "without its environment: {error}");
+    assert!(error.contains("exit 77"), "without its environment: {error}");
     let status = ask(&format!("teamctl --root {} status", env.root().display())).expect_success();
     assert!(status.contains("ann"), "{status}");
     assert_eq!(env.member("ann").unwrap()["lifecycle"], "running");

@@ -3,14 +3,15 @@
 
 use crate::end_processes_of_worktree_command::end_processes_with_variable;
 use crate::error::{Error, io_error};
+use protocol::control_socket::ExitReport;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// How much of the log's end is shown.
@@ -97,7 +98,7 @@ impl LoggedCommand<'_> {
         Ok(match has_ended? {
             false => CommandEnd::TimedOut,
             true if status.success() => CommandEnd::Succeeded,
-            true => CommandEnd::Failed(status_text(status)),
+            true => CommandEnd::Failed(ExitReport::from_status(status).to_string()),
         })
     }
 
@@ -129,15 +130,6 @@ impl LoggedCommand<'_> {
             Some(handle) => handle.exits_within(self.timeout),
             None => Ok(true),
         }
-    }
-}
-
-/// `exit status 1` or `signal 9`.
-fn status_text(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => status.to_string(),
     }
 }
 
@@ -190,10 +182,7 @@ mod tests {
             assert!(handle.is_none_or(|handle| handle.exits_within(minute).unwrap()), "{pid}");
         }
         let (end, lines) = run("echo one; echo two >&2; exit 3", minute);
-        assert_eq!(
-            (end, lines),
-            (CommandEnd::Failed("exit status 3".to_owned()), vec!["one".into(), "two".into()])
-        );
+        assert_eq!((end, lines), (CommandEnd::Failed("exit 3".to_owned()), vec!["one".into(), "two".into()]));
         assert_eq!(run("kill -9 $$", minute).0, CommandEnd::Failed("signal 9".to_owned()));
         assert_eq!(run("sleep 1000", Duration::from_millis(100)).0, CommandEnd::TimedOut);
     }

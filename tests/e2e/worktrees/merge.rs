@@ -176,7 +176,7 @@ fn merge_whose_test_fails_is_taken_back() {
         (&json!("test_failed"), &json!("merged"))
     );
     assert_eq!(failed["last_lines"], json!(["testing"]));
-    assert_eq!(failed["reason"], "the test failed (exit status 1)");
+    assert_eq!(failed["reason"], "the test failed (exit 1)");
     assert_eq!(std::fs::read_to_string(failed["log"].as_str().unwrap()).unwrap(), "testing\n");
     assert_eq!((merged_file(&env, "a"), merged_file(&env, "sub/b")), ("one".to_owned(), "bob".to_owned()));
     let commit_before = merged_commit(&env);

@@ -104,7 +104,7 @@ fn failed_setup_fails_the_spawn_and_leaves_nothing() {
     let env = env_with_policy("setup = 'touch made; echo no such package >&2; exit 3'\n");
     let error = spawn_fails(&env, "ann", 76);
     assert!(
-        error.contains("cannot prepare the worktree of ann: setup failed (exit status 3); its output: /"),
+        error.contains("cannot prepare the worktree of ann: setup failed (exit 3); its output: /"),
         "{error}"
     );
     assert!(error.contains("ann-setup.log\n    no such package"), "{error}");
@@ -147,14 +147,10 @@ fn failed_teardown_is_reported_and_keeps_no_worktree() {
     spawn(&env, "ann");
     let output = delete(&env, "ann");
     assert_eq!(output.code, 0, "{output:#?}");
-    let warning =
-        "Warning: cannot tear down the worktree of ann: teardown failed (exit status 4); its output: /";
+    let warning = "Warning: cannot tear down the worktree of ann: teardown failed (exit 4); its output: /";
     assert!(output.stdout.contains(warning), "{output:#?}");
     let events = env.teamctl(["events"]).expect_success();
-    assert!(
-        events.contains("cannot tear down the worktree of ann: teardown failed (exit status 4)"),
-        "{events}"
-    );
+    assert!(events.contains("cannot tear down the worktree of ann: teardown failed (exit 4)"), "{events}");
     assert!(!env.path("repo.worktrees").exists());
     env.shut_down();
 }

@@ -1,8 +1,8 @@
 //! Decides how an ask has ended, from the program's exit status and its output.
 
 use super::answer_collector::CollectedAnswer;
+use protocol::control_socket::ExitReport;
 use protocol::teamctl_ask_setup_and_record::{AskOutcome, MAX_ANSWER_BYTES};
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// Why the shim no longer waits for the program.
@@ -39,25 +39,20 @@ pub(super) fn decide_outcome(program: FinishedProgram) -> (AskOutcome, String) {
             failed(format!("its output has no answer: no JSON line has the key {key}"))
         }
         (WhyWaitEnded::Exited, _) => {
-            let exit = program.status.map_or("its end is unknown".to_owned(), exit_text);
+            let exit = program.status.map_or_else(
+                || "its end is unknown".to_owned(),
+                |status| ExitReport::from_status(status).to_string(),
+            );
             let separator = if program.last_lines.is_empty() { "" } else { ": " };
             failed(format!("{exit}{separator}{}", program.last_lines))
         }
     }
 }
 
-/// How the program ended, such as `exit code 2` or `signal 9`.
-fn exit_text(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "its end is unknown".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::ExitStatusExt;
 
     fn outcome(why: WhyWaitEnded, raw_status: i32, answer: CollectedAnswer) -> (AskOutcome, String) {
         let status = Some(ExitStatus::from_raw(raw_status));
@@ -75,7 +70,7 @@ mod tests {
         assert_eq!(outcome(TimedOut, 0, text()).0, AskOutcome::TimedOut);
         assert_eq!(outcome(Interrupted, 0, text()).0, AskOutcome::Interrupted);
         for (raw_status, answer, expected) in [
-            (2 << 8, text(), "exit code 2: no login"),
+            (2 << 8, text(), "exit 2: no login"),
             (9, CollectedAnswer::TooLong, "signal 9: no login"),
             (0, CollectedAnswer::TooLong, "its answer has more than 1048576 bytes"),
             (

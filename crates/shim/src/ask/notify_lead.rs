@@ -75,10 +75,10 @@ mod tests {
         assert_eq!(status, TaskNotificationStatus::Completed);
         assert!(text.contains("teamctl wait ask-00000001") && !text.contains("second"), "{text}");
         assert_eq!(text.matches('é').count(), ANSWER_CHARS);
-        let (status, text) = notify(AskOutcome::Failed { reason: "exit code 2".to_owned() }, "");
+        let (status, text) = notify(AskOutcome::Failed { reason: "exit 2".to_owned() }, "");
         assert_eq!(
             (status, text.as_str()),
-            (TaskNotificationStatus::Failed, "ask-00000001 has failed: exit code 2")
+            (TaskNotificationStatus::Failed, "ask-00000001 has failed: exit 2")
         );
         assert_eq!(notify(AskOutcome::TimedOut, "").0, TaskNotificationStatus::Failed);
         assert_eq!(notify(AskOutcome::Interrupted, "").0, TaskNotificationStatus::Killed);

@@ -194,14 +194,14 @@ mod tests {
         let conflict = member(MergeResult::Conflict { files, task });
         assert_eq!(conflict.lines(), ["ann: conflict in 1, 2, 3, 4, 5 and 2 more; task 7"]);
         let failure = TestFailure {
-            reason: "the test failed (exit status 1)".to_owned(),
+            reason: "the test failed (exit 1)".to_owned(),
             log: "/log".into(),
             last_lines: vec!["bad".to_owned()],
         };
         let failed = member(MergeResult::TestFailed(failure));
         assert_eq!(
             failed.lines(),
-            ["ann: not merged: the test failed (exit status 1); its output: /log", "    bad"]
+            ["ann: not merged: the test failed (exit 1); its output: /log", "    bad"]
         );
         assert!(merged.is_in() && !conflict.is_in() && !failed.is_in());
     }

@@ -30,7 +30,7 @@ pub(super) enum TestOutcome {
 /// A test that has failed.
 #[derive(Debug, Serialize)]
 pub(super) struct TestFailure {
-    /// How the test has ended, such as `the test failed (exit status 1)`.
+    /// How the test has ended, such as `the test failed (exit 1)`.
     pub(super) reason: String,
     /// The file with all output.
     pub(super) log: PathBuf,
