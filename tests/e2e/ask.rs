@@ -160,6 +160,28 @@ fn timeout_and_interrupt_leave_nothing() {
 }
 
 #[test]
+fn interrupted_ask_is_continued() {
+    let env = env_with_session_program();
+    env.write_file(
+        "home/.config/teamd/profiles/named-turn.toml",
+        "delivery = \"turn\"\nprogram = \"counter\"\nargs = [\"new\", \"{session}\"]\n\
+         resume_args = [\"resume\", \"{session}\"]\nsession = \"generated\"\n",
+    );
+    env.write_script("out/bin/counter", &format!("#!/bin/sh\n{}\n", endless_program(&env)));
+    let child = start(&env, &["ask", "x", "--profile", "named-turn"]);
+    program_pid(&env);
+    signal(child.id(), "-INT");
+    let error = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    let record = records(&env).pop().unwrap();
+    let (id, session) = (record["id"].as_str().unwrap(), record["session_id"].as_str().unwrap());
+    assert!(error.contains(&format!("--resume {id}")), "{error}");
+    env.write_script("out/bin/counter", "#!/bin/sh\necho \"$*\"\n");
+    let answer = env.teamctl(["ask", "--resume", id, "go on"]).expect_success();
+    assert!(answer.starts_with(&format!("resume {session}")), "{answer}");
+    env.shut_down();
+}
+
+#[test]
 fn killed_processes_leave_no_program_behind() {
     let env = TestEnv::new();
     let program = endless_program(&env);
@@ -313,6 +335,23 @@ fn every_line_of_a_file_is_accounted_for() {
     env.shut_down();
 }
 
+/// Each line of the terminal is a complete object. The line below them counts the answers.
+#[test]
+fn counts_are_below_the_answers_on_a_terminal() {
+    let env = TestEnv::new();
+    let questions = env.write_file("out/questions", "1\n2\n3\n");
+    let ask = format!("teamctl ask --each {questions} -- cat; echo $? >out/code; read _");
+    env.tmux(["new-session", "-d", "-x", "300", "-y", "24", "--", "sh", "-c", &ask]);
+    env.wait_until("the asks have ended", || (env.read("out/code") == "0\n").then_some(()));
+    let screen = env.tmux(["capture-pane", "-p"]);
+    let lines: Vec<&str> = screen.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!((lines.len(), lines[3]), (4, "3 of 3 answered, 0 failed"), "{screen}");
+    for line in &lines[..3] {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {screen}"));
+    }
+    env.shut_down();
+}
+
 /// The test does not read standard error, so that the pipe is full.
 #[test]
 fn unread_progress_delays_no_timeout() {
@@ -335,6 +374,8 @@ fn answer_is_found_in_a_long_output_and_kept_as_it_is() {
     let half = "yes '\"\"' | tr -d '\\n' | head -c 1000000";
     let id = env.teamctl(["-q", "ask", "--background", "x", "--", "sh", "-c", half]).expect_success();
     assert_eq!(env.teamctl(["wait", id.trim()]).expect_success().len(), 1_000_001);
+    let longest = "yes x | tr -d '\\n' | head -c 1048576; echo";
+    assert_eq!(env.teamctl(["ask", "x", "--", "sh", "-c", longest]).expect_success().len(), 1_048_577);
     let long = env.teamctl(["ask", "x", "--", "head", "-c", "2000000", "/dev/zero"]).expect_failure(1);
     assert!(long.contains("1048576"), "{long}");
     let noise = "printf '{\"text\":\"short\"}\\n'; yes '{\"x\":1}' | head -c 20000000";

@@ -12,6 +12,8 @@ pub(super) struct AnswerCollector {
     /// The key of the answer in JSON lines. `None` if the whole output is the answer.
     key: Option<String>,
     output: Vec<u8>,
+    /// Whether more than white space follows the first [`MAX_ANSWER_BYTES`] of the whole output.
+    is_too_long: bool,
     /// The last answer in the lines that are no longer in `output`.
     earlier_reply: Option<String>,
 }
@@ -28,16 +30,17 @@ pub(super) enum CollectedAnswer {
 
 impl AnswerCollector {
     pub(super) fn new(key: Option<String>) -> AnswerCollector {
-        AnswerCollector { key, output: Vec::new(), earlier_reply: None }
+        AnswerCollector { key, output: Vec::new(), is_too_long: false, earlier_reply: None }
     }
 
     /// Adds the next part of the output.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         match &self.key {
             None => {
-                // One byte more than the limit shows that the answer is too long.
-                let space = (MAX_ANSWER_BYTES + 1).saturating_sub(self.output.len());
-                self.output.extend_from_slice(&bytes[..bytes.len().min(space)]);
+                let space = MAX_ANSWER_BYTES.saturating_sub(self.output.len());
+                let (kept, rest) = bytes.split_at(bytes.len().min(space));
+                self.output.extend_from_slice(kept);
+                self.is_too_long |= !rest.trim_ascii().is_empty();
             }
             Some(key) => {
                 self.output.extend_from_slice(bytes);
@@ -61,9 +64,10 @@ impl AnswerCollector {
                 None => return CollectedAnswer::KeyMissing(key.clone()),
             },
         };
-        match text.len() > MAX_ANSWER_BYTES {
+        let answer = text.trim_end();
+        match self.is_too_long || answer.len() > MAX_ANSWER_BYTES {
             true => CollectedAnswer::TooLong,
-            false => CollectedAnswer::Text(text.trim_end().to_owned()),
+            false => CollectedAnswer::Text(answer.to_owned()),
         }
     }
 }
@@ -88,6 +92,15 @@ mod tests {
         let lines = b"{\"text\":\"no\"}\n{\"text\":\"caf\xe9\"}\n{\"end\":1}";
         assert_eq!(collect(Some("text"), &[lines]), text("caf\u{fffd}"));
         assert_eq!(collect(Some("text"), &[b"{}"]), CollectedAnswer::KeyMissing("text".to_owned()));
+    }
+
+    #[test]
+    fn white_space_after_the_longest_answer_is_not_counted() {
+        let longest = "x".repeat(MAX_ANSWER_BYTES);
+        assert_eq!(collect(None, &[longest.as_bytes(), b"\n", b"\r\n"]), text(&longest));
+        assert_eq!(collect(None, &[longest.as_bytes(), b"\n", b"y"]), CollectedAnswer::TooLong);
+        let line = format!("{{\"text\":\"{longest}\\n\"}}");
+        assert_eq!(collect(Some("text"), &[line.as_bytes()]), text(&longest));
     }
 
     #[test]

@@ -130,7 +130,8 @@ fn finished_record(
     };
     let is_named = facts.session_id.is_some();
     facts.session_id.into_iter().for_each(|session| builder.set_session_id(session));
-    let may_be_stored = is_named || matches!(outcome, AskOutcome::Answered | AskOutcome::TimedOut);
+    let may_be_stored =
+        is_named || !matches!(outcome, AskOutcome::Failed { .. } | AskOutcome::NotStarted { .. });
     // A program that has failed may not have stored the session whose id teamd had generated.
     record.session_id = if may_be_stored { builder.session_id() } else { setup.session_id };
     record.state = AskState::Ended { outcome, answer, usage: facts.usage, ended_at: now() };

@@ -24,7 +24,12 @@ pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Resu
     let text = read_questions(file)?;
     let questions: Vec<(usize, &str)> = numbered_questions(&text);
     let inputs = ShimInputs::install()?;
-    let progress = Mutex::new(Progress { total: questions.len(), answered: 0, failed: 0 });
+    let progress = Mutex::new(Progress {
+        total: questions.len(),
+        answered: 0,
+        failed: 0,
+        line: ProgressLine::new(context),
+    });
     let queue = Mutex::new(questions.into_iter());
     std::thread::scope(|scope| {
         for _ in 0..args.jobs {
@@ -34,7 +39,7 @@ pub(super) fn run(context: &CommandContext, args: &AskArgs, file: &Path) -> Resu
                     progress
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
-                        .print_result(context, line, question, &result);
+                        .print_result(line, question, &result);
                 }
             });
         }
@@ -87,16 +92,44 @@ struct Progress {
     total: usize,
     answered: usize,
     failed: usize,
+    line: ProgressLine,
+}
+
+/// The last line of a terminal, which shows the counts until the next object is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProgressLine {
+    /// Standard error is no terminal, or `--quiet` was given.
+    Hidden,
+    Shown,
+}
+
+impl ProgressLine {
+    fn new(context: &CommandContext) -> ProgressLine {
+        match std::io::stderr().is_terminal() && !context.args.quiet {
+            true => ProgressLine::Shown,
+            false => ProgressLine::Hidden,
+        }
+    }
+
+    fn show(self, text: &str) {
+        if self == ProgressLine::Shown {
+            write!(std::io::stderr(), "{text}").ok();
+        }
+    }
+
+    /// Removes the line, so that the next object starts in the first column.
+    fn clear(self) {
+        self.show("\r\x1b[K");
+    }
+
+    /// Leaves the line on the terminal, so that an error is printed below.
+    fn end(self) {
+        self.show("\n");
+    }
 }
 
 impl Progress {
-    fn print_result(
-        &mut self,
-        context: &CommandContext,
-        line: usize,
-        question: &str,
-        result: &Result<AskRecord, ErrorReport>,
-    ) {
+    fn print_result(&mut self, line: usize, question: &str, result: &Result<AskRecord, ErrorReport>) {
         let mut object = json!({"line": line, "question": question});
         let error = match result {
             Ok(record) => {
@@ -112,21 +145,16 @@ impl Progress {
             }
             None => self.answered += 1,
         }
+        self.line.clear();
         output::print_json(&object.to_string());
-        self.print_counts(context);
-    }
-
-    /// Overwrites the progress line of a terminal.
-    fn print_counts(&self, context: &CommandContext) {
-        let mut stderr = std::io::stderr();
-        if stderr.is_terminal() && !context.args.quiet {
-            let Progress { total, answered, failed } = self;
-            let end = if answered + failed == *total { "\n" } else { "" };
-            write!(stderr, "\r{answered} of {total} answered, {failed} failed{end}").ok();
-        }
+        let Progress { total, answered, failed, .. } = self;
+        self.line.show(&format!("{answered} of {total} answered, {failed} failed"));
     }
 
     fn into_result(self) -> Result<ExitCode, ErrorReport> {
+        if self.answered + self.failed > 0 {
+            self.line.end();
+        }
         let missing = self.total - self.answered;
         if missing == 0 {
             return Ok(ExitCode::SUCCESS);

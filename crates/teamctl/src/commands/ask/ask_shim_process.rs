@@ -95,7 +95,7 @@ impl AskShim {
                 // The signal has ended the shim before it could catch signals.
                 ShimLine::End if inputs.is_interrupted() => {
                     kill_lost_ask_and_explain(&self.id);
-                    return Err(interrupted_error(&self.id));
+                    return Err(interrupted_error(&self.id, None));
                 }
                 ShimLine::End => return Err(kill_lost_ask_and_explain(&self.id)),
             }

@@ -52,13 +52,17 @@ pub(crate) fn answer_or_error(record: &AskRecord) -> Result<&str, ErrorReport> {
             let message = format!("{id} has no answer: the timeout has expired, and the program was ended");
             error(ErrorKind::Timeout, message, "ask again with a longer --timeout")
         }
-        AskOutcome::Interrupted => Err(interrupted_error(id)),
+        AskOutcome::Interrupted => Err(interrupted_error(id, record.session_id.as_deref())),
     }
 }
 
-pub(super) fn interrupted_error(id: &AskId) -> ErrorReport {
+/// The error of an interrupted ask. A session can be continued.
+pub(super) fn interrupted_error(id: &AskId, session_id: Option<&str>) -> ErrorReport {
     let message = format!("{id} has no answer: it was interrupted, and the program was ended");
-    ErrorReport::new(ErrorKind::Partial, message).with_help("ask again")
+    ErrorReport::new(ErrorKind::Partial, message).with_help(match session_id {
+        Some(_) => format!("continue it with: teamctl ask --resume {id} QUESTION"),
+        None => "ask again".to_owned(),
+    })
 }
 
 /// What `--json` and `--each` print of an ask.
