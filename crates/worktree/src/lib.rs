@@ -12,13 +12,13 @@
 //! 1. [`propose_worktree()`] chooses a branch and creates an empty directory. The caller stores the
 //!    record that the proposal contains.
 //! 2. [`WorktreeProposal::add`] lets git fill the directory.
-//! 3. [`WorktreeRecord::copy_included_files`] and [`WorktreeRecord::note_created_files`] prepare a new
-//!    worktree for its agent.
-//! 4. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
-//! 5. [`WorktreeRecord::remove`] removes a worktree without unsaved work. If there is unsaved work,
+//!    [`WorktreeProposal::add_and_prepare`] also prepares a new worktree for its agent.
+//! 3. [`WorktreeRecord::keep_reasons`] looks for unsaved work.
+//! 4. [`WorktreeRecord::remove`] removes a worktree without unsaved work. If there is unsaved work,
 //!    [`WorktreeRecord::save`] saves it and [`WorktreeRecord::discard`] removes the worktree.
 #![warn(missing_docs)]
 
+mod add_and_prepare_for_agent;
 mod add_worktree;
 mod branch_created_for_worktree;
 mod branch_progress;
@@ -27,6 +27,7 @@ mod count_commits_lost_with_worktree;
 mod disable_filters_and_hooks_of_repository;
 mod end_processes_of_worktree_command;
 mod error;
+mod error_report;
 mod files_created_before_agent_starts;
 mod find_reasons_to_keep_worktree;
 mod find_remote_with_untracked_branches;
@@ -64,6 +65,7 @@ mod worktree_record;
 pub use branch_progress::{BranchCommit, BranchProgress};
 pub use end_processes_of_worktree_command::end_processes_with_variable;
 pub use error::Error;
+pub use error_report::{install_help, unmount_help};
 pub use git_command::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
 pub use logged_command::{CommandEnd, LoggedCommand};

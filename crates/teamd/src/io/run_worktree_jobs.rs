@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use worktree::{
     Error, GitEnvironment, KeepReason, RemoveOutcome, SavedWorktree, WorktreeRecord, WorktreeState,
-    escape_controls, propose_worktree,
+    escape_controls, install_help, propose_worktree, unmount_help,
 };
 
 /// Starts a thread for a job. The result arrives as [`CoreEvent::WorktreeJobDone`].
@@ -84,8 +84,7 @@ fn run_job(job: &WorktreeJob, cancelled: &CancelledSetups) -> WorktreeResult {
                 let (team, name, environment) = (team.clone(), name.clone(), environment.clone());
                 Box::new(WorktreeCreation { client, team, name, proposal, environment, setup: setup.clone() })
             };
-            let result =
-                propose_worktree(options, environment).map(to_creation).map_err(worktree_error_report);
+            let result = propose_worktree(options, environment).map(to_creation).map_err(ErrorReport::from);
             WorktreeResult::Proposed { client, team, name, result }
         }
         WorktreeJob::Fill(creation) => {
@@ -116,43 +115,21 @@ fn run_job(job: &WorktreeJob, cancelled: &CancelledSetups) -> WorktreeResult {
     }
 }
 
-/// Lets git fill the worktree, and prepares it for its agent. If the preparation of a new worktree
-/// fails, the worktree is removed. Returns the directory in which the agent works.
+/// Lets git fill the worktree, and prepares it for its agent with the setup command. Returns the
+/// directory in which the agent works.
 fn create_and_prepare(
     creation: &WorktreeCreation,
     cancelled: &CancelledSetups,
 ) -> Result<PathBuf, ErrorReport> {
-    let (proposal, environment) = (&creation.proposal, &creation.environment);
-    let cwd = proposal.add(environment).map_err(worktree_error_report)?;
-    let record = &proposal.record;
-    // A worktree that exists may still not be ready. For example, an earlier daemon was killed
-    // while it prepared the worktree, or an older version of teamd made it.
-    if record.is_ready_for_agent().map_err(worktree_error_report)? {
-        return Ok(cwd);
+    let proposal = &creation.proposal;
+    if proposal.exists && !proposal.record.is_ready_for_agent()? {
+        end_unfinished_command(&proposal.record)?;
     }
-    let prepared = prepare(creation, cancelled);
-    if prepared.is_err() && !proposal.exists {
-        record.remove_before_agent_starts(environment).ok();
-    }
-    prepared.map(|()| cwd)
-}
-
-/// Copies the files that `.worktreeinclude` names, and runs the setup command.
-fn prepare(creation: &WorktreeCreation, cancelled: &CancelledSetups) -> Result<(), ErrorReport> {
-    let (record, environment) = (&creation.proposal.record, &creation.environment);
-    if creation.proposal.exists {
-        end_unfinished_command(record).map_err(worktree_error_report)?;
-    }
-    record.copy_included_files(environment).map_err(worktree_error_report)?;
-    if let Some(setup) = &creation.setup {
+    proposal.add_and_prepare(&creation.environment, |record| {
+        let Some(setup) = &creation.setup else { return Ok(()) };
         let variables = setup.variables.iter().map(|(name, value)| (name.into(), value.into()));
-        run_setup_or_teardown(setup, &creation.name, record, variables.collect(), cancelled)?;
-    }
-    // A worktree that existed before may have ignored files of an earlier agent or a person.
-    match creation.proposal.exists {
-        true => record.note_no_created_files().map_err(worktree_error_report),
-        false => record.note_created_files(environment).map_err(worktree_error_report),
-    }
+        run_setup_or_teardown(setup, &creation.name, record, variables.collect(), cancelled)
+    })
 }
 
 /// Checks that the directory at the path of a member's worktree is the recorded worktree. The files
@@ -172,7 +149,7 @@ pub(crate) fn check_ownership(record: &AgentRecord) -> Result<(), ErrorReport> {
             Err(ErrorReport::new(ErrorKind::Refused, message)
                 .with_help("spawn it again with --worktree for another one"))
         }
-        Err(error) => Err(worktree_error_report(error)),
+        Err(error) => Err(ErrorReport::from(error)),
     }
 }
 
@@ -242,7 +219,7 @@ fn remove_all(
     let environment = GitEnvironment::from_process().with_caller(&request.git_env);
     if teardown.is_some() {
         for worktree in worktrees.iter().filter(|worktree| is_present(worktree)) {
-            end_unfinished_command(&worktree.record).map_err(worktree_error_report)?;
+            end_unfinished_command(&worktree.record).map_err(ErrorReport::from)?;
         }
     }
     let mut checked = Vec::new();
@@ -274,13 +251,13 @@ fn remove_all(
         run_teardown(&discarded.iter().chain(&clean).copied().collect::<Vec<_>>());
     if teardown.is_some() {
         for (record, saved_worktree) in &mut saved_worktrees {
-            saved_worktree.accept_current_state(record, &environment).map_err(worktree_error_report)?;
+            saved_worktree.accept_current_state(record, &environment).map_err(ErrorReport::from)?;
         }
     }
     discard_saved(saved_worktrees, &environment, removed_worktrees)?;
     for work in clean {
         let record = &work.worktree.record;
-        match record.remove(&environment).map_err(worktree_error_report)? {
+        match record.remove(&environment).map_err(ErrorReport::from)? {
             RemoveOutcome::Kept(reasons) => {
                 let changed = CheckedWorktree { worktree: work.worktree, reasons };
                 // The worktree was clean before the teardown command ran.
@@ -320,7 +297,7 @@ fn discard_saved(
     removed_worktrees: &mut RemovedWorktrees,
 ) -> Result<(), ErrorReport> {
     for (record, saved_worktree) in saved_worktrees {
-        record.discard(&saved_worktree, environment).map_err(worktree_error_report)?;
+        record.discard(&saved_worktree, environment).map_err(ErrorReport::from)?;
         removed_worktrees
             .trashed
             .push(TrashedWorktree { path: record.path.clone(), trash_dir: saved_worktree.directory });
@@ -339,7 +316,7 @@ fn save_to_trash<'a>(
     let save = |work: &&CheckedWorktree<'a>| {
         let (record, directory) =
             (&work.worktree.record, trash_directory(trash, &request.team, &work.worktree.member));
-        record.save(&directory, environment).map(|saved| (record, saved)).map_err(worktree_error_report)
+        record.save(&directory, environment).map(|saved| (record, saved)).map_err(ErrorReport::from)
     };
     discarded.iter().map(save).collect()
 }
@@ -394,14 +371,6 @@ fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&CheckedWorktree]) ->
         .with_help(format!("commit and push it, or merge it; to put it into the trash instead: {command}"))
 }
 
-fn unmount_help(mount: &Path) -> String {
-    format!("unmount it first: umount {}", shell_quote(&mount.to_string_lossy()))
-}
-
-fn install_help(program: &str) -> String {
-    format!("install {program}, or add its directory to your PATH, and try again")
-}
-
 /// The path of a new directory in the trash.
 fn trash_directory(trash: &Path, team: &TeamName, member: &MemberName) -> PathBuf {
     let time = iso8601(store::now()).replace([':', '-'], "");
@@ -411,51 +380,4 @@ fn trash_directory(trash: &Path, team: &TeamName, member: &MemberName) -> PathBu
     });
     let mut paths = names.map(|name| trash.join(name));
     paths.find(|path| !path.exists()).expect("there is always a next number")
-}
-
-fn worktree_error_report(error: Error) -> ErrorReport {
-    let message = error.to_string();
-    let report = |kind| ErrorReport::new(kind, &message);
-    match &error {
-        Error::NoGit => report(ErrorKind::MissingPath).with_help("install git, or do without --worktree"),
-        Error::ProgramMissing { program, .. } => {
-            report(ErrorKind::MissingPath).with_help(install_help(program))
-        }
-        Error::NoRepository(_) => report(ErrorKind::Refused)
-            .with_help("name a directory of one with --cwd, or do without --worktree"),
-        Error::NoCommit(_) => report(ErrorKind::Refused).with_help("make a first commit"),
-        Error::InvalidBranch(_) => {
-            report(ErrorKind::Usage).with_help("git check-ref-format --branch NAME tells")
-        }
-        Error::BranchTaken { .. } => {
-            report(ErrorKind::AlreadyExists).with_help("name another branch, or none")
-        }
-        Error::BranchBlocked { obstacle, .. } => report(ErrorKind::Refused).with_help(format!(
-            "name another branch: --worktree BRANCH; or rename it: git branch -m {} NAME",
-            shell_quote(obstacle)
-        )),
-        Error::UntrustedDirectory { path, .. } => report(ErrorKind::Refused).with_help(format!(
-            "if it is yours: chmod go-w {}; else move it away, and the next spawn makes one of your own",
-            shell_quote(&path.to_string_lossy())
-        )),
-        Error::NotRecorded { .. }
-        | Error::PathNotUtf8(_)
-        | Error::NoIdentity(_)
-        | Error::NoSuchCommit(_)
-        | Error::SymbolicBranch(_)
-        | Error::BranchInUse { .. }
-        | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
-        Error::TooManyIncludedFiles { .. } => {
-            report(ErrorKind::Refused).with_help("name fewer files in .worktreeinclude")
-        }
-        Error::MountPoint { mount, .. } => report(ErrorKind::Refused).with_help(unmount_help(mount)),
-        Error::ChangedWhileSaving(_) => {
-            report(ErrorKind::Refused).with_help("see who works in it, and try again")
-        }
-        Error::Git { .. } | Error::Io { .. } => report(ErrorKind::Io),
-        Error::Timeout { .. } => {
-            report(ErrorKind::Timeout).with_help("does a hook or a filter of the repository wait?")
-        }
-        Error::RepositoryBusy { .. } => report(ErrorKind::Timeout).with_help("try again when they are made"),
-    }
 }
