@@ -16,7 +16,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("protocol", &[]),
     ("store", &["failpoint", "platform", "protocol"]),
     ("tmux", &["failpoint", "platform"]),
-    ("client", &["failpoint", "platform", "protocol", "store"]),
+    ("client", &["failpoint", "platform", "protocol", "store", "worktree"]),
     ("worktree", &["failpoint", "platform", "protocol"]),
     ("teamd", &["failpoint", "platform", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),

@@ -18,23 +18,28 @@ use std::path::{Path, PathBuf};
 /// An environment with a team and the repository `repo`, which has one commit.
 pub(crate) fn env_with_repository() -> TestEnv {
     let mut env = TestEnv::new();
-    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    env.variables = vec![
-        variable("GIT_CONFIG_GLOBAL", "/dev/null"),
-        variable("GIT_AUTHOR_NAME", "t"),
-        variable("GIT_AUTHOR_EMAIL", "t@example.org"),
-        variable("GIT_COMMITTER_NAME", "t"),
-        variable("GIT_COMMITTER_EMAIL", "t@example.org"),
-        variable("GIT_EDITOR", "true"),
-    ];
+    env.variables = git_variables();
     env.start_daemon();
     env.teamctl(["create", "survey"]).expect_success();
     create_repository(&env, "repo");
     env
 }
 
+/// The variables with which git needs no settings of the user.
+pub(crate) fn git_variables() -> Vec<(String, String)> {
+    let variables = [
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_AUTHOR_NAME", "t"),
+        ("GIT_AUTHOR_EMAIL", "t@example.org"),
+        ("GIT_COMMITTER_NAME", "t"),
+        ("GIT_COMMITTER_EMAIL", "t@example.org"),
+        ("GIT_EDITOR", "true"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
 /// Creates a repository with one commit.
-fn create_repository(env: &TestEnv, name: &str) -> PathBuf {
+pub(crate) fn create_repository(env: &TestEnv, name: &str) -> PathBuf {
     let path = env.path(name);
     std::fs::create_dir(&path).unwrap();
     git(env, &path, &["init", "--quiet", "--initial-branch", "main"]);

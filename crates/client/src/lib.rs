@@ -40,3 +40,4 @@ pub mod suggested_commands;
 pub mod team_view;
 pub mod terminal_output_to_plain_lines;
 pub mod tmux_missing_error;
+pub mod worktrees_of_asks;

@@ -30,6 +30,7 @@ pub struct AskId(String);
 
 impl AskId {
     const PREFIX: &str = "ask-";
+    const WORKTREE_SUFFIX: &str = ".worktree.json";
 
     /// The id with this number.
     pub fn new(number: u32) -> AskId {
@@ -46,6 +47,16 @@ impl AskId {
     /// The name of the record's file in [`ASKS_DIR`](crate::state_file_names::ASKS_DIR).
     pub fn file_name(&self) -> String {
         format!("{self}.json")
+    }
+
+    /// The name of the file with the record of the ask's worktree, in the same directory.
+    pub fn worktree_file_name(&self) -> String {
+        format!("{self}{}", AskId::WORKTREE_SUFFIX)
+    }
+
+    /// The ask to which the file of a worktree belongs. `None` if the name is of another file.
+    pub fn from_worktree_file_name(name: &str) -> Option<AskId> {
+        AskId::parse(name.strip_suffix(AskId::WORKTREE_SUFFIX)?)
     }
 }
 
@@ -78,6 +89,8 @@ pub struct AskSetup {
     pub program: PerTurnProgram,
     /// The environment of the program.
     pub env: BTreeMap<String, String>,
+    /// The directory in which the program is started.
+    pub cwd: PathBuf,
     /// The session to continue. `None` for a new one.
     pub session_id: Option<String>,
     /// How long the program may take, in ms. `None` for no limit.
@@ -125,8 +138,22 @@ pub struct AskRecord {
     pub shim: Option<Process>,
     /// The session to continue with a further question. `None` if none is known.
     pub session_id: Option<String>,
+    /// The worktree in which the program works or has worked. `None` if it has none, or if the
+    /// worktree was removed at the end.
+    pub worktree: Option<AskWorktree>,
     /// Whether the ask still runs, or how it ended.
     pub state: AskState,
+}
+
+/// The git worktree of an ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskWorktree {
+    /// The top of the worktree.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The unsaved work for which the worktree is kept, one line each. Empty while the ask runs.
+    pub unsaved: Vec<String>,
 }
 
 /// The options of an ask that are the same for every question of a session.
@@ -136,8 +163,11 @@ pub struct AskedOptions {
     pub profile: Option<String>,
     /// The command, if there is no profile.
     pub command: Vec<String>,
-    /// The directory in which the program works.
+    /// The directory in which the program works. With a worktree, the directory in the repository
+    /// that the program's directory corresponds to.
     pub cwd: PathBuf,
+    /// The first ask of the session if the session has a worktree, which is named after this ask.
+    pub worktree: Option<AskId>,
     /// The agent type.
     pub agent_type: Option<String>,
     /// The model.
@@ -200,6 +230,9 @@ mod tests {
     fn id_is_the_prefix_and_eight_digits() {
         assert_eq!(AskId::new(0x7f).to_string(), "ask-0000007f");
         assert_eq!(AskId::parse("ask-0000007f"), Some(AskId::new(0x7f)));
+        let file = AskId::new(0x7f).worktree_file_name();
+        assert_eq!(AskId::from_worktree_file_name(&file), Some(AskId::new(0x7f)));
+        assert_eq!(AskId::from_worktree_file_name(&AskId::new(0x7f).file_name()), None);
         for text in ["", "ask-", "ask-7f", "ask-0000007F", "ask-0000007g", "ask-../../.."] {
             assert_eq!(AskId::parse(text), None, "{text}");
         }
@@ -217,6 +250,11 @@ mod tests {
                 started_at: 1,
                 shim: None,
                 session_id: None,
+                worktree: Some(AskWorktree {
+                    path: "/w".into(),
+                    branch: "b".into(),
+                    unsaved: vec!["untracked: x".into()],
+                }),
                 state,
             };
             let json = serde_json::to_string(&record).unwrap();

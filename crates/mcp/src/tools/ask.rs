@@ -39,6 +39,9 @@ pub(super) struct AskInput {
     /// The directory in which the agent works; yours by default.
     #[serde(default)]
     cwd: Option<String>,
+    /// Work in a new git worktree and on a new branch, which are kept if they have changes.
+    #[serde(default)]
+    worktree: bool,
     /// The id of an earlier answer. The question continues the conversation of that answer, with
     /// the same program and options.
     #[serde(default)]
@@ -64,6 +67,7 @@ impl ToolDefinition for AskTool {
         required_property("id", "string"),
         optional_property("answer", "string"),
         optional_property("outcome", "string"),
+        optional_property("worktree", "object"),
     ];
 
     async fn call(context: &Arc<ServerContext>, input: AskInput) -> Result<Value, ErrorReport> {
@@ -80,6 +84,7 @@ fn ask_command(input: AskInput) -> TeamctlCommand {
     let timeout = format!("{}s", input.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS));
     let command = TeamctlCommand::new("ask");
     let command = if input.run_in_background { command.flag("background") } else { command };
+    let command = if input.worktree { command.flag("worktree") } else { command };
     command
         // The ask ends with this server, also if the server is killed.
         .option("starter", Some(&std::process::id().to_string()))

@@ -18,6 +18,7 @@ use crate::turns::prompt_text::TurnSubject;
 use crate::turns::turn_command_builder::TurnBuilder;
 use crate::turns::turn_executor_trait::TurnInput;
 use caller_and_starter::AskCaller;
+use client::worktrees_of_asks::AskWorktrees;
 use decide_outcome::{FinishedProgram, decide_outcome};
 use notify_lead::notify_lead;
 use platform::ProcessEntry;
@@ -65,7 +66,8 @@ fn run_ask(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
     // An error means that the caller is gone, which is noticed later.
     print_record(&setup.record).ok();
     let lead_inbox = setup.lead_inbox.take();
-    let record = ask(&signals, &records, setup);
+    let mut record = ask(&signals, &records, setup);
+    remove_worktree(records.path(), &mut record);
     let printed = print_record(&record);
     // If the caller has got the record, a failed write is ignored.
     write_record(&records, &record).or_else(|error| printed.map_err(|_| error))?;
@@ -136,6 +138,18 @@ fn finished_record(
     record.session_id = if may_be_stored { builder.session_id() } else { setup.session_id };
     record.state = AskState::Ended { outcome, answer, usage: facts.usage, ended_at: now() };
     record
+}
+
+/// Removes the worktree of an ask that has ended. A worktree with unsaved work stays in the record.
+fn remove_worktree(asks_dir: &Path, record: &mut AskRecord) {
+    let Some(ask) = &record.options.worktree else { return };
+    let worktrees = StateDir::open(asks_dir).map(AskWorktrees::new).map_err(ErrorReport::from);
+    match worktrees.and_then(|worktrees| worktrees.remove_unless_unsaved(ask)) {
+        Ok(kept) => record.worktree = kept,
+        Err(error) => {
+            record.worktree.iter_mut().for_each(|worktree| worktree.unsaved = vec![error.message.clone()]);
+        }
+    }
 }
 
 fn write_record(records: &StateDir, record: &AskRecord) -> Result<(), ErrorReport> {

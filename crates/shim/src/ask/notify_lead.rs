@@ -47,6 +47,12 @@ fn notification(record: &AskRecord, output_file: PathBuf) -> Option<TaskNotifica
         AskOutcome::TimedOut => (Failed, format!("{id} has no answer: its timeout has expired")),
         AskOutcome::Interrupted => (Killed, format!("{id} has no answer: it was ended")),
     };
+    let message = match &record.worktree {
+        Some(worktree) => {
+            format!("{message}\nits worktree: {}, branch {}", worktree.path.display(), worktree.branch)
+        }
+        None => message,
+    };
     Some(TaskNotification { task_id: id.to_string(), output_file, status, message })
 }
 
@@ -63,6 +69,7 @@ mod tests {
             started_at: 1,
             shim: None,
             session_id: None,
+            worktree: None,
             state: AskState::Ended { outcome, answer: answer.to_owned(), usage: None, ended_at: 2 },
         };
         let notification = notification(&record, PathBuf::from("/x")).unwrap();

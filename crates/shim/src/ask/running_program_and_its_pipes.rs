@@ -45,7 +45,7 @@ impl AskedProgram {
     ///
     /// Why the program was not started, as a sentence for people.
     pub(super) fn start(setup: &AskSetup, mut command: TurnCommand) -> Result<AskedProgram, String> {
-        let mut child = start_asked_program(&setup.record.options.cwd, &setup.env, &command)?;
+        let mut child = start_asked_program(&setup.cwd, &setup.env, &command)?;
         let text = command.stdin.take().unwrap_or_default();
         let stdin = child.stdin.take().and_then(|pipe| PendingStdin::new(pipe, text));
         Ok(AskedProgram {

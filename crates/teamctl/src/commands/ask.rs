@@ -34,11 +34,12 @@ pub(crate) fn run(context: &CommandContext, args: &AskArgs) -> Result<ExitCode, 
     }
     let prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?.unwrap_or_default();
     let attachment = if args.background { AskAttachment::Background } else { AskAttachment::Foreground };
-    let setup = build_setup(context, args, prompt, attachment)?;
     if args.background {
-        return start_in_background(context, &setup);
+        return start_in_background(context, &build_setup(context, args, prompt, attachment)?);
     }
+    // The setup may create a worktree, which a signal must not leave behind.
     let inputs = ShimInputs::install()?;
+    let setup = build_setup(context, args, prompt, attachment)?;
     let progress = if context.args.quiet { ProgressOutput::Hidden } else { ProgressOutput::Stderr };
     let record = AskShim::start(context, &setup, progress, &inputs)?.wait_for_end(&inputs)?;
     print_answer(context, &record)

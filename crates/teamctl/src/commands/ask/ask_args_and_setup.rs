@@ -3,6 +3,7 @@
 use super::ask_records::AskRecords;
 use crate::command_context::CommandContext;
 use client::find_lead_session_of_caller::find_lead_session;
+use client::worktrees_of_asks::ReadyAskWorktree;
 use platform::ProcessEntry;
 use profile::build_ask_launch::build_ask;
 use profile::directory_environment_and_prompt::{read_prompt, resolve_directory};
@@ -20,13 +21,14 @@ use store::now;
 use uuid::Uuid;
 
 /// The arguments of a question.
-const QUESTION_OPTIONS: [&str; 14] = [
+const QUESTION_OPTIONS: [&str; 15] = [
     "prompt",
     "profile",
     "agent_type",
     "model",
     "mode",
     "cwd",
+    "worktree",
     "allow",
     "deny",
     "env",
@@ -70,6 +72,9 @@ pub(crate) struct AskArgs {
     /// Directory in which the agent works [default: the current directory]
     #[arg(long, value_name = "D")]
     cwd: Option<PathBuf>,
+    /// Work in a new git worktree and on a new branch, which are kept if they have changes
+    #[arg(long)]
+    worktree: bool,
     /// Tool that the agent may use without asking; may be repeated
     #[arg(long, value_name = "TOOL")]
     allow: Vec<String>,
@@ -83,7 +88,7 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "D", value_parser = parse_duration::parse)]
     timeout: Option<Duration>,
     /// Continue the session of an earlier ask, with its program and options
-    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "agent_type", "model", "mode", "cwd", "allow", "deny", "command", "each"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "agent_type", "model", "mode", "cwd", "worktree", "allow", "deny", "command", "each"])]
     resume: Option<String>,
     /// Print the id of the ask and do not wait: teamctl wait ID prints the answer. A lead session is
     /// notified of the end
@@ -119,31 +124,55 @@ pub(super) fn build_setup(
     let prompt = read_prompt(Some(prompt), None)?;
     let earlier = args.resume.as_deref().map(|id| earlier_ask(context, id)).transpose()?;
     let session_id = earlier.as_ref().and_then(|record| record.session_id.clone());
-    let mut options = earlier.map_or_else(|| asked_options(args), |record| Ok(record.options))?;
     let id = new_id();
-    let launch = build_ask(&context.root_path()?, &id, &options, &args.env)?;
-    options.profile = launch.profile;
-    let record = AskRecord {
-        id,
-        options,
-        prompt,
-        started_at: now(),
-        shim: None,
-        session_id: session_id.clone(),
-        state: AskState::Running,
-    };
+    let options = earlier.map_or_else(|| asked_options(args, &id), |record| Ok(record.options))?;
     let timeout_ms = args.timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX));
     let starter = args.starter.map(starter_process).transpose()?;
-    Ok(AskSetup {
-        record,
+    let lead_inbox = if args.background { lead_inbox(context, args)? } else { None };
+    // Errors of the options are found before a worktree is created.
+    let launch = build_ask(&context.root_path()?, &id, &options, &args.env)?;
+    let mut setup = AskSetup {
+        cwd: options.cwd.clone(),
+        record: AskRecord {
+            id,
+            options: AskedOptions { profile: launch.profile, ..options },
+            prompt,
+            started_at: now(),
+            shim: None,
+            session_id: session_id.clone(),
+            worktree: None,
+            state: AskState::Running,
+        },
         program: launch.program,
         env: launch.env,
         session_id,
         timeout_ms,
         attachment,
         starter,
-        lead_inbox: if args.background { lead_inbox(context, args)? } else { None },
-    })
+        lead_inbox,
+    };
+    if let Some(ask) = setup.record.options.worktree.clone() {
+        let ready = AskRecords::open(context)?.worktrees()?.create(&ask, &setup.cwd)?;
+        move_into_worktree(context, args, &mut setup, ready)?;
+    }
+    Ok(setup)
+}
+
+/// Builds the launch again for the directory in the worktree, because a profile may put the directory
+/// into the command line.
+fn move_into_worktree(
+    context: &CommandContext,
+    args: &AskArgs,
+    setup: &mut AskSetup,
+    ready: ReadyAskWorktree,
+) -> Result<(), ErrorReport> {
+    let options = AskedOptions { cwd: ready.cwd.clone(), ..setup.record.options.clone() };
+    let launch = build_ask(&context.root_path()?, &setup.record.id, &options, &args.env)?;
+    (setup.program, setup.env, setup.cwd) = (launch.program, launch.env, ready.cwd);
+    setup.env.insert("TEAMD_BRANCH".to_owned(), ready.worktree.branch.clone());
+    setup.record.worktree = Some(ready.worktree);
+    setup.record.started_at = now();
+    Ok(())
 }
 
 /// The inbox of the lead that asks. `None` if the caller is a person without a lead session, or an
@@ -172,11 +201,13 @@ fn new_id() -> AskId {
     AskId::new(number)
 }
 
-fn asked_options(args: &AskArgs) -> Result<AskedOptions, ErrorReport> {
+/// `id` names the worktree, if one is wanted.
+fn asked_options(args: &AskArgs, id: &AskId) -> Result<AskedOptions, ErrorReport> {
     Ok(AskedOptions {
         profile: args.profile.clone(),
         command: args.command.clone(),
         cwd: resolve_directory(args.cwd.as_deref())?,
+        worktree: args.worktree.then(|| id.clone()),
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
         mode: args.mode,

@@ -1,15 +1,18 @@
 //! The records of asks: one file each, in the state directory.
 
 use crate::command_context::CommandContext;
+use client::worktrees_of_asks::AskWorktrees;
 use platform::ExitHandle;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_file_names::ASKS_DIR;
-use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskRecord};
-use std::time::Duration;
+use protocol::teamctl_ask_setup_and_record::{ASK_VARIABLE, AskId, AskRecord, AskState};
+use std::time::{Duration, UNIX_EPOCH};
 use store::StateDir;
 
 /// Old files are removed when there are more than this.
 const PRUNE_ABOVE: usize = 1_000;
+/// How long the creation of a worktree may take. After that, its creator was killed.
+const CREATION_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How long an answer is kept at least.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -21,6 +24,11 @@ impl AskRecords {
     /// Opens the directory, and creates it if it is missing.
     pub(crate) fn open(context: &CommandContext) -> Result<AskRecords, ErrorReport> {
         Ok(AskRecords(context.state_dir()?.open_subdir(ASKS_DIR)?))
+    }
+
+    /// The worktrees of all asks.
+    pub(crate) fn worktrees(&self) -> Result<AskWorktrees, ErrorReport> {
+        Ok(AskWorktrees::new(StateDir::open(self.0.path())?))
     }
 
     /// The record of an ask.
@@ -52,6 +60,22 @@ impl AskRecords {
         Ok(records)
     }
 
+    /// Whether a program works in the worktree that is named after `ask`, or will soon: the worktree
+    /// is recorded before it is created, and the ask after that.
+    pub(crate) fn is_worktree_in_use(&self, ask: &AskId) -> Result<bool, ErrorReport> {
+        let mut records = self.all()?;
+        records.retain(|record| record.options.worktree.as_ref() == Some(ask));
+        let is_running = |record: &AskRecord| !running_shim(record).is_ok_and(|shim| shim.is_none());
+        if records.iter().any(|record| record.state == AskState::Running && is_running(record)) {
+            return Ok(true);
+        }
+        let metadata = self.0.path().join(ask.worktree_file_name()).metadata();
+        let Ok(recorded_at) = metadata.and_then(|metadata| metadata.modified()) else { return Ok(false) };
+        let is_new = recorded_at.elapsed().unwrap_or_default() < CREATION_TIMEOUT;
+        let recorded_at = recorded_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        Ok(is_new && records.iter().all(|record| u128::from(record.started_at) < recorded_at))
+    }
+
     fn read(&self, file: &str) -> Result<Option<AskRecord>, ErrorReport> {
         let Some(bytes) = self.0.read(file)? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| {
@@ -72,7 +96,12 @@ impl AskRecords {
             let modified = self.0.path().join(name).metadata().and_then(|metadata| metadata.modified());
             modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > KEPT_FOR))
         };
-        names.iter().filter(is_old).try_for_each(|name| Ok(self.0.remove(name)?))
+        // The record of a worktree is kept as long as the worktree.
+        let is_worktree = |name: &&String| AskId::from_worktree_file_name(name).is_some();
+        names
+            .iter()
+            .filter(|name| !is_worktree(name) && is_old(name))
+            .try_for_each(|name| Ok(self.0.remove(name)?))
     }
 }
 

@@ -3,12 +3,12 @@
 use super::ask_records::{
     AskRecords, LostProcesses, kill_lost_ask, lost_ask_error, running_shim, shim_exits_within,
 };
-use super::print_answer_or_error::record_json;
+use super::print_answer_or_error::{record_json, worktree_text};
 use crate::command_context::CommandContext;
 use crate::output;
 use client::short_duration::short_duration;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::teamctl_ask_setup_and_record::{AskOutcome, AskRecord, AskState};
+use protocol::teamctl_ask_setup_and_record::{AskId, AskOutcome, AskRecord, AskState, AskWorktree};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -21,21 +21,38 @@ const END_TIMEOUT: Duration = Duration::from_secs(15);
 /// The state of an ask whose shim was killed.
 const LOST: &str = "lost";
 
-/// Prints a row for each ask. Answers are not printed, because each may have a megabyte.
+/// Prints a row for each ask, and the worktrees of asks. Answers are not printed, because each may
+/// have a megabyte.
 pub(super) fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     let store = AskRecords::open(context)?;
     let records: Vec<AskRecord> = store.all()?.into_iter().map(|record| latest(&store, record)).collect();
+    let worktrees = store.worktrees()?.all()?;
     if context.args.json {
-        let asks: Vec<Value> = records.iter().map(list_entry).collect();
-        output::print_result(context, &json!({"asks": asks}), "");
-    } else if records.is_empty() {
-        output::print_result(context, &json!({}), "no asks");
+        output::print_result(context, &list_json(&records, worktrees), "");
     } else if !context.args.quiet {
+        print_list(&records, &worktrees);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_list(records: &[AskRecord], worktrees: &[(AskId, AskWorktree)]) {
+    if records.is_empty() {
+        output::print_line("no asks");
+    } else {
         let heading = ["ID", "STATE", "STARTED", "PROGRAM", "QUESTION"].map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> = std::iter::once(heading).chain(records.iter().map(row)).collect();
         output::print_table(&rows);
     }
-    Ok(ExitCode::SUCCESS)
+    for (ask, worktree) in worktrees {
+        output::print_line(&output::sanitize(&format!("{ask} has the {}", worktree_text(worktree))));
+    }
+}
+
+fn list_json(records: &[AskRecord], worktrees: Vec<(AskId, AskWorktree)>) -> Value {
+    let asks: Vec<Value> = records.iter().map(list_entry).collect();
+    let worktree =
+        |(ask, AskWorktree { path, branch, .. })| json!({"id": ask, "path": path, "branch": branch});
+    json!({"asks": asks, "worktrees": worktrees.into_iter().map(worktree).collect::<Vec<_>>()})
 }
 
 /// The record, read again if its shim has exited, because the shim may have written its last record
@@ -50,7 +67,7 @@ fn list_entry(record: &AskRecord) -> Value {
     entry["question"] = json!(record.prompt);
     entry["state"] = json!(state_name(record));
     if let Value::Object(fields) = &mut entry {
-        ["answer", "outcome"].into_iter().for_each(|key| drop(fields.shift_remove(key)));
+        ["answer", "outcome", "worktree"].into_iter().for_each(|key| drop(fields.shift_remove(key)));
     }
     entry
 }
@@ -87,7 +104,8 @@ fn state_name(record: &AskRecord) -> &'static str {
 /// `Refused` if it has ended already, `Timeout` if its shim does not end, `Partial` if its shim was
 /// killed and a process remains.
 pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
-    let record = AskRecords::open(context)?.find(id)?;
+    let store = AskRecords::open(context)?;
+    let record = store.find(id)?;
     if record.state != AskState::Running {
         let message = format!("cannot end {id}: it has ended already");
         return Err(ErrorReport::new(ErrorKind::Refused, message)
@@ -96,7 +114,10 @@ pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorR
     match running_shim(&record)? {
         // An error means that the shim has exited meanwhile.
         Some(shim) => drop(shim.send_signal(Signal::TERM)),
-        None if kill_lost_ask(&record.id) => {}
+        None if kill_lost_ask(&record.id) => {
+            let ask = record.options.worktree.iter();
+            ask.for_each(|ask| drop(store.worktrees().and_then(|all| all.remove_unless_unsaved(ask))));
+        }
         None => return Err(lost_ask_error(&record.id, LostProcesses::Remain)),
     }
     if !shim_exits_within(&record, END_TIMEOUT)? {

@@ -3,13 +3,14 @@
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::teamctl_ask_setup_and_record::{AskId, AskOutcome, AskRecord, AskState};
+use protocol::teamctl_ask_setup_and_record::{AskId, AskOutcome, AskRecord, AskState, AskWorktree};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Prints the answer of an ask that has ended. `--quiet` does not hide it.
 pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Result<ExitCode, ErrorReport> {
+    print_kept_worktree(context, record);
     let answer = answer_or_error(record)?;
     match context.args.json {
         true => {
@@ -22,6 +23,22 @@ pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Resu
         false => output::print_line(answer),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says on standard error that the ask has left a worktree. With `--json`, the object says it, but the
+/// object of an error does not.
+fn print_kept_worktree(context: &CommandContext, record: &AskRecord) {
+    let is_in_object = context.args.json && answer_or_error(record).is_ok();
+    if let Some(worktree) = record.worktree.as_ref().filter(|_| !context.args.quiet && !is_in_object) {
+        output::print_warning(&format!("{}: kept {}", record.id, worktree_text(worktree)));
+    }
+}
+
+/// A worktree of an ask, for people.
+pub(crate) fn worktree_text(worktree: &AskWorktree) -> String {
+    let AskWorktree { path, branch, unsaved } = worktree;
+    let separator = if unsaved.is_empty() { "" } else { ": " };
+    format!("worktree {}, branch {branch}{separator}{}", path.display(), unsaved.join("; "))
 }
 
 /// The answer.
@@ -72,6 +89,7 @@ pub(super) fn record_json(record: &AskRecord) -> Value {
         "profile": record.options.profile,
         "session_id": record.session_id,
         "started_at": record.started_at,
+        "worktree": record.worktree,
     });
     let state = serde_json::to_value(&record.state).expect("a state is valid JSON");
     if let (Value::Object(object), Value::Object(state)) = (&mut object, state) {

@@ -16,6 +16,7 @@ mod tmux_version_and_system_limits;
 mod unreadable_config_and_inboxes;
 mod unreadable_tasks_and_half_links;
 mod unsupervised_members;
+mod worktrees_of_asks;
 mod worktrees_of_killed_merges;
 
 use crate::add_options_to_suggested_commands::rewrite_commands;
@@ -29,6 +30,7 @@ use protocol::team_and_member_names::TeamName;
 use report::DoctorReport;
 use report_only_or_fix::FixMode;
 use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use store::Root;
 
@@ -42,7 +44,7 @@ use store::Root;
 /// and other users from the root, its teams and its tasks. It completes half-written links between
 /// tasks. It ends agent processes that teamd has no record of. It removes stale files of killed
 /// programs: locks after ten seconds, temporary files and empty worktree directories after an hour,
-/// and the worktree of a merge.
+/// the worktree of a merge, and those of asks without unsaved work.
 ///
 /// --fix does not close a pane of an agent that teamd has no record of; the output has the command
 /// that closes it. It also does not remove a file or a full directory that is in the place of a
@@ -71,6 +73,7 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
     corrupt_file_copies::check(&context.directories()?.state_dir, &mut report);
     public_and_unreadable_state_files::check(&context.directories()?.state_dir, mode, &mut report);
     tmux_version_and_system_limits::check(&mut report);
+    let worktrees_of_asks = worktrees_of_asks::check(context, mode, &mut report);
     notification_command::check(&context.directories()?.state_dir, &mut report);
     let status = daemon::check(context, &mut report);
     let root_path = context.root_path()?;
@@ -84,7 +87,7 @@ pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCod
             if access == RootAccess::OnlyUser {
                 report.ok("root", format!("{} is ours alone to write", root.path().display()));
             }
-            check_root(context, &root, status.as_ref(), mode, &mut report)?;
+            check_root(context, &root, status.as_ref(), &worktrees_of_asks, mode, &mut report)?;
         }
         (Ok(None), _) => report.ok("root", format!("{} has no teams yet", root_path.display())),
         (Err(error), RootAccess::OnlyUser) => report.fail_with_error("root", error),
@@ -99,13 +102,14 @@ fn check_root(
     context: &CommandContext,
     root: &Root,
     status: Option<&StatusReply>,
+    worktrees_of_asks: &[PathBuf],
     mode: FixMode,
     report: &mut DoctorReport,
 ) -> Result<(), ErrorReport> {
     check_teams(root, mode, report);
     unsupervised_members::check(root, status, report);
     stale_locks_and_temporary_files::check(root, mode, report);
-    missing_and_unknown_worktrees::check(root, status, mode, report);
+    missing_and_unknown_worktrees::check(root, status, worktrees_of_asks, mode, report);
     worktrees_of_killed_merges::check(&context.directories()?.state_dir, mode, report);
     if status.is_some() {
         orphan_processes::check(root.path(), &context.directories()?.state_dir, mode, report);

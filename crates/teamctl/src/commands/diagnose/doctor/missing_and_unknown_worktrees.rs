@@ -16,8 +16,14 @@ use worktree::GitEnvironment;
 
 /// Checks the worktrees that the daemon knows, and searches for unknown worktrees. `status` is the
 /// daemon's status. If it is `None`, no worktree is known, so this function checks and reports
-/// nothing.
-pub(super) fn check(root: &Root, status: Option<&StatusReply>, mode: FixMode, report: &mut DoctorReport) {
+/// nothing. `worktrees_of_asks` belong to no team.
+pub(super) fn check(
+    root: &Root,
+    status: Option<&StatusReply>,
+    worktrees_of_asks: &[PathBuf],
+    mode: FixMode,
+    report: &mut DoctorReport,
+) {
     let Some(status) = status else { return };
     let teams = root.teams().unwrap_or_default();
     let known_worktrees: Vec<&WorktreeStatus> =
@@ -27,10 +33,12 @@ pub(super) fn check(root: &Root, status: Option<&StatusReply>, mode: FixMode, re
         team.worktrees.iter().for_each(|worktree| check_worktree(&team.name, worktree, &teams, report));
     }
     let (environment, cwd) = (GitEnvironment::from_process(), std::env::current_dir().unwrap_or_default());
-    check_unknown_worktrees(&known_worktrees, &cwd, &environment, report);
+    let known_paths: BTreeSet<&PathBuf> =
+        known_worktrees.iter().map(|worktree| &worktree.path).chain(worktrees_of_asks).collect();
+    check_unknown_worktrees(&known_worktrees, &known_paths, &cwd, &environment, report);
     let directory = worktree::worktrees_directory(&cwd, &environment).ok();
     let directory = directory.and_then(|directory| directory.canonicalize().ok());
-    check_empty_directories(&known_worktrees, directory, mode, report);
+    check_empty_directories(&known_paths, directory, mode, report);
     if report.checks().len() == checks_before {
         report.ok("worktrees", format!("of teammates there are {}, each of a team", known_worktrees.len()));
     }
@@ -53,6 +61,7 @@ fn check_worktree(name: &TeamName, worktree: &WorktreeStatus, teams: &[TeamName]
 /// of the known worktrees and the one in which teamctl was called.
 fn check_unknown_worktrees(
     known_worktrees: &[&WorktreeStatus],
+    known_paths: &BTreeSet<&PathBuf>,
     cwd: &Path,
     environment: &GitEnvironment,
     report: &mut DoctorReport,
@@ -65,8 +74,7 @@ fn check_unknown_worktrees(
         existing_repositories.flat_map(|git| worktree::list_worktrees(git, environment).unwrap_or_default())
     {
         let Some(branch) = worktree.branch.filter(|branch| branch.starts_with("teamd/")) else { continue };
-        let is_known = known_worktrees.iter().any(|known| known.path == worktree.path);
-        if !is_known && worktree.path.is_dir() {
+        if !known_paths.contains(&worktree.path) && worktree.path.is_dir() {
             let message = format!("{}, branch {branch}, is of no team", worktree.path.display());
             let fix = "no teamd of this root made it; see what is in it, then: git worktree remove";
             report.warn("worktrees", message, fix);
@@ -81,12 +89,11 @@ fn check_unknown_worktrees(
 /// To reserve a name, a spawn creates the directory of a worktree before the worktree is recorded.
 /// If the daemon is killed in between, the empty directory remains.
 fn check_empty_directories(
-    known_worktrees: &[&WorktreeStatus],
+    known_paths: &BTreeSet<&PathBuf>,
     directory: Option<PathBuf>,
     mode: FixMode,
     report: &mut DoctorReport,
 ) {
-    let known_paths: BTreeSet<&PathBuf> = known_worktrees.iter().map(|worktree| &worktree.path).collect();
     let parents = known_paths.iter().filter_map(|path| Some(path.parent()?.to_owned()));
     let directories: BTreeSet<PathBuf> = parents.chain(directory).collect();
     let entries =
