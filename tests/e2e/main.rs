@@ -7,6 +7,7 @@ mod acp;
 mod agent_exit;
 mod architecture;
 mod ask;
+mod ask_pane;
 mod ask_worktree;
 mod attach;
 mod backends;

@@ -40,4 +40,5 @@ pub mod suggested_commands;
 pub mod team_view;
 pub mod terminal_output_to_plain_lines;
 pub mod tmux_missing_error;
+pub mod tmux_pane_of_caller;
 pub mod worktrees_of_asks;

@@ -1,11 +1,11 @@
 //! Opens the panes of a team beside the tmux pane of the caller.
 
 use crate::root_socket_team_and_caller::TeamContext;
+use crate::tmux_pane_of_caller::{TmuxPaneOfCaller, tmux_pane_of_caller};
 use protocol::control_socket::{PersonPane, Request, SetPersonPaneRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
-use store::env_var;
 
 /// When panes are opened beside the caller's pane, that pane keeps this share of its width by
 /// default, in percent. In Claude Code's own teams, the lead's pane keeps the same share.
@@ -35,17 +35,8 @@ impl CallerPane {
                 "type it in a pane of tmux, or leave out --here: then the team gets windows of its own",
             )
         };
-        let (tmux, pane) = (env_var("TMUX").unwrap_or_default(), env_var("TMUX_PANE"));
-        // The value is SOCKET,PID,SESSION. The path of the socket may contain commas.
-        let mut parts = tmux.rsplitn(3, ',').skip(1);
-        let server_pid = parts.next().and_then(|pid| pid.parse().ok());
-        match (parts.next(), server_pid, pane) {
-            (Some(socket), Some(server_pid), Some(pane)) => Ok(CallerPane {
-                person_pane: PersonPane { pane, server_pid, kept_percent },
-                tmux_socket: PathBuf::from(socket),
-            }),
-            _ => Err(not_in_tmux()),
-        }
+        let TmuxPaneOfCaller { socket, server_pid, pane } = tmux_pane_of_caller().ok_or_else(not_in_tmux)?;
+        Ok(CallerPane { person_pane: PersonPane { pane, server_pid, kept_percent }, tmux_socket: socket })
     }
 
     /// Checks that the running daemon opens its panes on the tmux server of the caller's pane.

@@ -95,6 +95,8 @@ pub struct AskSetup {
     pub session_id: Option<String>,
     /// How long the program may take, in ms. `None` for no limit.
     pub timeout_ms: Option<u64>,
+    /// What of the program's output the shim copies to its standard error.
+    pub shown_output: AskShownOutput,
     /// Whether the program ends when the caller is gone.
     pub attachment: AskAttachment,
     /// The MCP server that has started `teamctl ask`. The program also ends when this process is gone.
@@ -111,6 +113,16 @@ pub struct AskLeadInbox {
     pub root: PathBuf,
     /// The lead's team.
     pub team: TeamName,
+}
+
+/// What of a program's output people see while it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskShownOutput {
+    /// Its standard error.
+    Stderr,
+    /// Its standard output too.
+    StdoutAndStderr,
 }
 
 /// Whether a shim ends its program when its caller is gone.

@@ -17,6 +17,8 @@ pub(crate) enum ShimCommand {
     /// `ask --state-dir DIR`: ask one question. Called by `teamctl ask`, which writes the setup to standard
     /// input.
     Ask(PathBuf),
+    /// `show-ask SOCKET`: show what an asked program prints. `teamctl ask --pane` runs it in the pane.
+    ShowAsk(PathBuf),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),
     /// `hook EVENT [--profile PROFILE]`. Called by the hooks of an agent's program.
@@ -60,6 +62,7 @@ pub(crate) fn parse(args: &[OsString]) -> Option<ShimCommand> {
         (shim_subcommands::ASK, [option, state_dir]) if option == "--state-dir" => {
             Some(ShimCommand::Ask(state_dir.into()))
         }
+        (shim_subcommands::SHOW_ASK, [socket]) => Some(ShimCommand::ShowAsk(socket.into())),
         (shim_subcommands::LOG, [path]) if !path.as_encoded_bytes().starts_with(b"-") => {
             Some(ShimCommand::Log(path.into()))
         }
@@ -97,6 +100,7 @@ mod tests {
         assert_eq!(run("run x-1 --socket /s --state-dir /d"), None);
         assert_eq!(run("run x-1 --socket /s --state-dir /d --headless /l"), Some("/l".into()));
         assert_eq!(parse_line("ask --state-dir /d"), Some(ShimCommand::Ask("/d".into())));
+        assert_eq!(parse_line("show-ask /s"), Some(ShimCommand::ShowAsk("/s".into())));
         assert_eq!(parse_line("log /x/y.log"), Some(ShimCommand::Log("/x/y.log".into())));
         let hook = |profile: Option<&str>| {
             let (event, profile) = ("prompt".to_owned(), profile.map(str::to_owned));

@@ -42,6 +42,7 @@ pub fn main() -> ExitCode {
     let result = match args::parse(&args) {
         Some(ShimCommand::Run(args)) => supervisor::run(&args),
         Some(ShimCommand::Ask(state_dir)) => ask::run(&state_dir),
+        Some(ShimCommand::ShowAsk(socket)) => ask::show_output_in_pane::run(&socket),
         Some(ShimCommand::Log(path)) => output_log::run(&path),
         Some(ShimCommand::Hook(args)) => hook::run(&TeamContext::new(TeamOptions::from_env()), &args),
         None => Err(usage_error()),

@@ -11,6 +11,7 @@ mod caller_and_starter;
 mod decide_outcome;
 mod notify_lead;
 mod running_program_and_its_pipes;
+pub(crate) mod show_output_in_pane;
 
 use crate::catch_signals::ShimSignals;
 use crate::supervisor::adopt_orphans;

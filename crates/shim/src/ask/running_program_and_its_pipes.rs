@@ -14,7 +14,7 @@ use crate::turns::scan_output_for_session_and_usage::OutputScanner;
 use crate::turns::turn_executor_trait::TurnCommand;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use protocol::teamctl_ask_setup_and_record::AskSetup;
+use protocol::teamctl_ask_setup_and_record::{AskSetup, AskShownOutput};
 use protocol::token_and_cost_usage::Usage;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -32,6 +32,7 @@ pub(super) struct AskedProgram {
     stdin: Option<PendingStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
+    shown_output: AskShownOutput,
     answer: AnswerCollector,
     stdout_tail: OutputTail,
     stderr_tail: OutputTail,
@@ -54,6 +55,7 @@ impl AskedProgram {
             stdin,
             stdout: child.stdout.take().filter(make_nonblocking),
             stderr: child.stderr.take().filter(make_nonblocking),
+            shown_output: setup.shown_output,
             answer: AnswerCollector::new(setup.program.reply_key.clone()),
             stdout_tail: OutputTail::default(),
             stderr_tail: OutputTail::default(),
@@ -133,7 +135,11 @@ impl AskedProgram {
     fn pump_pipes(&mut self) {
         self.stdin = self.stdin.take().and_then(PendingStdin::write_some);
         let (answer, tail, scanner) = (&mut self.answer, &mut self.stdout_tail, &mut self.scanner);
+        let is_shown = self.shown_output == AskShownOutput::StdoutAndStderr;
         read_available(&mut self.stdout, &mut |bytes| {
+            if is_shown {
+                show_progress(bytes);
+            }
             scanner.push(bytes);
             tail.push(bytes);
             answer.push(bytes);
@@ -153,7 +159,7 @@ pub(super) struct ReportedFacts {
     pub(super) usage: Option<Usage>,
 }
 
-/// Copies what the program writes to standard error to the shim's own. Drops bytes that cannot be
+/// Copies what the program writes to the shim's standard error. Drops bytes that cannot be
 /// written at once: a write that blocks would also delay the timeout.
 fn show_progress(bytes: &[u8]) {
     let stderr = std::io::stderr();

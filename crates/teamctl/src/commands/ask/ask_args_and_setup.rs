@@ -13,7 +13,7 @@ use protocol::parse_duration;
 use protocol::permission_mode::PermissionMode;
 use protocol::team_and_member_names::TeamName;
 use protocol::teamctl_ask_setup_and_record::{
-    AskAttachment, AskId, AskLeadInbox, AskRecord, AskSetup, AskState, AskedOptions,
+    AskAttachment, AskId, AskLeadInbox, AskRecord, AskSetup, AskShownOutput, AskState, AskedOptions,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use store::now;
 use uuid::Uuid;
 
 /// The arguments of a question.
-const QUESTION_OPTIONS: [&str; 15] = [
+const QUESTION_OPTIONS: [&str; 16] = [
     "prompt",
     "profile",
     "agent_type",
@@ -29,6 +29,7 @@ const QUESTION_OPTIONS: [&str; 15] = [
     "mode",
     "cwd",
     "worktree",
+    "pane",
     "allow",
     "deny",
     "env",
@@ -75,6 +76,9 @@ pub(crate) struct AskArgs {
     /// Work in a new git worktree and on a new branch, which are kept if they have changes
     #[arg(long)]
     worktree: bool,
+    /// Show the program's output in a new tmux pane beside this one until it ends
+    #[arg(long, conflicts_with = "each")]
+    pub(super) pane: bool,
     /// Tool that the agent may use without asking; may be repeated
     #[arg(long, value_name = "TOOL")]
     allow: Vec<String>,
@@ -147,6 +151,7 @@ pub(super) fn build_setup(
         env: launch.env,
         session_id,
         timeout_ms,
+        shown_output: if args.pane { AskShownOutput::StdoutAndStderr } else { AskShownOutput::Stderr },
         attachment,
         starter,
         lead_inbox,

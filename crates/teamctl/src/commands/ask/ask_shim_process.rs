@@ -9,18 +9,36 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskId, AskRecord, AskSetup, AskState};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use store::own_program;
 
 /// The file name of the shim.
 const SHIM_PROGRAM: &str = "teamd-shim";
 
-/// Whether the user sees what a program reports while it works on its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where the user sees what a program reports while it works on its answer.
+#[derive(Debug)]
 pub(super) enum ProgressOutput {
     Stderr,
     Hidden,
+    /// In a pane, by this connection.
+    Pane(OwnedFd),
+}
+
+impl ProgressOutput {
+    fn into_stdio(self) -> Stdio {
+        match self {
+            ProgressOutput::Stderr => Stdio::inherit(),
+            ProgressOutput::Hidden => Stdio::null(),
+            ProgressOutput::Pane(connection) => connection.into(),
+        }
+    }
+}
+
+/// The path of the shim of this installation.
+pub(super) fn shim_program() -> Result<PathBuf, ErrorReport> {
+    Ok(installed_program(&own_program()?, SHIM_PROGRAM, Path::is_file))
 }
 
 /// A running shim.
@@ -41,14 +59,16 @@ impl AskShim {
         inputs: &ShimInputs,
     ) -> Result<AskShim, ErrorReport> {
         AskRecords::open(context)?.prune_if_many()?;
-        let program = installed_program(&own_program()?, SHIM_PROGRAM, Path::is_file);
+        let program = shim_program()?;
         let mut command = Command::new(&program);
         command.arg(shim_subcommands::ASK).arg("--state-dir").arg(context.state_dir_path()?);
         command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(if progress == ProgressOutput::Stderr { Stdio::inherit() } else { Stdio::null() });
+        command.stderr(progress.into_stdio());
         let mut child = command.spawn().map_err(|error| {
             ErrorReport::new(ErrorKind::MissingPath, format!("cannot start {}: {error}", program.display()))
         })?;
+        // The command holds the connection of the pane, which must close with the shim.
+        drop(command);
         let mut stdin = child.stdin.take().expect("standard input is a pipe");
         let stdout = BufReader::new(child.stdout.take().expect("standard output is a pipe"));
         let json = serde_json::to_string(setup).expect("a setup is valid JSON");
