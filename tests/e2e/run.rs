@@ -7,6 +7,7 @@ mod examples;
 mod interrupt;
 mod invalid_file;
 mod keep_team;
+mod once_members;
 mod outcomes;
 
 use harness::{CommandOutput, TestEnv};

@@ -89,7 +89,10 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
 
 fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
     let TeamSnapshot { tasks, members, .. } = wait_until_settled(run, &state.team)?;
-    let is_missing = |member: &&SpawnRequest| members.state_of(&member.name) == MemberState::Gone;
+    let is_missing = |member: &&SpawnRequest| {
+        let is_once = run.file.once_members.contains(&member.name);
+        !is_once && members.state_of(&member.name) == MemberState::Gone
+    };
     let missing_members: Vec<SpawnRequest> = run.file.members.iter().filter(is_missing).cloned().collect();
     let releases = abandoned_tasks(run, &tasks, &members);
     spawn_missing(run, state, missing_members)?;
@@ -124,6 +127,10 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
 /// about them from hooks.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
+        // The task of a member that is started for it is released, and the member is started again.
+        if run.file.once_members.contains(owner) {
+            return false;
+        }
         let knows_turns = |member: &SpawnRequest| member.turns.is_some() || member.delivery == Delivery::Hook;
         run.file.members.iter().any(|member| member.name == *owner && knows_turns(member))
     };
@@ -137,7 +144,7 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> 
 }
 
 /// Spawns the members in `missing_members`, all at the same time. Returns when all of them run.
-fn spawn_missing(
+pub(crate) fn spawn_missing(
     run: &mut RunContext,
     state: &mut RunState,
     mut missing_members: Vec<SpawnRequest>,
@@ -223,7 +230,7 @@ fn create_missing_tasks(
         let task = NewTask {
             description: spec.description.clone(),
             active_form: spec.active_form.clone(),
-            owner: spec.owner.clone(),
+            owner: spec.first_owner(),
             blocked_by: blockers.clone().filter_map(|blocker| id(*blocker)).collect(),
             metadata: Some(spec.metadata.clone()),
             ..NewTask::new(&spec.subject, &MemberName::lead())

@@ -152,7 +152,9 @@ impl TaskRelease {
     /// The release of `task`, for the member that must do it according to `rules`.
     pub(crate) fn new(rules: &RetryRules, task: &Task, reason: ReleaseReason) -> TaskRelease {
         let count = release_count(task, reason) + 1;
-        TaskRelease { id: task.id, owner: rules.owner_of(task), reason, count }
+        // A member that is started for the task may have ended. It claims the task itself.
+        let owner = rules.owner_of(task).filter(|_| task.once_member().is_none());
+        TaskRelease { id: task.id, owner, reason, count }
     }
 }
 
@@ -199,7 +201,8 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
         }
         (TaskStatus::InProgress, Some(failure)) => {
             let retries = if failure == INTERRUPTED { 0 } else { rules.retries };
-            release_or_fail(TaskRelease::new(rules, task, ReleaseReason::Failed), retries, members, failure)
+            let release = TaskRelease::new(rules, task, ReleaseReason::Failed);
+            release_or_fail(task, release, retries, members, failure)
         }
         (TaskStatus::InProgress, None) => match task.owner.as_ref().map(|owner| members.state_of(owner)) {
             Some(MemberState::Running | MemberState::Respawning | MemberState::Suspended) => {
@@ -207,7 +210,7 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
             }
             Some(MemberState::Gone) | None => {
                 let release = TaskRelease::new(rules, task, ReleaseReason::Abandoned);
-                release_or_fail(release, rules.retries.max(1), members, "its worker died")
+                release_or_fail(task, release, rules.retries.max(1), members, "its worker died")
             }
         },
         (TaskStatus::Pending, _) => (pending_fate(task, members), None),
@@ -222,12 +225,15 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
 /// the task, the task is released, but at most `max_releases` times. If its owner is respawning or
 /// suspended, the run waits for the owner. In all other cases the task has failed for good.
 fn release_or_fail(
+    task: &Task,
     release: TaskRelease,
     max_releases: u32,
     members: &MemberStates,
     failure: &str,
 ) -> (TaskFate, Option<TaskRelease>) {
     let claimer = match &release.owner {
+        // The run starts this member again.
+        _ if task.once_member().is_some() => MemberState::Running,
         Some(owner) => members.state_of(owner),
         None if members.any_left() => MemberState::Running,
         None => MemberState::Gone,
@@ -244,6 +250,8 @@ fn release_or_fail(
 
 fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
     match &task.owner {
+        // The run starts this member when the task can start.
+        _ if task.once_member().is_some() => TaskFate::Waiting,
         Some(owner) if members.state_of(owner) == MemberState::Gone => {
             TaskFate::Unreachable(format!("its owner {owner} is gone"))
         }

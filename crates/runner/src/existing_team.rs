@@ -221,7 +221,7 @@ fn changed_fields(spec: &TaskSpec, task: &Task) -> Vec<&'static str> {
 fn has_other_owner(spec: &TaskSpec, task: &Task) -> bool {
     match (&task.status, &spec.owner) {
         (TaskStatus::Completed | TaskStatus::Deleted, _) => false,
-        (TaskStatus::Pending, owner) => *owner != task.owner,
+        (TaskStatus::Pending, owner) => *owner != task.claimer(),
         (_, Some(owner)) => task.owner.as_ref() != Some(owner),
         (_, None) => false,
     }

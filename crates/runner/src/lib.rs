@@ -27,6 +27,7 @@ mod run_progress;
 mod run_report;
 mod run_team;
 mod stall_detector;
+mod start_and_end_once_members;
 mod stop_signals;
 mod suggested_run_command;
 mod task_results;

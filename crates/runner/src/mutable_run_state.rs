@@ -14,7 +14,8 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::escape_control_chars::visible;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
-use std::collections::BTreeMap;
+use protocol::team_and_member_names::MemberName;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::Team;
 use store::now;
@@ -67,6 +68,8 @@ pub(crate) struct RunState<'a> {
     stall: StallDetector,
     /// When the team counts as stalled. `None` while the team is working.
     pub(crate) stall_deadline: Option<Instant>,
+    /// The members of kind once whose shutdown was requested since their start.
+    pub(crate) ended_once_members: BTreeSet<MemberName>,
 }
 
 impl<'a> RunState<'a> {
@@ -88,6 +91,7 @@ impl<'a> RunState<'a> {
             last_error: None,
             stall: StallDetector::default(),
             stall_deadline: None,
+            ended_once_members: BTreeSet::new(),
         }
     }
 

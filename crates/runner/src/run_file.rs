@@ -16,13 +16,13 @@ pub(crate) use policy::RunPolicy;
 pub(crate) use task::TaskSpec;
 pub use validation_errors::ValidationError;
 
-use member::{MemberDefaults, RunMember};
+use member::{MemberDefaults, MemberKind, RunMember};
 use profile::build_spawn_request;
 use protocol::control_socket;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::policy::Policy as TeamPolicy;
 use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toml_table_reader::TableReader;
@@ -50,6 +50,8 @@ pub struct RunFile {
     /// worktree, the member's spawn request is built again from these options for the directory of
     /// the worktree.
     pub(crate) worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
+    /// The members that are started for one task, and end with it (`kind = "once"`).
+    pub(crate) once_members: BTreeSet<MemberName>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
 }
@@ -163,16 +165,28 @@ fn parse_run_file(
         profile,
         model: model.clone(),
     };
-    let RunMembers { members, worktree_members } = parse_members(&members, &tasks, &defaults, errors);
-    let tasks = task::parse_tasks(&tasks, errors);
+    let RunMembers { members, worktree_members, once_members } =
+        parse_members(&members, &tasks, &defaults, errors);
+    let tasks = task::parse_tasks(&tasks, &once_members, errors);
     let policy = policy.unwrap_or_default();
-    Some(RunFile { name: name?, description, model, cwd, policy, members, worktree_members, tasks })
+    Some(RunFile {
+        name: name?,
+        description,
+        model,
+        cwd,
+        policy,
+        members,
+        worktree_members,
+        once_members,
+        tasks,
+    })
 }
 
 /// The members of a run file. The fields are those of [`RunFile`] with the same names.
 struct RunMembers {
     members: Vec<control_socket::SpawnRequest>,
     worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
+    once_members: BTreeSet<MemberName>,
 }
 
 fn parse_members(
@@ -184,17 +198,19 @@ fn parse_members(
     let run_members: Vec<RunMember> =
         members.iter().filter_map(|member| member::parse_member(*member, defaults, errors)).collect();
     let all_are_valid = run_members.len() == members.len();
-    let mut worktree_members = BTreeMap::new();
+    let (mut worktree_members, mut once_members) = (BTreeMap::new(), BTreeSet::new());
     let mut requests = Vec::new();
-    for RunMember { request, worktree_spawn } in run_members {
+    for RunMember { request, worktree_spawn, kind } in run_members {
+        once_members.extend((kind == MemberKind::Once).then(|| request.name.clone()));
         worktree_members.extend(worktree_spawn.map(|options| (request.name.clone(), options)));
         requests.push(request);
     }
     // This check needs all members, because it depends on which program each member runs.
     if all_are_valid {
         task::check_worker_commands(tasks, &requests, errors);
+        task::check_unowned_tasks(tasks, &requests, &once_members, errors);
     }
-    RunMembers { members: requests, worktree_members }
+    RunMembers { members: requests, worktree_members, once_members }
 }
 
 /// A placeholder for an invalid team name, so that the members can still be checked.

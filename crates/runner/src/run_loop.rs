@@ -7,6 +7,7 @@ use crate::decide_task_retries::{ReleaseReason, TaskFate};
 use crate::make_task_pending_again::release_task;
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK, TeamOrigin};
 use crate::parts_that_all_run_steps_use::RunContext;
+use crate::start_and_end_once_members::start_and_end_once_members;
 use crate::{create_or_resume_team, end_run, team_snapshot};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::time::{Duration, Instant};
@@ -101,6 +102,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     if let Some(next_step) = release_tasks(state)? {
         return Ok(next_step);
     }
+    start_and_end_once_members(run, state)?;
     state.report_progress(&run.file);
     if let Some(reason) = state.exhausted_budget(&run.file) {
         let next_action = "give it more in [policy] of its file, then go on with it";

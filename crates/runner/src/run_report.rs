@@ -98,7 +98,16 @@ mod tests {
 
     fn result(outcome: TaskOutcome) -> TaskResult {
         let reason = None;
-        TaskResult { key: None, id: None, subject: "s".into(), owner: None, outcome, seconds: None, reason }
+        TaskResult {
+            key: None,
+            id: None,
+            subject: "s".into(),
+            owner: None,
+            outcome,
+            seconds: None,
+            reason,
+            answer: None,
+        }
     }
 
     #[test]

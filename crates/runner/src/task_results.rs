@@ -47,6 +47,9 @@ pub struct TaskResult {
     /// Why the task is not completed. `None` if it is completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The answer of a member that was started for the task. `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// The results of all tasks. Tasks of the run file come first, in the order of the file, and tasks
@@ -72,6 +75,7 @@ pub(crate) fn task_results(
             outcome: TaskOutcome::NotDone,
             seconds: None,
             reason: Some("it was never made".to_owned()),
+            answer: None,
         },
     });
     let is_planned =
@@ -98,6 +102,7 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
         outcome,
         seconds: times.duration(task.id, now()).map(|ms| ms as f64 / 1000.0),
         reason,
+        answer: task.answer().map(str::to_owned),
     }
 }
 

@@ -8,4 +8,6 @@ mod task_and_task_status;
 pub use edit_task_file::{with_fields, with_metadata};
 pub use find_wait_cycles::{WaitCycle, find_cycle, wait_cycles};
 pub use select_next_task::{next_task, resumable_task};
-pub use task_and_task_status::{RUN_OWNER_KEY, Task, TaskError, TaskStatus, dependents, find_task};
+pub use task_and_task_status::{
+    ANSWER_KEY, ONCE_KEY, RUN_OWNER_KEY, Task, TaskError, TaskStatus, dependents, find_task,
+};

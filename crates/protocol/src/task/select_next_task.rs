@@ -6,18 +6,20 @@ use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::MemberName;
 use std::borrow::Borrow;
 
-/// The task that `owner` starts next: the first task that `owner` owns and that may start now, or
-/// else the task with the lowest id that any member may claim. `all` is ordered by id.
+/// The task that `owner` starts next: the first task that only `owner` may claim and that may start
+/// now, or else the task with the lowest id that any member may claim. A member that is started for
+/// one task gets no other. `all` is ordered by id.
 pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &MemberName) -> Option<TaskId> {
-    let mut available = None;
+    let (mut available, mut is_once) = (None, false);
     for task in all.iter().map(Borrow::borrow) {
-        match &task.owner {
-            Some(other) if other == owner && task.is_startable(all) => return Some(task.id),
+        is_once |= task.once_member().as_ref() == Some(owner);
+        match task.claimer() {
+            Some(other) if other == *owner && task.is_startable(all) => return Some(task.id),
             None if available.is_none() && task.is_startable(all) => available = Some(task.id),
             _ => {}
         }
     }
-    available
+    available.filter(|_| !is_once)
 }
 
 /// The task with the lowest id that `owner` has in progress and can continue after an earlier spawn
@@ -59,6 +61,17 @@ mod tests {
         all.pop();
         assert_eq!(next(&all, &ann), Some(5), "an own task with an open blocker cannot start");
         assert_eq!(next(&all[..4], &ann), None);
+    }
+
+    #[test]
+    fn member_for_one_task_gets_this_task_and_no_other() {
+        let (ann, bob) = (MemberName::new_unchecked("ann"), MemberName::new_unchecked("bob"));
+        let once = r#""metadata":{"once":true,"run_owner":"ann"}"#;
+        let other = r#""status":"pending""#;
+        let all = |status: &str| [task(1, &format!(r#""status":"{status}",{once}"#)), task(2, other)];
+        let next = |all: &[Task], owner| next_task(all, owner).map(TaskId::number);
+        assert_eq!((next(&all("pending"), &ann), next(&all("pending"), &bob)), (Some(1), Some(2)));
+        assert_eq!((next(&all("completed"), &ann), next(&all("completed"), &bob)), (None, Some(2)));
     }
 
     #[test]

@@ -15,6 +15,10 @@ use std::fmt;
 
 /// The metadata key with the name of the only member that may claim the task. A run file sets it.
 pub const RUN_OWNER_KEY: &str = "run_owner";
+/// The metadata key of a task whose `run_owner` is a member that is started for this task only.
+pub const ONCE_KEY: &str = "once";
+/// The metadata key with the answer of such a member.
+pub const ANSWER_KEY: &str = "answer";
 
 /// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +175,24 @@ impl Task {
     /// created the task.
     pub fn run_owner(&self) -> Option<MemberName> {
         self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(MemberName::new_unchecked)
+    }
+
+    /// The member that does only this task and is started for it (`kind = "once"` in a run file).
+    /// `None` if there is no such member.
+    pub fn once_member(&self) -> Option<MemberName> {
+        let is_once = self.metadata.as_ref()?.get(ONCE_KEY)?.as_bool()?;
+        self.run_owner().filter(|_| is_once)
+    }
+
+    /// The answer of the member that was started for the task. `None` if there is none.
+    pub fn answer(&self) -> Option<&str> {
+        self.metadata.as_ref()?.get(ANSWER_KEY)?.as_str()
+    }
+
+    /// The only member that may claim the task next: its owner, or the member that is started for it.
+    /// `None` if any member may.
+    pub fn claimer(&self) -> Option<MemberName> {
+        self.owner.clone().or_else(|| self.once_member())
     }
 
     /// The text that is shown for the task. While the task is in progress, this is its active form,

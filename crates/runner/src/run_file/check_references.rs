@@ -30,6 +30,9 @@ pub(crate) fn check_references(
     for task in tasks {
         check_owner(task, &names, errors);
     }
+    for member in members {
+        check_task_of_once_member(member, tasks, errors);
+    }
     let known_keys: HashSet<&str> = keys.iter().map(|key| key.value.as_str()).collect();
     for blocker in references.iter().flat_map(|task| &task.blocked_by) {
         if !known_keys.contains(blocker.value.as_str()) {
@@ -77,6 +80,20 @@ fn check_owner(task: &TableReader, names: &[Located<String>], errors: &mut Valid
             owner.offset,
             format!("the owner {:?} is no member of this file{suggestion}", owner.value),
         );
+    }
+}
+
+/// A member of kind once owns exactly one task.
+fn check_task_of_once_member(member: &TableReader, tasks: &[TableReader], errors: &mut ValidationErrors) {
+    let (Some(kind), Some(name)) = (member.key_offset("kind"), string_without_errors(member, "name")) else {
+        return;
+    };
+    let name = MemberName::new_unchecked(&name.value);
+    let owners = tasks.iter().filter_map(|task| string_without_errors(task, "owner"));
+    let count = owners.filter(|owner| MemberName::new_unchecked(&owner.value) == name).count();
+    if count != 1 {
+        let message = format!("a member of kind \"once\" owns one task, and {name} owns {count}");
+        errors.push_missing(kind, message);
     }
 }
 

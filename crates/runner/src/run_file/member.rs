@@ -19,6 +19,16 @@ pub(crate) struct RunMember {
     /// daemon has created the worktree, the spawn request is built again from these options for the
     /// directory of the worktree.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
+    pub(crate) kind: MemberKind,
+}
+
+/// How long a member runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberKind {
+    /// Until the run ends.
+    Lasting,
+    /// For the one task that it owns.
+    Once,
 }
 
 /// The values that apply to all members which do not set them.
@@ -32,8 +42,9 @@ pub(crate) struct MemberDefaults<'a> {
     pub(crate) model: Option<String>,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
+    "kind",
     "profile",
     "command",
     "prompt",
@@ -75,7 +86,18 @@ pub(crate) fn parse_member(
     }
     let run_member =
         resolve_program(&member, options, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
-    (name.is_some() && cwd.is_some()).then_some(run_member)
+    let kind = parse_kind(&member, &run_member.request, errors);
+    (name.is_some() && cwd.is_some()).then_some(RunMember { kind, ..run_member })
+}
+
+/// Parses the kind. A member for one task must claim the task, and its answer must be the result.
+fn parse_kind(member: &TableReader, request: &SpawnRequest, errors: &mut ValidationErrors) -> MemberKind {
+    let kind = member.one_of("kind", &[("once", MemberKind::Once)], errors).unwrap_or(MemberKind::Lasting);
+    if kind == MemberKind::Once && request.turns.is_none() {
+        let offset = member.key_offset("kind").unwrap_or(member.offset);
+        errors.push(offset, "kind = \"once\" needs a profile with delivery turn or acp, such as claude-turn");
+    }
+    kind
 }
 
 /// Parses the keys of a member that can be parsed one by one. [`parse_member`] parses the others:
@@ -216,7 +238,7 @@ fn resolve_program(
     let request =
         build_spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
     let request = request.map_err(|error| errors.push(offset, error_text(&error))).ok()?;
-    Some(RunMember { request, worktree_spawn })
+    Some(RunMember { request, worktree_spawn, kind: MemberKind::Lasting })
 }
 
 /// Checks that the member's profile exists. `build_spawn_request` checks this too, but its error

@@ -4,11 +4,11 @@ use crate::release_count_keys_in_task_metadata::{ABANDONED_KEY, RETRIES_KEY};
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control_socket::SpawnRequest;
-use protocol::task::RUN_OWNER_KEY;
+use protocol::task::{ANSWER_KEY, ONCE_KEY, RUN_OWNER_KEY};
 use protocol::team_and_member_names::MemberName;
 use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A task of a run file.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,18 +24,40 @@ pub(crate) struct TaskSpec {
     pub(crate) owner: Option<MemberName>,
     /// The indexes of the task's blockers in the list of all tasks, sorted.
     pub(crate) blocked_by: Vec<usize>,
-    /// The file's metadata, with `key`, `command` and `run_owner`.
+    /// The file's metadata, with `key`, `command`, `run_owner` and `once`.
     pub(crate) metadata: Map<String, Value>,
+}
+
+impl TaskSpec {
+    /// The owner with which the task is created. A member that is started for the task becomes its
+    /// owner when it claims the task, because the task list accepts only a member that exists.
+    pub(crate) fn first_owner(&self) -> Option<MemberName> {
+        self.owner.clone().filter(|_| !self.metadata.contains_key(ONCE_KEY))
+    }
 }
 
 const KEYS: [&str; 8] =
     ["key", "subject", "description", "active_form", "owner", "blocked_by", "command", "metadata"];
 /// Metadata keys that teamd's programs use themselves.
-const RESERVED_METADATA: [&str; 8] =
-    ["key", "command", "failure", "_internal", "attempts", RETRIES_KEY, ABANDONED_KEY, RUN_OWNER_KEY];
+const RESERVED_METADATA: [&str; 10] = [
+    "key",
+    "command",
+    "failure",
+    "_internal",
+    "attempts",
+    RETRIES_KEY,
+    ABANDONED_KEY,
+    RUN_OWNER_KEY,
+    ONCE_KEY,
+    ANSWER_KEY,
+];
 
 /// Parses all tasks. If a task is invalid, errors are added and the task is left out.
-pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) -> Vec<TaskSpec> {
+pub(crate) fn parse_tasks(
+    tasks: &[TableReader],
+    once_members: &BTreeSet<MemberName>,
+    errors: &mut ValidationErrors,
+) -> Vec<TaskSpec> {
     if tasks.iter().any(|task| task.key_offset("command").is_some()) && !has_shell() {
         let offset = tasks.iter().find_map(|task| task.key_offset("command")).unwrap_or(0);
         errors.push(offset, "cannot run a command: there is no sh in the PATH");
@@ -43,7 +65,31 @@ pub(crate) fn parse_tasks(tasks: &[TableReader], errors: &mut ValidationErrors) 
     let indexes =
         tasks.iter().enumerate().filter_map(|(index, task)| Some((key_without_errors(task)?, index)));
     let indexes: HashMap<String, usize> = indexes.collect();
-    tasks.iter().filter_map(|task| parse_task(task, &indexes, errors)).collect()
+    let mut specs: Vec<TaskSpec> =
+        tasks.iter().filter_map(|task| parse_task(task, &indexes, errors)).collect();
+    for spec in specs.iter_mut().filter(|spec| spec.owner.iter().any(|owner| once_members.contains(owner))) {
+        spec.metadata.insert(ONCE_KEY.to_owned(), Value::Bool(true));
+    }
+    specs
+}
+
+/// Checks that a task without an owner has a member that may claim it: one that is not started for
+/// another task.
+pub(crate) fn check_unowned_tasks(
+    tasks: &[TableReader],
+    members: &[SpawnRequest],
+    once_members: &BTreeSet<MemberName>,
+    errors: &mut ValidationErrors,
+) {
+    if members.is_empty() || members.iter().any(|member| !once_members.contains(&member.name)) {
+        return;
+    }
+    for task in tasks.iter().filter(|task| task.key_offset("owner").is_none()) {
+        errors.push_missing(
+            task.offset,
+            "a task needs the key owner if each member is of kind \"once\": nobody else claims it",
+        );
+    }
 }
 
 /// Checks that every task which only built-in workers can claim has a command. A built-in worker

@@ -14,13 +14,14 @@ use protocol::inbox_message_payload::{
 };
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::ExchangeLimits;
-use protocol::task::Task;
+use protocol::task::{ANSWER_KEY, Task};
 use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use store::now;
-use store::{Error, InboxCursor, TaskHold, Team};
+use store::{Error, InboxCursor, TaskHold, TaskUpdate, Team};
 
 /// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
@@ -362,6 +363,13 @@ impl AgentTeamFiles {
 
     pub(super) fn complete(&self, id: &TaskId) -> Result<Option<Task>, ErrorReport> {
         deleted_as_none(self.team.tasks().complete(id, &self.me))
+    }
+
+    /// Stores the answer to a task.
+    pub(super) fn store_answer(&self, id: &TaskId, answer: String) -> Result<Option<Task>, ErrorReport> {
+        let metadata = Some(Map::from_iter([(ANSWER_KEY.to_owned(), Value::from(answer))]));
+        let update = TaskUpdate { metadata, ..TaskUpdate::default() };
+        deleted_as_none(self.team.tasks().update(id, update, &self.me))
     }
 
     pub(super) fn fail(&self, id: &TaskId, reason: &str) -> Result<Option<Task>, ErrorReport> {

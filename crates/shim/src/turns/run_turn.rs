@@ -5,6 +5,7 @@ use super::count_exchange_turns::ExchangeTurnTimes;
 use super::decide_turn_and_task_outcome::{
     TaskSettlement, TurnOutcome, idle_notification, settle, turn_outcome,
 };
+use super::extract_reply_text::extract_reply;
 use super::find_messages_sent_to_peers::SentMessages;
 use super::prompt_text::TurnSubject;
 use super::turn_executor_trait::{ExecutorEvent, StartError, TurnEndKind, TurnExecutor, TurnResult};
@@ -230,7 +231,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.activity, self.status.summary, self.status.shutdown_requested) =
             (Activity::Active, title, false);
         let instructions = self.is_planning().then_some(PLAN_PROMPT);
-        if instructions.is_some() {
+        if instructions.is_some() || work.task().is_some_and(|task| task.once_member().is_some()) {
             self.executor.start_capture();
         }
         let input = self.builder.turn_input(&work.subject, instructions).map_err(StartError::Transient);
@@ -307,6 +308,17 @@ impl<H: TurnExecutor> TurnLoop<H> {
             && (work.is_plan_answer() || self.streak.add_task_failure(task.id))
     }
 
+    /// Stores the agent's reply in the task for which the agent was started.
+    fn store_answer(&mut self, task: &Task) {
+        if task.once_member().is_none() {
+            return;
+        }
+        let answer = extract_reply(&self.executor.captured_output(), self.builder.reply_key());
+        if let Err(error) = self.files.store_answer(&task.id, answer) {
+            self.print_error_once(&error);
+        }
+    }
+
     /// Writes the outcome of the turn's task to the task list. This happens before the lead is
     /// notified.
     fn settle_task(
@@ -324,6 +336,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         };
         let is_written = match &settlement {
             TaskSettlement::MarkCompleted => {
+                self.store_answer(task);
                 self.retry_until_done(|files| files.complete(&task.id))?.is_some()
             }
             TaskSettlement::MarkFailed(reason) => {

@@ -66,6 +66,7 @@ mod tests {
             outcome,
             seconds: None,
             reason: None,
+            answer: None,
         };
         let team = TeamName::parse("t").unwrap();
         let help = |rows: &[TaskResult]| log_help(&team, rows).unwrap_or_default();
@@ -85,6 +86,7 @@ mod tests {
             outcome: TaskOutcome::NotDone,
             seconds: None,
             reason: Some("it waits\tfor task 2".into()),
+            answer: None,
         };
         let cells = |reasons| result_row(&row, reasons);
         assert_eq!(cells(ReasonColumn::Omitted)[3], "not done");

@@ -60,6 +60,7 @@ fn logged_result(id: TaskId, task: &TaskEvents) -> Option<TaskResult> {
         outcome,
         seconds: None,
         reason,
+        answer: None,
     })
 }
 
@@ -79,6 +80,7 @@ fn file_result(task: &Task) -> Option<TaskResult> {
         outcome,
         seconds: None,
         reason,
+        answer: task.answer().map(str::to_owned),
     })
 }
 

@@ -234,6 +234,7 @@ mod tests {
             outcome: TaskOutcome::Completed,
             seconds: Some(1.0),
             reason: None,
+            answer: None,
         }
     }
 

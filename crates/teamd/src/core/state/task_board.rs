@@ -17,9 +17,11 @@ pub(crate) struct TaskBoard {
     tasks: Vec<Arc<Task>>,
     /// For each task, the tasks that it blocks. The blocking task may not exist.
     dependents: BTreeMap<TaskId, BTreeSet<TaskId>>,
-    /// The tasks that can start, with their owners.
+    /// The tasks that can start, with the only members that may claim them.
     startable: BTreeMap<TaskId, Option<MemberName>>,
     in_progress: BTreeSet<TaskId>,
+    /// The tasks for each of which one member is started that does no other.
+    once_members: BTreeMap<TaskId, MemberName>,
     visible_count: usize,
 }
 
@@ -78,9 +80,10 @@ impl TaskBoard {
         let startable_of = |owner: Option<&MemberName>| {
             self.startable.iter().find(|(_, task_owner)| task_owner.as_ref() == owner).map(|(id, _)| *id)
         };
+        let is_once = || self.once_members.values().any(|member| *member == request.owner);
         resumed_task
             .or_else(|| startable_of(Some(&request.owner)))
-            .or_else(|| startable_of(None))
+            .or_else(|| startable_of(None).filter(|_| !is_once()))
             .map_or(NextTaskHint::NoTask, NextTaskHint::Task)
     }
 
@@ -108,6 +111,7 @@ impl TaskBoard {
         if let Some(task) = before {
             self.visible_count -= usize::from(!task.is_internal());
             self.in_progress.remove(&task.id);
+            self.once_members.remove(&task.id);
             for blocker in &task.blocked_by {
                 self.unindex_blocker(*blocker, task.id);
             }
@@ -117,6 +121,7 @@ impl TaskBoard {
             if task.status == TaskStatus::InProgress && !task.is_internal() {
                 self.in_progress.insert(task.id);
             }
+            self.once_members.extend(task.once_member().map(|member| (task.id, member)));
             for blocker in &task.blocked_by {
                 self.dependents.entry(*blocker).or_default().insert(task.id);
             }
@@ -134,7 +139,7 @@ impl TaskBoard {
 
     fn update_startable(&mut self, id: TaskId) {
         match find_task(&self.tasks, id).filter(|task| task.is_startable(&self.tasks)) {
-            Some(task) => drop(self.startable.insert(id, task.owner.clone())),
+            Some(task) => drop(self.startable.insert(id, task.claimer())),
             None => drop(self.startable.remove(&id)),
         }
     }

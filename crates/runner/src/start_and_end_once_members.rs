@@ -1,0 +1,114 @@
+//! Starts each member of kind once when its task can start, and shuts it down when its task is over.
+
+use crate::create_or_resume_team::spawn_missing;
+use crate::decide_task_retries::{MemberState, MemberStates, RunDecision, TaskFate};
+use crate::mutable_run_state::RunState;
+use crate::parts_that_all_run_steps_use::RunContext;
+use protocol::control_socket::{MemberSelection, Request, ShutdownMembersRequest, SpawnRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::task::Task;
+use protocol::team_and_member_names::MemberName;
+
+/// What is to be done with members of kind once.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OnceMemberChanges {
+    start: Vec<MemberName>,
+    shut_down: Vec<MemberName>,
+}
+
+/// Starts and shuts down members of kind once, as the last snapshot requires. Each shutdown is
+/// requested once. No member is started if the budget is exhausted.
+pub(crate) fn start_and_end_once_members(
+    run: &mut RunContext,
+    state: &mut RunState,
+) -> Result<(), ErrorReport> {
+    let mut changes = decide_changes(&state.snapshot.tasks, &state.snapshot.members, &state.decision);
+    changes.shut_down.retain(|name| state.ended_once_members.insert(name.clone()));
+    if !changes.shut_down.is_empty() {
+        shut_down(run, changes.shut_down)?;
+    }
+    let must_start = |member: &&SpawnRequest| changes.start.contains(&member.name);
+    let missing: Vec<SpawnRequest> = run.file.members.iter().filter(must_start).cloned().collect();
+    if missing.is_empty() || state.snapshot.exhausted_budget.is_some() {
+        return Ok(());
+    }
+    state.ended_once_members.retain(|name| !changes.start.contains(name));
+    spawn_missing(run, state, missing)
+}
+
+fn decide_changes(tasks: &[Task], members: &MemberStates, decision: &RunDecision) -> OnceMemberChanges {
+    let mut changes = OnceMemberChanges::default();
+    for (task, member) in tasks.iter().filter_map(|task| Some((task, task.once_member()?))) {
+        let fate = decision.fates.get(&task.id);
+        match members.state_of(&member) {
+            MemberState::Gone if fate == Some(&TaskFate::Waiting) && task.is_startable(tasks) => {
+                changes.start.push(member);
+            }
+            // A deleted task has no fate.
+            MemberState::Running if fate.is_none_or(TaskFate::is_final) => changes.shut_down.push(member),
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn shut_down(run: &mut RunContext, names: Vec<MemberName>) -> Result<(), ErrorReport> {
+    let names = names.iter().map(MemberName::to_string).collect();
+    let request = Request::Shutdown(ShutdownMembersRequest {
+        targets: MemberSelection { team: run.file.name.clone(), names },
+        reason: Some("your task is over".to_owned()),
+        grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
+        force: true,
+        no_wait: true,
+    });
+    match run.daemon.call(&request) {
+        // The member has ended meanwhile.
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+        reply => reply.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide_task_retries::{RetryRules, evaluate};
+
+    #[test]
+    fn member_starts_with_its_task_and_ends_with_it() {
+        let task = |id: u32, more: &str| {
+            Task::parse(&format!(r#"{{"id":"{id}","subject":"s","blocks":[],{more}}}"#)).unwrap()
+        };
+        let changes = |blocker: &str, status: &str, member: MemberState| {
+            let ann = MemberName::new_unchecked("ann");
+            let mut members = MemberStates::default();
+            members.states.insert(ann.clone(), member);
+            members.states.insert(MemberName::new_unchecked("bob"), MemberState::Running);
+            let tasks = [
+                task(1, &format!(r#""status":"{blocker}","blockedBy":[]"#)),
+                task(
+                    2,
+                    &format!(r#"{status},"blockedBy":["1"],"metadata":{{"once":true,"run_owner":"ann"}}"#),
+                ),
+            ];
+            let decision = evaluate(&RetryRules::default(), &tasks, &members);
+            decide_changes(&tasks, &members, &decision)
+        };
+        let none = OnceMemberChanges::default;
+        let start = OnceMemberChanges { start: vec![MemberName::new_unchecked("ann")], ..none() };
+        let shut_down = OnceMemberChanges { shut_down: vec![MemberName::new_unchecked("ann")], ..none() };
+        let pending = r#""status":"pending""#;
+        assert_eq!(changes("pending", pending, MemberState::Gone), none());
+        assert_eq!(changes("completed", pending, MemberState::Gone), start);
+        assert_eq!(changes("completed", pending, MemberState::Running), none());
+        assert_eq!(
+            changes("completed", r#""status":"in_progress","owner":"ann""#, MemberState::Running),
+            none()
+        );
+        assert_eq!(
+            changes("completed", r#""status":"completed","owner":"ann""#, MemberState::Running),
+            shut_down
+        );
+        assert_eq!(changes("completed", r#""status":"completed","owner":"ann""#, MemberState::Gone), none());
+        assert_eq!(changes("completed", r#""status":"deleted""#, MemberState::Running), shut_down);
+    }
+}
