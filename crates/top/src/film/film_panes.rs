@@ -55,7 +55,7 @@ impl FilmPanes {
         match film_move {
             FilmMove::Forward(added) => {
                 for line in &film.lines()[added.clone()] {
-                    if let RecordEntry::Output { member, text } = &line.entry {
+                    if let RecordEntry::Output { member, text, .. } = &line.entry {
                         self.send(member, text.clone());
                     }
                 }

@@ -56,7 +56,7 @@ impl FoldedTeam {
             RecordEntry::Message { inbox, index, message } => self.add_message(at, inbox, *index, message),
             RecordEntry::Task { task } => drop(self.tasks.insert(task.id, Arc::new((**task).clone()))),
             RecordEntry::TaskRemoved { id } => drop(self.tasks.remove(id)),
-            RecordEntry::Output { member, text } => self.add_output(member, text),
+            RecordEntry::Output { member, text, .. } => self.add_output(member, text),
             RecordEntry::Event { event } => self.apply_event(at, event),
             // Events and messages say what followed from these lines.
             RecordEntry::Start { .. } | RecordEntry::Call { .. } | RecordEntry::Report { .. } => {}

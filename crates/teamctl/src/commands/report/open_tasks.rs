@@ -20,6 +20,7 @@ pub(super) fn open_tasks(tasks: &[Task], finished: &[TaskResult]) -> Vec<TaskRes
         outcome: TaskOutcome::NotDone,
         seconds: None,
         reason: Some(reason(task, tasks)),
+        answer: None,
     };
     tasks.iter().filter(is_open).map(result).collect()
 }
