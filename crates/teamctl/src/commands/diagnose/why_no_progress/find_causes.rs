@@ -321,7 +321,7 @@ mod tests {
         let cause = json!(find_causes(&evidence)[0]);
         assert_eq!(cause["cause"], "idle");
         assert_eq!(cause["evidence"][1], "task 2 (x), which is ann's, has failed (interrupted)");
-        let commands = ["teamctl task release 2", "teamctl events --since 10m", "teamctl send ann TEXT"];
+        let commands = ["teamctl send ann TEXT", "teamctl task release 2", "teamctl events --since 10m"];
         assert_eq!(cause["next"], json!(commands));
     }
 

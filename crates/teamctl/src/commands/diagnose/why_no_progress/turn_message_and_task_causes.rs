@@ -316,7 +316,7 @@ fn idle_cause(evidence: &MemberEvidence) -> Diagnosis {
     let commands = failed.map(|task| release_and_logs(Some(task), evidence)).into_iter().flatten();
     Diagnosis::new(Cause::Idle, sentence)
         .with_evidence([activity_line(evidence), failed.map(|task| task_text(task, evidence))])
-        .with_next(commands.chain([send_command(evidence)]))
+        .with_next(std::iter::once(send_command(evidence)).chain(commands))
 }
 
 fn working_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Diagnosis {
