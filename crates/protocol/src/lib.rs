@@ -78,6 +78,7 @@ pub mod acp_driver_protocol;
 pub mod agent_instructions;
 pub mod allowed_callers;
 pub mod check_program_supports_answer;
+pub mod command_for_other_host;
 pub mod control_socket;
 pub mod daemon_lock_file;
 pub mod deferred_template_variables;
@@ -92,6 +93,8 @@ pub mod find_git_ssh_or_sudo_prompt_on_screen;
 pub mod find_sibling_program;
 pub mod find_usage_limit;
 pub mod format_preserving_json;
+pub mod host_report;
+pub mod hosts_file_entry;
 pub mod inbox_file;
 pub mod inbox_message_payload;
 #[cfg(feature = "schema")]

@@ -6,6 +6,7 @@
 //! and writes no file.
 
 mod check_references;
+mod host;
 mod member;
 mod policy;
 mod task;
@@ -20,6 +21,7 @@ use member::{MemberDefaults, MemberKind, RunMember};
 use profile::build_spawn_request;
 use protocol::control_socket;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::{Host, HostName};
 use protocol::policy::Policy as TeamPolicy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +56,8 @@ pub struct RunFile {
     pub(crate) once_members: BTreeSet<MemberName>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
+    /// The other machines that the file describes.
+    pub hosts: BTreeMap<HostName, Host>,
 }
 
 impl RunFile {
@@ -131,8 +135,8 @@ fn parse_toml<'t>(text: &'t str, errors: &mut ValidationErrors) -> toml::Spanned
     table
 }
 
-const RUN_FILE_KEYS: [&str; 8] =
-    ["name", "description", "model", "cwd", "profile", "policy", "member", "task"];
+const RUN_FILE_KEYS: [&str; 9] =
+    ["name", "description", "model", "cwd", "profile", "policy", "host", "member", "task"];
 
 fn parse_run_file(
     file: TableReader,
@@ -169,6 +173,7 @@ fn parse_run_file(
         parse_members(&members, &tasks, &defaults, errors);
     let tasks = task::parse_tasks(&tasks, &once_members, errors);
     let policy = policy.unwrap_or_default();
+    let hosts = host::parse_hosts(file, errors);
     Some(RunFile {
         name: name?,
         description,
@@ -179,6 +184,7 @@ fn parse_run_file(
         worktree_members,
         once_members,
         tasks,
+        hosts,
     })
 }
 
@@ -269,6 +275,30 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Validati
         Some(policy) if errors.is_empty() => Ok(policy.team),
         _ => Err(errors),
     }
+}
+
+/// Reads a hosts file, which has only tables `[host.NAME]`. The inner `Err` lists all errors in the
+/// file's content.
+///
+/// # Errors
+///
+/// The same errors as [`read_run_file`].
+pub fn read_hosts_file(
+    path: &Path,
+) -> Result<Result<BTreeMap<HostName, Host>, Vec<ValidationError>>, ErrorReport> {
+    let text =
+        read_text(path).map_err(|error| error.with_help("what such a file holds: teamctl help hosts"))?;
+    Ok(parse_hosts_file(&text))
+}
+
+fn parse_hosts_file(text: &str) -> Result<BTreeMap<HostName, Host>, Vec<ValidationError>> {
+    let mut errors = ValidationErrors::new(text);
+    let table = parse_toml(text, &mut errors);
+    let file = TableReader::new(table.get_ref(), 0, "a hosts file");
+    file.check_keys(&["host"], &mut errors);
+    let hosts = host::parse_hosts(file, &mut errors);
+    let errors = errors.into_sorted();
+    if errors.is_empty() { Ok(hosts) } else { Err(errors) }
 }
 
 fn current_dir() -> Result<PathBuf, ErrorReport> {

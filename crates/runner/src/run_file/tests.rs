@@ -507,3 +507,72 @@ fn worktree_commands_are_lines_or_lists() {
         "7:1: teardown_timeout is too long: 10m at most",
     );
 }
+
+#[test]
+fn all_keys_of_a_host_are_read() {
+    let text = r#"
+[host.devbox]
+connect = "ssh -T 'dev box'"
+[host.gpu-1]
+connect = ["docker", "exec", "-i", "box"]
+attach = "docker exec -it box"
+root = "~/r"
+teamctl = "~/.local/bin/teamctl"
+labels = ["gpu", "big"]
+slots = 4
+"#;
+    let hosts = parse_hosts_file(text).unwrap();
+    let host = |name: &str| hosts[&HostName::parse(name).unwrap()].clone();
+    let devbox = host("devbox");
+    assert_eq!(devbox.connect, ["ssh", "-T", "dev box"]);
+    assert_eq!((devbox.attach, devbox.root, devbox.teamctl), (None, None, "teamctl".to_owned()));
+    let gpu = host("gpu-1");
+    assert_eq!(gpu.attach.unwrap().join(" "), "docker exec -it box");
+    assert_eq!((gpu.root.as_deref(), gpu.teamctl.as_str()), (Some("~/r"), "~/.local/bin/teamctl"));
+    assert_eq!((gpu.labels, gpu.slots), (vec!["gpu".to_owned(), "big".to_owned()], Some(4)));
+    let run = format!("name = 't'\n{MEMBER}[host.box]\nconnect = 'ssh box'\n");
+    assert_eq!(parse_in(&run, &std::env::temp_dir()).unwrap().hosts.len(), 1);
+}
+
+#[test]
+fn errors_in_hosts_have_their_place() {
+    let host_errors = |text: &str| -> Vec<String> {
+        let errors = parse_hosts_file(text).unwrap_err();
+        errors.iter().map(|error| format!("{}:{}: {}", error.line, error.column, error.message)).collect()
+    };
+    let connect = "[host.a]\nconnect = 'ssh a'\n";
+    for (text, expected) in [
+        ("[hosts.a]\n", "1:2: a hosts file takes no key \"hosts\"; the nearest is host"),
+        ("[host.a]\n", "1:7: a host needs the key connect, such as connect = \"ssh -T NAME\""),
+        ("host = 1\n", "1:8: host takes a table, not a number"),
+        ("[host]\na = 1\n", "2:5: a takes a table, not a number"),
+        (
+            "[host.'a b']\nconnect = 'x'\n",
+            "1:7: cannot use \"a b\" as a host's name: it takes a letter or digit, then up to 63 of A-Z, a-z, 0-9, _ and -",
+        ),
+        (
+            "[host.a]\nconnect = 'ssh a | cat'\n",
+            "2:11: connect is more than a program with arguments: write connect = [\"sh\", \"-c\", \"…\", \"sh\"]",
+        ),
+        ("[host.a]\nconnect = []\n", "2:11: connect needs a program: connect = [\"program\", \"argument\"]"),
+        ("[host.a]\nconnect = 1\n", "2:11: connect takes a string or a list of strings, not a number"),
+        (&format!("{connect}conect = 'x'\n"), "3:1: a host takes no key \"conect\"; the nearest is connect"),
+        (
+            &format!("{connect}attach = ''\n"),
+            "3:10: attach needs a program: attach = [\"program\", \"argument\"]",
+        ),
+        (&format!("{connect}root = 'r'\n"), "3:8: root begins with / or ~/, not \"r\""),
+        (
+            &format!("{connect}teamctl = 'a b'\n"),
+            "3:11: teamctl is a program without arguments and without characters that a shell changes, not \"a b\"",
+        ),
+        (&format!("{connect}slots = 0\n"), "3:1: slots takes a number from 1 to 4294967295, not 0"),
+        (&format!("{connect}labels = 'gpu'\n"), "3:10: labels takes a list of strings, not a string"),
+    ] {
+        assert_eq!(host_errors(text), [expected], "{text}");
+    }
+    assert_error(
+        "[host.a]\nslots = 1\n",
+        "5:7: a host needs the key connect, such as connect = \"ssh -T NAME\"",
+    );
+}

@@ -202,6 +202,23 @@ impl<'a> TableReader<'a> {
         }
     }
 
+    /// Reads the tables `[key.NAME]`, in the order of their names.
+    pub(crate) fn named_tables(
+        &self,
+        key: &str,
+        kind: &'static str,
+        errors: &mut ValidationErrors,
+    ) -> Vec<(Located<String>, TableReader<'a>)> {
+        let Some(parent) = self.table(key, kind, errors) else { return Vec::new() };
+        let table = |name: &'a Spanned<std::borrow::Cow<'a, str>>, errors: &mut ValidationErrors| {
+            let located = Located { offset: name.span().start, value: name.get_ref().clone().into_owned() };
+            let mut table = parent.table(name.get_ref(), kind, errors)?;
+            table.offset = located.offset;
+            Some((located, table))
+        };
+        parent.table.keys().filter_map(|name| table(name, errors)).collect()
+    }
+
     /// Reads the tables `[[key]]`. `None` if the value of the key has another type.
     pub(crate) fn tables(
         &self,

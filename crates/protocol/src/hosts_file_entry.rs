@@ -1,0 +1,119 @@
+//! Another machine on which teamd can run a command, as `hosts.toml` and run files describe it.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The program that reaches another machine over the network, and from whose command line teamd
+/// derives the one with a terminal.
+const SSH: &str = "ssh";
+
+/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct HostName(String);
+
+impl HostName {
+    /// Parses a name. `None` if the text is not a valid name.
+    pub fn parse(text: &str) -> Option<HostName> {
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        let has_valid_start = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+        let is_valid = has_valid_start && text.len() <= 64 && text.bytes().all(is_allowed);
+        is_valid.then(|| HostName(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How another machine is reached, and what is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Program and arguments that, followed by a command line, run it on the host, with standard
+    /// input and output connected to this machine.
+    pub connect: Vec<String>,
+    /// As `connect`, but with a terminal. `None`: derived from `connect` if possible.
+    pub attach: Option<Vec<String>>,
+    /// The root on the host: an absolute path, or one that begins with `~/`. `None`: the default.
+    pub root: Option<String>,
+    /// The program `teamctl` on the host. A remote shell may parse it, or none: so it is one word
+    /// of characters that no shell changes, except for a leading `~`.
+    pub teamctl: String,
+    /// What the host has, in the user's own words.
+    pub labels: Vec<String>,
+    /// How many members may run on the host at once. `None`: not limited.
+    pub slots: Option<u32>,
+}
+
+impl Host {
+    /// The command that connects a terminal. If the host names none and `connect` is `ssh`, this is
+    /// `connect` with `-t` instead of `-T`.
+    pub fn attach_command(&self) -> Option<Vec<String>> {
+        if self.attach.is_some() {
+            return self.attach.clone();
+        }
+        let (program, arguments) = self.connect.split_first()?;
+        if program.rsplit('/').next() != Some(SSH) {
+            return None;
+        }
+        let kept = arguments.iter().filter(|argument| !["-T", "-t", "-tt"].contains(&argument.as_str()));
+        Some([program.clone(), "-t".to_owned()].into_iter().chain(kept.cloned()).collect())
+    }
+}
+
+/// Whether `word` reaches the program on a host unchanged, both if a remote shell parses it and if
+/// none does. A leading `~` is allowed, because only a shell can have been meant.
+pub fn is_plain_word(word: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+@%:,".contains(c);
+    let path = word.strip_prefix("~/").unwrap_or(word);
+    !path.is_empty() && !path.starts_with('-') && path.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attach_command(connect: &str, attach: Option<&str>) -> Option<String> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let host = Host {
+            connect: words(connect),
+            attach: attach.map(words),
+            root: None,
+            teamctl: "teamctl".to_owned(),
+            labels: Vec::new(),
+            slots: None,
+        };
+        host.attach_command().map(|command| command.join(" "))
+    }
+
+    #[test]
+    fn attach_command_is_derived_from_ssh_alone() {
+        assert_eq!(attach_command("ssh -T devbox", None).as_deref(), Some("ssh -t devbox"));
+        assert_eq!(
+            attach_command("/usr/bin/ssh -F f a@b", None).as_deref(),
+            Some("/usr/bin/ssh -t -F f a@b")
+        );
+        assert_eq!(attach_command("docker exec -i box", None), None);
+        assert_eq!(attach_command("ssh x", Some("mosh x --")).as_deref(), Some("mosh x --"));
+    }
+
+    #[test]
+    fn host_name_and_plain_word_have_no_special_characters() {
+        assert!(HostName::parse("gpu-1_a").is_some());
+        for name in ["", "-a", "a b", "a/b", "a.b", &"a".repeat(65)] {
+            assert_eq!(HostName::parse(name), None, "{name}");
+        }
+        for word in ["teamctl", "~/.local/bin/teamctl", "/opt/teamd-0.1/bin/teamctl"] {
+            assert!(is_plain_word(word), "{word}");
+        }
+        for word in ["", "-x", "a b", "$HOME/x", "a;b", "~", "'x'", "x\ny", "~a/teamctl"] {
+            assert!(!is_plain_word(word), "{word}");
+        }
+    }
+}
