@@ -27,6 +27,38 @@ pub fn program_output(
     arguments: &[String],
     env: &BTreeMap<String, String>,
 ) -> Result<String, String> {
+    match run_program(program, arguments, env)? {
+        (text, Some(status)) if !status.success() => {
+            let last_line =
+                text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+            Err(format!("{} {} failed ({status}): {last_line}", program.display(), arguments.join(" ")))
+        }
+        (text, _) => Ok(text),
+    }
+}
+
+/// Runs the program and returns whether its exit code was 0.
+///
+/// # Errors
+///
+/// A text for people, if the program cannot be started, was ended by a signal, or does not finish
+/// in time.
+pub fn program_succeeds(
+    program: &Path,
+    arguments: &[String],
+    env: &BTreeMap<String, String>,
+) -> Result<bool, String> {
+    let (_, status) = run_program(program, arguments, env)?;
+    let code = status.and_then(|status| status.code());
+    code.map(|code| code == 0).ok_or_else(|| format!("{} did not end by itself", program.display()))
+}
+
+/// Runs the program. The status is `None` if the program wrote more output than is read.
+fn run_program(
+    program: &Path,
+    arguments: &[String],
+    env: &BTreeMap<String, String>,
+) -> Result<(String, Option<ExitStatus>), String> {
     let (output, stdout) = std::io::pipe().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let stderr = stdout.try_clone().map_err(|error| format!("cannot make a pipe: {error}"))?;
     let mut command = Command::new(program);
@@ -54,15 +86,7 @@ pub fn program_output(
     let (bytes, has_exited) = received.map_err(|_| {
         format!("{} did not answer within {} s", program.display(), PROGRAM_TIMEOUT.as_secs())
     })?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    match status {
-        Some(status) if has_exited && !status.success() => {
-            let last_line =
-                text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-            Err(format!("{} {} failed ({status}): {last_line}", program.display(), arguments.join(" ")))
-        }
-        _ => Ok(text),
-    }
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), status.filter(|_| has_exited)))
 }
 
 /// Kills the process and all other processes of its group.
@@ -94,6 +118,15 @@ mod tests {
         let error = run_shell("echo 1.2.3; echo fatal: no >&2; exit 127").unwrap_err();
         assert!(error.contains("exit status: 127") && error.ends_with("fatal: no"), "{error}");
         assert!(run_shell("kill -9 $$").unwrap_err().contains("signal: 9"));
+    }
+
+    #[test]
+    fn exit_code_says_yes_or_no() {
+        let succeeds = |script: &str| {
+            program_succeeds(Path::new("/bin/sh"), &["-c".to_owned(), script.to_owned()], &BTreeMap::new())
+        };
+        assert_eq!((succeeds("echo yes"), succeeds("echo no; exit 1")), (Ok(true), Ok(false)));
+        assert!(succeeds("kill -9 $$").unwrap_err().contains("did not end by itself"));
     }
 
     #[test]

@@ -54,6 +54,12 @@ impl Profile {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }
 
+    /// The arguments with which the program exits with 0 if its user is logged in. Empty if the
+    /// profile does not name such arguments.
+    pub fn login_args(&self) -> &[String] {
+        self.program_spec().map_or(&[], |program| &program.login_args)
+    }
+
     /// Every option that teamd may pass to the program, except those that the profile lists as
     /// undocumented. The program's help should list all of them.
     pub fn options_expected_in_help(&self) -> BTreeSet<String> {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 /// All keys of a profile.
-pub(crate) const PROFILE_KEYS: [&str; 33] = [
+pub(crate) const PROFILE_KEYS: [&str; 34] = [
     "description",
     "verified",
     "delivery",
@@ -49,6 +49,7 @@ pub(crate) const PROFILE_KEYS: [&str; 33] = [
     "settings",
     "version_args",
     "help_args",
+    "login_args",
     "undocumented_options",
 ];
 
@@ -98,6 +99,7 @@ fn parse_program(keys: &mut TomlTable<'_>) -> Result<ProgramSpec, ErrorReport> {
         limits: parse_limits(keys)?,
         version_args: keys.take_strings("version_args")?,
         help_args: keys.take_strings("help_args")?,
+        login_args: keys.take_strings("login_args")?,
         undocumented_options: keys.take_strings("undocumented_options")?,
     })
 }

@@ -74,6 +74,9 @@ pub(crate) struct ProgramSpec {
     pub(crate) version_args: Vec<String>,
     /// Arguments that make the program print its help. Empty if they are unknown.
     pub(crate) help_args: Vec<String>,
+    /// Arguments with which the program exits with 0 if its user is logged in. Empty if they are
+    /// unknown.
+    pub(crate) login_args: Vec<String>,
     /// Options that the program accepts but does not list in its help.
     pub(crate) undocumented_options: Vec<String>,
 }

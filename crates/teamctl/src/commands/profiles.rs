@@ -1,8 +1,10 @@
 //! `teamctl profiles`: lists the profiles, shows one profile, or checks that profiles fit the
 //! installed agent programs.
 
+mod answers_of_program;
 mod check_profiles_against_programs;
 mod find_installed_program;
+pub(super) mod installed_programs;
 
 use crate::command_context::CommandContext;
 use crate::output;

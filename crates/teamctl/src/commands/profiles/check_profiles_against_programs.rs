@@ -1,5 +1,6 @@
 //! `teamctl profiles check`: checks profiles against the installed programs.
 
+use super::answers_of_program::{login_state, mentions_option, shorten, version_line};
 use super::find_installed_program::installed_path;
 use crate::command_context::CommandContext;
 use crate::commands::setup_program_settings::current_and_merged_settings::SettingsFile;
@@ -7,6 +8,7 @@ use crate::output;
 use client::run_program_for_output::program_output;
 use profile::{Launch, Profile, ProfileRegistry, directory_environment_and_prompt};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::host_report::LoginState;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ struct ProfileCheck {
     name: String,
     installed: Option<PathBuf>,
     version: Option<String>,
+    login: LoginState,
     /// Options that the profile passes and the program's help does not mention.
     unknown_options: Vec<String>,
     /// Settings files that lack what the profile needs.
@@ -127,6 +130,7 @@ impl ProfileCheck {
             name,
             installed: None,
             version: None,
+            login: LoginState::Unknown,
             unknown_options: Vec::new(),
             incomplete_settings: Vec::new(),
             errors: Vec::new(),
@@ -152,6 +156,7 @@ impl ProfileCheck {
         if !help.is_empty() {
             match program_output(path, help, env) {
                 Ok(text) => {
+                    self.login = login_state(profile, path, env, &text);
                     let unknown = profile
                         .options_expected_in_help()
                         .into_iter()
@@ -164,33 +169,6 @@ impl ProfileCheck {
     }
 }
 
-/// Returns the first line of a program's output with a version number such as `1.2`. Other lines
-/// are skipped, because some programs print warnings first. If no line has a version number,
-/// returns the first line. Returns `None` if all lines are empty.
-fn version_line(text: &str) -> Option<&str> {
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_version = |word: &str| {
-        let (major, minor) = word.trim_start_matches(['v', '(']).split_once('.').unwrap_or_default();
-        let has_digit = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
-        has_digit(major) && major.chars().all(|c| c.is_ascii_digit()) && has_digit(minor)
-    };
-    lines().find(|line| line.split_whitespace().any(is_version)).or_else(|| lines().next())
-}
-
-fn shorten(line: &str) -> String {
-    line.chars().take(80).collect()
-}
-
-/// Whether `help` contains the option as a whole word.
-fn mentions_option(help: &str, option: &str) -> bool {
-    let is_word_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    help.match_indices(option).any(|(position, _)| {
-        let previous_char = help[..position].chars().next_back();
-        let next_char = help[position + option.len()..].chars().next();
-        !previous_char.is_some_and(is_word_part) && !next_char.is_some_and(is_word_part)
-    })
-}
-
 fn result_text(check: &ProfileCheck) -> String {
     let name = &check.name;
     let text = match &check.installed {
@@ -199,7 +177,12 @@ fn result_text(check: &ProfileCheck) -> String {
         None => format!("{name}: not installed"),
         Some(path) => {
             let version = check.version.as_deref().unwrap_or("version unknown");
-            let mut lines = vec![format!("{name}: {} ({version})", path.display())];
+            let login = match check.login {
+                LoginState::LoggedIn => ", logged in",
+                LoginState::LoggedOut => ", not logged in",
+                LoginState::Unknown => "",
+            };
+            let mut lines = vec![format!("{name}: {} ({version}){login}", path.display())];
             if !check.unknown_options.is_empty() {
                 lines.push(format!("  its help does not mention {}", check.unknown_options.join(", ")));
             }
@@ -240,26 +223,5 @@ mod tests {
                 .is_some_and(|line| line.contains("its options") && line.contains("`help_args`"))
         );
         assert_eq!((unchecked_note(&["version"]), unchecked_note(&[])), (None, None));
-    }
-
-    #[test]
-    fn version_is_found_after_a_warning() {
-        let text = "\nWARNING: no alias in /tmp/1.x: see e.g. docs\n codex-cli 0.169.0 \n";
-        assert_eq!(version_line(text), Some("codex-cli 0.169.0"));
-        for text in ["aider 0.86.2", "v1.2", "1.0.102 (Claude Code)", "tool (2.1)", "nightly"] {
-            assert_eq!(version_line(text), Some(text));
-        }
-        assert_eq!(version_line("\n \n"), None);
-    }
-
-    #[test]
-    fn option_is_found_as_a_whole_word() {
-        let help = "  -m, --model <M>  the model\n      --approval-mode=<x>\n  [-p|--prompt]";
-        for option in ["-m", "--model", "--approval-mode", "-p", "--prompt"] {
-            assert!(mentions_option(help, option), "{option}");
-        }
-        for option in ["--mode", "-a", "--approval", "-x", "--mod"] {
-            assert!(!mentions_option(help, option), "{option}");
-        }
     }
 }
