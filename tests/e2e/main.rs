@@ -31,6 +31,7 @@ mod file_watching;
 mod here;
 mod hide_show;
 mod hooks;
+mod hosts;
 mod injection;
 mod installation;
 mod iterm2;

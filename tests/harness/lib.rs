@@ -33,6 +33,7 @@ mod results;
 mod scripted_model;
 mod sleep;
 mod small_disk;
+mod ssh_server;
 pub mod stale_lock;
 mod strace;
 mod test_env;
@@ -53,6 +54,7 @@ pub use results::{number_from_env, record_result, record_skip};
 pub use scripted_model::ScriptedModel;
 pub use sleep::{random_delay, sleep};
 pub use small_disk::SmallDisk;
+pub use ssh_server::SshServer;
 pub use strace::can_trace;
 pub use test_env::{TestEnv, run_command};
 

@@ -5,7 +5,12 @@
 //! standard input or, if that is a terminal, as hexadecimal digits. Standard input is a sequence of
 //! frames: a type byte, the length of the content as 4 bytes (big-endian), and the content.
 
+use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
+
+/// The variable by which a command that runs for another machine knows this machine's name there. The
+/// name belongs into the commands that it suggests.
+pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
 /// The largest content of a frame, in bytes.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -16,6 +21,8 @@ pub const FRAME_HEADER_BYTES: usize = 5;
 /// The command line of a `teamctl` command that runs on another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCommand {
+    /// The host's name for the caller, which belongs into commands that are suggested to the user.
+    pub host: HostName,
     /// The root there, as in the hosts file. `None`: the default there.
     pub root: Option<String>,
     /// The arguments without the program's name.
@@ -124,7 +131,8 @@ mod tests {
 
     fn command() -> HostCommand {
         let arguments = ["send", "ann", "-x 'a' \"b\" $HOME `c`\n\u{1f600}", ""].map(str::to_owned).to_vec();
-        HostCommand { root: Some("~/r".to_owned()), arguments }
+        let host = HostName::parse("devbox").unwrap();
+        HostCommand { host, root: Some("~/r".to_owned()), arguments }
     }
 
     #[test]

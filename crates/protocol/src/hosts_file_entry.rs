@@ -1,6 +1,6 @@
 //! Another machine on which teamd can run a command, as `hosts.toml` and run files describe it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The program that reaches another machine over the network, and from whose command line teamd
@@ -8,7 +8,8 @@ use std::fmt;
 const SSH: &str = "ssh";
 
 /// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct HostName(String);
 
 impl HostName {
@@ -23,6 +24,14 @@ impl HostName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for HostName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<HostName, String> {
+        HostName::parse(&text).ok_or_else(|| format!("{text:?} is no name of a host"))
     }
 }
 

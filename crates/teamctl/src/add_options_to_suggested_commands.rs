@@ -3,13 +3,14 @@
 
 use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;
+use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
 use store::env_var;
 
 /// The commands that take no `-t`: they work on no team, or name it in an argument.
-const COMMANDS_WITHOUT_TEAM: [&str; 11] =
-    ["create", "delete", "doctor", "down", "export", "lead", "profiles", "replay", "run", "setup", "up"];
+const COMMANDS_WITHOUT_TEAM: [&str; 12] =
+    ["create", "delete", "doctor", "down", "export", "hosts", "lead", "profiles", "replay", "run", "setup", "up"];
 
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
@@ -30,6 +31,7 @@ pub(crate) const COMMAND_NAMES: [&str; 48] = [
     "events",
     "export",
     "hide",
+    "hosts",
     "import",
     "inbox",
     "instructions",
@@ -67,7 +69,7 @@ pub(crate) const COMMAND_NAMES: [&str; 48] = [
 
 /// Returns a builder of commands that are suggested to the user. The commands get the `--root` and
 /// `--socket` of this invocation. An option is left out if its environment variable already has the
-/// same value.
+/// same value. If the command runs for another machine, the commands also get its `--host`.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];
@@ -75,7 +77,8 @@ pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands 
         let path = path.as_ref()?.display().to_string();
         (env_var(variable).as_ref() != Some(&path)).then(|| [option.to_owned(), path])
     };
-    SuggestedCommands::with_options(options.into_iter().filter_map(option).flatten())
+    let host = env_var(HOST_OF_CALLER_VARIABLE).map(|host| ["--host".to_owned(), host]);
+    SuggestedCommands::with_options(host.into_iter().chain(options.into_iter().filter_map(option)).flatten())
 }
 
 /// Like [`suggested_commands`], but the commands also get `-t TEAM` where the team is not implied.

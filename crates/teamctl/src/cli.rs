@@ -16,6 +16,7 @@ use crate::commands;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
+use who_may_run_each_command::check_may_use_other_hosts;
 
 /// Run teams of coding agents in tmux
 #[derive(Debug, Parser)]
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 Without a file:\n  teamctl up\n  teamctl create survey\n  teamctl spawn ann --profile worker\n  \
 teamctl task create 'count the lines' --command 'wc -l *.md'\n  teamctl status\n  \
 teamctl shutdown --all\n  teamctl delete survey\n  teamctl down\n\n\
-TEAMD_ROOT, TEAMD_SOCKET and TEAMD_TEAM in the environment replace --root, --socket and -t.\n\
+TEAMD_ROOT, TEAMD_SOCKET, TEAMD_TEAM and TEAMD_HOST in the environment replace --root, --socket, -t and --host.\n\
 An agent that runs teamctl acts as itself; anyone else acts as the team's lead.\n\
 `teamctl help COMMAND` explains a command.\n\
 `teamctl help --all` lists all commands."
@@ -101,6 +102,10 @@ impl From<FrequentCommand> for CliCommand {
 
 /// Runs a command, which prints its results. First checks that the caller may run it.
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
+    if let Some(host) = context.args.host.as_ref().filter(|_| !command.is_about_this_program()) {
+        check_may_use_other_hosts(context)?;
+        return commands::run_on_other_host::run(context, host, command.terminal_use());
+    }
     command.check_asked_program()?;
     command.allowed_callers().check("run this command", &context.caller_name())?;
     match command {
@@ -152,6 +157,7 @@ fn dispatch_integration(
 ) -> Result<ExitCode, ErrorReport> {
     match command {
         IntegrationCommand::Profiles(args) => commands::profiles::run(context, args),
+        IntegrationCommand::Hosts(args) => commands::hosts::run(context, &args),
         IntegrationCommand::Setup(args) => commands::setup_program_settings::run(context, &args),
         IntegrationCommand::Doctor(args) => commands::diagnose::doctor::run(context, &args),
         IntegrationCommand::Mcp(args) => commands::exec_teamd_mcp::run(context, &args),

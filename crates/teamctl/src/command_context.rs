@@ -27,6 +27,9 @@ pub(crate) struct GlobalArgs {
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,
+    /// Run the command on this host of `teamctl hosts`; files and the team are those there
+    #[arg(long, global = true, env = "TEAMD_HOST", value_name = "NAME", hide_env = true)]
+    pub(crate) host: Option<String>,
     /// Print one JSON object; with a stream, one per line
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -104,6 +104,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 57] = [
     (&["submit-plan", "out/plan.md"], CommandPermission::OwnName, &[76]),
     (&["events"], CommandPermission::Member, &[0]),
     (&["profiles"], CommandPermission::Member, &[0]),
+    (&["hosts"], CommandPermission::LeadAtFiles, &[0]),
     (&["setup", "codex"], CommandPermission::Member, &[0]),
     (&["notify", "a word"], CommandPermission::Member, &[78]),
     (&["completions", "bash"], CommandPermission::Member, &[0]),

@@ -1,6 +1,7 @@
 //! The list of all commands.
 
 use crate::commands;
+use crate::commands::run_on_other_host::TerminalUse;
 use clap::Subcommand;
 
 /// All commands. The arguments of each are in its own file.
@@ -53,6 +54,7 @@ pub(crate) enum CliCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum IntegrationCommand {
     Profiles(commands::profiles::ProfilesArgs),
+    Hosts(commands::hosts::HostsArgs),
     Setup(commands::setup_program_settings::SetupArgs),
     Doctor(commands::diagnose::doctor::DoctorArgs),
     Mcp(commands::exec_teamd_mcp::McpArgs),
@@ -62,4 +64,21 @@ pub(crate) enum IntegrationCommand {
     Notify(commands::notify_person_by_command::NotifyArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
+}
+
+impl CliCommand {
+    /// Whether the command is about this installation of `teamctl`, so that `--host` does not apply.
+    pub(crate) fn is_about_this_program(&self) -> bool {
+        use IntegrationCommand::{Completions, Help, Hosts, Man};
+        matches!(self, CliCommand::Integration(Completions(_) | Help(_) | Hosts(_) | Man(_)))
+    }
+
+    /// What the command does with the terminal and with standard input.
+    pub(crate) fn terminal_use(&self) -> TerminalUse {
+        match self {
+            CliCommand::Attach(_) | CliCommand::Top(_) => TerminalUse::NeedsTerminal,
+            CliCommand::Integration(IntegrationCommand::Mcp(_)) => TerminalUse::ReadsInput,
+            _ => TerminalUse::ReadsInputForDash,
+        }
+    }
 }

@@ -2,10 +2,27 @@
 //! command. The program does not compile if a command is missing here.
 
 use super::cli_command::{CliCommand, IntegrationCommand};
+use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use store::env_var;
+
+/// Checks that the caller may run a command on another machine. There it would count as a person.
+pub(super) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
+    check_not_asked()?;
+    AllowedCallers::LeadOrPerson.check("run a command on another host", &context.caller_name())
+}
+
+/// Checks that `teamctl ask` has not started the caller.
+fn check_not_asked() -> Result<(), ErrorReport> {
+    if env_var(ASK_VARIABLE).is_none() {
+        return Ok(());
+    }
+    let message = "cannot run this command: a program that answers one question is on no team";
+    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
+        .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
+}
 
 impl CliCommand {
     /// Refuses the commands of a program that `teamctl ask` has started, except those that only show
@@ -21,12 +38,7 @@ impl CliCommand {
                         | IntegrationCommand::Man(_)
                 )
         );
-        if only_shows || env_var(ASK_VARIABLE).is_none() {
-            return Ok(());
-        }
-        let message = "cannot run this command: a program that answers one question is on no team";
-        Err(ErrorReport::new(ErrorKind::NotPermitted, message)
-            .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
+        if only_shows { Ok(()) } else { check_not_asked() }
     }
 
     /// Who may run this command with these arguments. Operations on team files later check more,
@@ -88,7 +100,7 @@ impl IntegrationCommand {
             | IntegrationCommand::Notify(_)
             | IntegrationCommand::Completions(_)
             | IntegrationCommand::Man(_) => AllowedCallers::Everyone,
-            IntegrationCommand::Lead(_) => AllowedCallers::LeadOrPerson,
+            IntegrationCommand::Lead(_) | IntegrationCommand::Hosts(_) => AllowedCallers::LeadOrPerson,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Prints the validation errors of a run file or policy file, in the format of compilers.
+//! Prints the validation errors of a run file, policy file or hosts file, in the format of compilers.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -13,9 +13,10 @@ use std::process::ExitCode;
 pub(super) enum FileUse {
     Run,
     Policy,
+    Hosts,
 }
 
-/// Prints every validation error of a run file or policy file with its line and column. With
+/// Prints every validation error of a file with its line and column. With
 /// `--json` it also prints one object with all errors. Returns the exit code.
 pub(super) fn print_validation_errors(
     context: &CommandContext,
@@ -27,6 +28,7 @@ pub(super) fn print_validation_errors(
     let (verb, effect) = match file_use {
         FileUse::Run => ("run", "started"),
         FileUse::Policy => ("use", "changed"),
+        FileUse::Hosts => ("use", "done"),
     };
     let message = format!("cannot {verb} {}: {count}, and nothing was {effect}", path.display());
     if context.args.json {

@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn lines(report: &TeamReport) -> Vec<String> {
-        let args = GlobalArgs { root: None, socket: None, team: None, json: false, quiet: false };
+        let args = GlobalArgs { root: None, socket: None, team: None, host: None, json: false, quiet: false };
         page(&CommandContext::new(args), report, &SuggestedCommands::default())
     }
 

@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn warnings_are_deferred_after_the_first_draw_and_printed_on_drop() {
-        let args = GlobalArgs { root: None, socket: None, team: None, json: false, quiet: false };
+        let args = GlobalArgs { root: None, socket: None, team: None, host: None, json: false, quiet: false };
         let context = CommandContext::new(args);
         let terminal = FakeTerminal::default();
         let table = LiveTable::new(Box::new(terminal.clone()), SuggestedCommands::default());

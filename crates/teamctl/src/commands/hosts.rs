@@ -1,0 +1,163 @@
+//! `teamctl hosts`: lists the other machines of the hosts file, checks them, and installs teamd there.
+//! Two hidden subcommands are the other side: `report` answers a check, and `exec` runs a command of
+//! `teamctl --host`.
+
+mod check_host;
+mod exec_for_other_host;
+mod host_connection;
+mod install_on_host;
+mod print_checks;
+pub(super) mod read_hosts;
+mod report_to_other_host;
+pub(super) mod transport_command;
+
+use crate::command_context::CommandContext;
+use crate::output;
+use check_host::check_host;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::{Host, HostName};
+use protocol::parse_duration;
+use protocol::shell_quote::shell_quote;
+use read_hosts::HostSource;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// List or check other machines, or install teamd there
+///
+/// Example: teamctl hosts check devbox
+///
+/// `teamctl --host NAME COMMAND` runs a command on another machine. ~/.config/teamd/hosts.toml says
+/// how each machine is reached, for example `[host.devbox]` with `connect = "ssh -T devbox"` below it.
+/// Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there),
+/// `labels` and `slots`. A run file can have the same tables.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  teamctl hosts\n  teamctl hosts install devbox\n  teamctl --host devbox status"
+)]
+pub(crate) struct HostsArgs {
+    #[command(subcommand)]
+    command: Option<HostsCommand>,
+}
+
+/// The default is `list`.
+#[derive(Debug, clap::Subcommand)]
+enum HostsCommand {
+    /// List the hosts and how they are reached
+    ///
+    /// Example: teamctl hosts list
+    List {
+        /// Also list the hosts of this run file
+        #[arg(long, value_name = "FILE")]
+        run_file: Option<PathBuf>,
+    },
+    /// Check the connection to hosts and what is there
+    ///
+    /// Example: teamctl hosts check devbox
+    ///
+    /// Exit code 72: teamctl or tmux is missing there. 74: the host cannot be reached. 75: it does not
+    /// answer in time. 78: it has another version.
+    Check {
+        /// The hosts [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// How long a host may take for each answer
+        #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_duration::parse)]
+        timeout: Duration,
+        /// Also use the hosts of this run file
+        #[arg(long, value_name = "FILE")]
+        run_file: Option<PathBuf>,
+    },
+    /// Copy this installation to a host
+    ///
+    /// Example: teamctl hosts install devbox
+    ///
+    /// The programs are copied through the host's connect command to ~/.local there. If they work
+    /// there, they replace an earlier installation, which is kept.
+    Install(install_on_host::InstallArgs),
+    /// Answer a check of another machine
+    ///
+    /// Example: teamctl hosts report
+    #[command(hide = true)]
+    Report,
+    /// Run a command for another machine
+    ///
+    /// Example: teamctl hosts exec 0.1.0
+    #[command(hide = true)]
+    Exec(exec_for_other_host::ExecArgs),
+}
+
+pub(crate) fn run(context: &CommandContext, args: &HostsArgs) -> Result<ExitCode, ErrorReport> {
+    match &args.command {
+        None => list(context, &HostSource::default()),
+        Some(HostsCommand::List { run_file }) => list(context, &HostSource { run_file: run_file.clone() }),
+        Some(HostsCommand::Check { names, timeout, run_file }) => {
+            let source = HostSource { run_file: run_file.clone() };
+            check(context, &source, names, *timeout)
+        }
+        Some(HostsCommand::Install(args)) => install_on_host::run(context, args),
+        Some(HostsCommand::Report) => report_to_other_host::run(context),
+        Some(HostsCommand::Exec(args)) => exec_for_other_host::run(args),
+    }
+}
+
+fn list(context: &CommandContext, source: &HostSource) -> Result<ExitCode, ErrorReport> {
+    let hosts = match source.read(context)? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    if context.args.json {
+        let entry = |(name, host): (&HostName, &Host)| {
+            let mut entry = json!(host);
+            entry["name"] = json!(name);
+            entry["attach"] = json!(host.attach_command());
+            entry
+        };
+        output::print_result(context, &json!({"hosts": hosts.iter().map(entry).collect::<Vec<_>>()}), "");
+    } else if hosts.is_empty() {
+        output::print_result(context, &json!({}), &source.no_hosts_text());
+    } else if !context.args.quiet {
+        let header = ["NAME", "CONNECT", "ROOT", "LABELS", "SLOTS"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(header).chain(hosts.iter().map(row)).collect();
+        output::print_table(&rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row((name, host): (&HostName, &Host)) -> Vec<String> {
+    let connect: Vec<String> = host.connect.iter().map(|word| shell_quote(word)).collect();
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let cells = [
+        name.to_string(),
+        connect.join(" "),
+        or_dash(host.root.clone().unwrap_or_default()),
+        or_dash(host.labels.join(",")),
+        or_dash(host.slots.map(|slots| slots.to_string()).unwrap_or_default()),
+    ];
+    cells.iter().map(|cell| output::sanitize(cell)).collect()
+}
+
+fn check(
+    context: &CommandContext,
+    source: &HostSource,
+    names: &[String],
+    timeout: Duration,
+) -> Result<ExitCode, ErrorReport> {
+    let mut hosts = match source.read(context)? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    if !names.is_empty() {
+        let chosen = names.iter().map(|name| source.find(&hosts, name));
+        hosts = chosen.collect::<Result<_, _>>()?;
+    } else if hosts.is_empty() {
+        output::print_result(context, &json!({"hosts": []}), &source.no_hosts_text());
+    }
+    let checks = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            hosts.iter().map(|(name, host)| scope.spawn(move || check_host(name, host, timeout))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
+    });
+    Ok(print_checks::print_checks(context, &checks))
+}

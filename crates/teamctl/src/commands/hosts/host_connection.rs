@@ -1,0 +1,205 @@
+//! A connection to the program `teamctl` on another machine, by lines of text. Every wait has a
+//! deadline, and every error says on which host what failed.
+
+use super::transport_command::{CtrlC, transport_command};
+use platform::ExitHandle;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::{Host, HostName};
+use protocol::shell_quote::shell_quote;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The longest line that is read, in bytes.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+/// How much of what the transport prints to standard error is kept, in bytes.
+const MAX_STDERR_BYTES: u64 = 1 << 16;
+/// How long the transport may take to end after its streams are closed.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the caller waits for an answer, from now on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnswerDeadline {
+    start: Instant,
+    timeout: Duration,
+}
+
+impl AnswerDeadline {
+    pub(super) fn after(timeout: Duration) -> AnswerDeadline {
+        AnswerDeadline { start: Instant::now(), timeout }
+    }
+
+    /// How long it is since the deadline was made.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// An open connection. Dropping it ends the transport.
+#[derive(Debug)]
+pub(super) struct HostConnection {
+    host: HostName,
+    /// The transport's command, for people.
+    command: String,
+    child: Child,
+    /// `None` after it was closed.
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+impl HostConnection {
+    /// Starts the transport with a command line of plain words.
+    pub(super) fn open(name: &HostName, host: &Host, words: &[&str]) -> Result<HostConnection, ErrorReport> {
+        let mut command = transport_command(name, &host.connect, words, CtrlC::EndsTransport)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let quoted: Vec<String> = host.connect.iter().map(|word| shell_quote(word)).collect();
+        let mut child = command.spawn().map_err(|error| {
+            ErrorReport::new(
+                ErrorKind::Io,
+                format!("cannot reach {name}: cannot start {}: {error}", quoted[0]),
+            )
+        })?;
+        let stdout = child.stdout.take().expect("standard output is a pipe");
+        let stderr = child.stderr.take().expect("standard error is a pipe");
+        Ok(HostConnection {
+            host: name.clone(),
+            command: quoted.join(" "),
+            stdin: child.stdin.take(),
+            child,
+            lines: read_lines(stdout),
+            stderr: read_last_line(stderr),
+        })
+    }
+
+    /// Sends a line. If the connection is lost, the next read reports it.
+    pub(super) fn send_line(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            stdin.write_all(format!("{line}\n").as_bytes()).ok();
+        }
+    }
+
+    /// The stream to the host, for other data than lines.
+    pub(super) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.stdin.take()
+    }
+
+    /// Receives a line. `action` is what the caller needs it for, as in "cannot ACTION".
+    ///
+    /// # Errors
+    ///
+    /// `Timeout` after the deadline. If the transport has ended: `MissingPath` if the program was not
+    /// found on the host, else `Io`.
+    pub(super) fn receive_line(
+        &mut self,
+        action: &str,
+        deadline: AnswerDeadline,
+    ) -> Result<String, ErrorReport> {
+        match self.lines.recv_timeout(deadline.timeout.saturating_sub(deadline.elapsed())) {
+            Ok(line) => Ok(line),
+            Err(RecvTimeoutError::Timeout) => Err(self.timeout_error(action, deadline.timeout)),
+            Err(RecvTimeoutError::Disconnected) => Err(self.end_error(action)),
+        }
+    }
+
+    fn timeout_error(&mut self, action: &str, timeout: Duration) -> ErrorReport {
+        let (host, command) = (&self.host, &self.command);
+        let seconds = timeout.as_secs_f64();
+        let message = format!("cannot {action} {host}: `{command}` gave no answer within {seconds} s");
+        ErrorReport::new(ErrorKind::Timeout, message)
+            .with_help(format!("see whether this ends: {command} true; to wait longer: --timeout 1m"))
+    }
+
+    fn end_error(&mut self, action: &str) -> ErrorReport {
+        self.stdin = None;
+        let status = self.end();
+        let last_line = self.stderr.recv_timeout(END_TIMEOUT).unwrap_or_default();
+        let HostConnection { host, command, .. } = self;
+        let reason = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+        match status.and_then(|status| status.code()) {
+            Some(126 | 127) => {
+                let message = format!("cannot {action} {host}: there is no teamctl there{reason}");
+                ErrorReport::new(ErrorKind::MissingPath, message).with_help(format!(
+                    "to install it: teamctl hosts install {host}; if commands there do not find it in their PATH, \
+                     write into [host.{host}]: teamctl = \"~/.local/bin/teamctl\""
+                ))
+            }
+            _ => {
+                let end = status.map_or_else(|| "closed its output".to_owned(), end_text);
+                let message = format!("cannot {action} {host}: `{command}` {end}{reason}");
+                ErrorReport::new(ErrorKind::Io, message)
+                    .with_help(format!("to see why, type: {command} true"))
+            }
+        }
+    }
+
+    /// Waits until the transport ends, and kills it if that takes too long. `None` if it was killed.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let has_ended = ExitHandle::open(self.child.id())
+            .is_none_or(|process| process.exits_within(END_TIMEOUT).unwrap_or(false));
+        if !has_ended {
+            self.child.kill().ok();
+        }
+        self.child.wait().ok().filter(|_| has_ended)
+    }
+}
+
+impl Drop for HostConnection {
+    fn drop(&mut self) {
+        self.stdin = None;
+        // The program on the host ends when its input ends. A transport that is not connected yet
+        // does not notice that.
+        let process = ExitHandle::open(self.child.id());
+        let has_ended =
+            process.is_none_or(|process| process.exits_within(Duration::from_millis(200)).unwrap_or(false));
+        if !has_ended {
+            self.child.kill().ok();
+        }
+        self.child.wait().ok();
+    }
+}
+
+fn end_text(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "ended without an answer".to_owned(),
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+    }
+}
+
+fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        loop {
+            let mut line = Vec::new();
+            match (&mut stdout).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+                Ok(length) if length > 0 => {}
+                _ => return,
+            }
+            let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+            if sender.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Reads the stream to its end and sends its last line that is not empty.
+fn read_last_line(stderr: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut stderr = stderr;
+        let mut bytes = Vec::new();
+        stderr.by_ref().take(MAX_STDERR_BYTES).read_to_end(&mut bytes).ok();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let last_line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        sender.send(last_line.unwrap_or_default().to_owned()).ok();
+        // The transport must not block because nobody reads.
+        std::io::copy(&mut stderr, &mut std::io::sink()).ok();
+    });
+    receiver
+}

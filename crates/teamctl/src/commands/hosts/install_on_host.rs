@@ -1,0 +1,282 @@
+//! `teamctl hosts install`: copies the programs of this installation to another machine. One shell
+//! there does all of it: it names the machine, gets a tar archive through standard input, tries the
+//! programs, and moves them to their places.
+
+use super::host_connection::{AnswerDeadline, HostConnection};
+use super::read_hosts::{HostSource, hosts_file_text};
+use super::transport_command::OWN_VERSION;
+use crate::command_context::CommandContext;
+use crate::output;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::find_sibling_program::installed_program;
+use protocol::hosts_file_entry::{Host, HostName};
+use serde::Serialize;
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ExitCode};
+use std::time::Duration;
+use store::own_program;
+
+/// The script for the shell of the other machine.
+const SCRIPT: &str = include_str!("install_on_host.sh");
+
+/// The programs of an installation, by their paths below its prefix.
+const PROGRAMS: [&str; 6] = [
+    "bin/teamctl",
+    "bin/teamd",
+    "libexec/teamd/teamd-shim",
+    "libexec/teamd/teamd-acp",
+    "libexec/teamd/teamd-mcp",
+    "libexec/teamd/teamd-top",
+];
+
+/// How long the host may take to name itself.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long copying and trying the programs may take.
+const COPY_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub(super) struct InstallArgs {
+    /// The host
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Do not ask before the programs are copied
+    #[arg(short, long)]
+    yes: bool,
+    /// Copy the programs of this prefix, which has bin/ and libexec/teamd/ [default: this
+    /// installation]
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+}
+
+/// What was installed, as in `--json`.
+#[derive(Debug, Serialize)]
+struct Installation {
+    host: HostName,
+    /// The directory with bin/ and libexec/ there.
+    prefix: String,
+    /// What the new `teamctl --version` prints there.
+    version: String,
+    files: [&'static str; 6],
+    /// Where the replaced programs are. `None` if there were none.
+    replaced: Option<String>,
+    /// The `teamctl` that a command finds there. `None` if it finds none.
+    found_in_path: Option<String>,
+    undo: String,
+}
+
+pub(super) fn run(context: &CommandContext, args: &InstallArgs) -> Result<ExitCode, ErrorReport> {
+    let source = HostSource::default();
+    let hosts = match source.read(context)? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    let (name, host) = source.find(&hosts, &args.name)?;
+    let programs = find_programs(args.from.as_deref())?;
+    let mut connection = HostConnection::open(&name, &host, &["sh"])?;
+    connection.send_line(SCRIPT);
+    let machine = OtherMachine::receive(&mut connection, &name)?;
+    if args.from.is_none() {
+        machine.check_same_system(&name)?;
+    }
+    if !args.yes && !ask_user(&name, &host, &machine)? {
+        output::print_warning("nothing was copied");
+        return Ok(ExitCode::FAILURE);
+    }
+    let installation = copy_programs(connection, &name, &machine, &programs)?;
+    output::print_result(context, &json!(installation), &output::sanitize(&installation.text(&host)));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The program files to copy, in the order of [`PROGRAMS`].
+fn find_programs(prefix: Option<&Path>) -> Result<Vec<PathBuf>, ErrorReport> {
+    let own = own_program()?;
+    let path = |name: &str| match prefix {
+        Some(prefix) => prefix.join(name),
+        None => installed_program(&own, name.rsplit('/').next().unwrap_or(name), Path::is_file),
+    };
+    let check = |path: PathBuf| match path.is_file() {
+        true => Ok(path),
+        false => {
+            let message = format!("cannot copy {}: there is no such program", path.display());
+            Err(ErrorReport::new(ErrorKind::MissingPath, message)
+                .with_help("install all programs: make install"))
+        }
+    };
+    PROGRAMS.iter().map(|name| check(path(name))).collect()
+}
+
+/// What the shell there says about its machine.
+struct OtherMachine {
+    system: String,
+    architecture: String,
+    home: String,
+    /// The `teamctl` that it finds in its `PATH`. Empty if there is none.
+    teamctl: String,
+}
+
+impl OtherMachine {
+    /// Receives the first line of the script. Skips what other programs have printed before.
+    fn receive(connection: &mut HostConnection, name: &HostName) -> Result<OtherMachine, ErrorReport> {
+        let deadline = AnswerDeadline::after(CONNECT_TIMEOUT);
+        loop {
+            let line = connection.receive_line("reach", deadline)?;
+            let Some(rest) = line.strip_prefix("teamd-install\t") else { continue };
+            let fields: Vec<String> = rest.split('\t').map(str::to_owned).collect();
+            let [system, architecture, home, teamctl] = fields.try_into().map_err(|_| {
+                ErrorReport::new(
+                    ErrorKind::Io,
+                    format!("cannot install on {name}: its home directory has a tab"),
+                )
+            })?;
+            return Ok(OtherMachine { system, architecture, home, teamctl });
+        }
+    }
+
+    /// Checks that the programs of this installation can run there.
+    fn check_same_system(&self, name: &HostName) -> Result<(), ErrorReport> {
+        let (system, architecture) = (own_system(), std::env::consts::ARCH);
+        if self.system == system && rust_architecture(&self.architecture) == architecture {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot install on {name}: it is {} {}, and this installation is for {system} {architecture}",
+            self.system, self.architecture
+        );
+        let target = rust_architecture(&self.architecture);
+        Err(ErrorReport::new(ErrorKind::Config, message).with_help(format!(
+            "build teamd {OWN_VERSION} for {target}, for example in a clone there: make install \
+             PREFIX=$HOME/.local; or copy such a build's prefix here: teamctl hosts install {name} --from DIR"
+        )))
+    }
+}
+
+/// The name of this system, as `uname -s` prints it.
+fn own_system() -> &'static str {
+    match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "Darwin",
+        "freebsd" => "FreeBSD",
+        other => other,
+    }
+}
+
+/// Rust's name of an architecture that `uname -m` prints.
+fn rust_architecture(machine: &str) -> &str {
+    match machine {
+        "arm64" => "aarch64",
+        "amd64" => "x86_64",
+        "i686" | "i586" | "i386" => "x86",
+        "armv7l" | "armv6l" => "arm",
+        other => other,
+    }
+}
+
+fn ask_user(name: &HostName, host: &Host, machine: &OtherMachine) -> Result<bool, ErrorReport> {
+    if !std::io::stdin().is_terminal() {
+        let message = format!("cannot ask whether to install on {name}: standard input is no terminal");
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help(format!("to install without a question: teamctl hosts install {name} --yes")));
+    }
+    let present = match machine.teamctl.as_str() {
+        "" => "there is no teamctl in its PATH".to_owned(),
+        path => format!("its PATH has {path}"),
+    };
+    let question = format!(
+        "Copy teamd {OWN_VERSION} to {}/.local on {name} ({}, {} {}; {present})? [y/N] ",
+        machine.home,
+        host.connect.join(" "),
+        machine.system,
+        machine.architecture
+    );
+    let mut stderr = std::io::stderr();
+    write!(stderr, "{}", output::sanitize(&question)).and_then(|()| stderr.flush()).ok();
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).ok();
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn copy_programs(
+    mut connection: HostConnection,
+    name: &HostName,
+    machine: &OtherMachine,
+    programs: &[PathBuf],
+) -> Result<Installation, ErrorReport> {
+    let stream = connection.take_stdin().expect("the stream was not taken yet");
+    // If the host stops reading, its next line or the end of the transport says why.
+    let written = write_archive(stream, programs);
+    let line = connection.receive_line("install on", AnswerDeadline::after(COPY_TIMEOUT))?;
+    let install_error = |reason: &str| {
+        ErrorReport::new(ErrorKind::Io, format!("cannot install on {name}: {reason}")).with_help(format!(
+            "nothing was replaced; a static build runs on any system of its kind (docs/install.md); to try again: \
+             teamctl hosts install {name}"
+        ))
+    };
+    let fields: Vec<&str> = line.split('\t').collect();
+    match fields[..] {
+        ["installed", version, found, kept] => {
+            written.map_err(|error| install_error(&format!("cannot read the programs: {error}")))?;
+            let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            let prefix = format!("{}/.local", machine.home);
+            Ok(Installation {
+                host: name.clone(),
+                version: version.to_owned(),
+                files: PROGRAMS,
+                undo: undo_command(&prefix, kept),
+                replaced: text(kept),
+                found_in_path: text(found),
+                prefix,
+            })
+        }
+        ["failed", reason] => Err(install_error(reason)),
+        _ => Err(install_error(&format!("it answered {line:?}"))),
+    }
+}
+
+fn write_archive(stream: ChildStdin, programs: &[PathBuf]) -> std::io::Result<()> {
+    let mut archive = tar::Builder::new(stream);
+    for (name, path) in PROGRAMS.iter().zip(programs) {
+        let file = File::open(path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o755);
+        header.set_size(file.metadata()?.len());
+        archive.append_data(&mut header, name, file)?;
+    }
+    archive.into_inner()?.flush()
+}
+
+/// The command, to be typed on the host, that takes the installation back.
+fn undo_command(prefix: &str, kept: &str) -> String {
+    match kept {
+        "" => format!("rm -r {prefix}/bin/teamctl {prefix}/bin/teamd {prefix}/libexec/teamd"),
+        kept => format!("cp -Rpf {kept}/. {prefix}"),
+    }
+}
+
+impl Installation {
+    fn text(&self, host: &Host) -> String {
+        let Installation { host: name, prefix, version, .. } = self;
+        let mut lines =
+            vec![format!("{version} is installed on {name}: bin/ and libexec/teamd/ in {prefix}.")];
+        if let Some(replaced) = &self.replaced {
+            lines.push(format!(
+                "The programs before are in {replaced}. A daemon that runs there keeps the old ones"
+            ));
+            lines.push(format!(
+                "until: teamctl --host {name} down --suspend; teamctl --host {name} up --resume"
+            ));
+        }
+        lines.push(format!("To undo it, type on {name}: {}", self.undo));
+        let installed = format!("{prefix}/bin/teamctl");
+        if host.teamctl == "teamctl" && self.found_in_path.as_ref() != Some(&installed) {
+            lines.push(format!(
+                "Commands on {name} do not find it in their PATH. Add to [host.{name}] in {}: teamctl = {installed:?}",
+                hosts_file_text()
+            ));
+        }
+        lines.join("\n")
+    }
+}
