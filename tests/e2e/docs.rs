@@ -32,6 +32,7 @@ pages! {
     ask_runs_as_printed "docs/ask.md"
     claude_runs_as_printed "docs/claude.md"
     events_runs_as_printed "docs/events.md"
+    hosts_runs_as_printed "docs/hosts.md"
     install_runs_as_printed "docs/install.md"
     lead_runs_as_printed "docs/lead.md"
     machines_runs_as_printed "docs/machines.md"

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// Commands without a team and without a daemon, and their exit codes. Each error suggests a
 /// command.
-const WITHOUT_TEAM: [(&str, i32); 35] = [
+const WITHOUT_TEAM: [(&str, i32); 37] = [
     ("approve perm-1", 67),
     ("attach ann", 67),
     ("broadcast hello", 67),
@@ -17,6 +17,8 @@ const WITHOUT_TEAM: [(&str, i32); 35] = [
     ("down", 69),
     ("export", 67),
     ("hide ann", 67),
+    ("hosts check devbox", 64),
+    ("hosts install devbox", 64),
     ("import nothing.tar", 72),
     ("inbox", 67),
     ("interrupt ann", 67),

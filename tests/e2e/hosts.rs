@@ -119,7 +119,7 @@ const FAILING_TRANSPORTS: [(&str, i32, &str, &str); 8] = [
     (
         "echo teamd-host 9.9.9; exec cat >DIR/seen",
         78,
-        "teamctl there is 9.9.9, and 0.1.0 here",
+        "it has version 9.9.9, and here it is 0.1.0",
         "hosts install",
     ),
     ("echo teamd-host 0.1.0; exec head -n 2 >DIR/seen", 74, "cannot go on with", "to see why"),

@@ -38,8 +38,8 @@ impl SshServer {
         // Another program may take the free port before the server does.
         for _ in 0..5 {
             let port = free_port();
-            env.write_file("far/sshd_config", &server_config(env, port));
-            env.write_file("far/ssh_config", &client_config(env, port));
+            env.write_file("far/sshd_config", server_config(env, port));
+            env.write_file("far/ssh_config", client_config(env, port));
             if let Some(process) = start_server(env, &program) {
                 let config = env.path("far/ssh_config").display().to_string();
                 let command = ["ssh", "-F", &config, "far"].map(str::to_owned).to_vec();

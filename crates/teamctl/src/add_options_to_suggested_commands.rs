@@ -15,7 +15,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 12] =
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 48] = [
+pub(crate) const COMMAND_NAMES: [&str; 49] = [
     "answer-shutdown",
     "approve",
     "ask",

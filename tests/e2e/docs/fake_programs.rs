@@ -52,6 +52,18 @@ esac
 echo "It is done."
 "#;
 
+/// `ssh HOST WORDS`: the other machine is this one with another home directory.
+const SSH: &str = r#"#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+far=$TEST_DIR/far
+mkdir -p "$far/run"
+chmod 700 "$far/run"
+cd "$far" || exit
+exec env -i TEST_DIR="$TEST_DIR" HOME="$far" PATH="$far/.local/bin:/usr/bin:/bin" XDG_STATE_HOME="$far/state" \
+    XDG_RUNTIME_DIR="$far/run" TMUX_TMPDIR="$far/run" sh -c "$*"
+"#;
+
 /// `cargo` builds nothing, because the programs are already below `target`.
 const CARGO: &str = "#!/bin/sh\necho '    Finished `dev` profile' >&2\n";
 
@@ -69,7 +81,8 @@ pub(crate) fn install_fake_programs(env: &TestEnv) {
     // Where a cron job of docs/machines.md has it.
     let teamctl = format!("#!/bin/sh\nexec {} \"$@\"\n", harness::programs().join("teamctl").display());
     env.write_script("home/.local/bin/teamctl", &teamctl);
-    for (name, text) in [("claude", CLAUDE), ("codex", CODEX), ("cargo", CARGO), ("turn", TURN)] {
+    for (name, text) in [("claude", CLAUDE), ("codex", CODEX), ("cargo", CARGO), ("turn", TURN), ("ssh", SSH)]
+    {
         env.write_script(&format!("bin/{name}"), text);
     }
     create_repository(env);

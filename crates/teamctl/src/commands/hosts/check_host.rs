@@ -161,7 +161,7 @@ impl RoundTrip {
 
 /// The error for a host with another release.
 pub(super) fn version_error(host: &HostName, version: &str) -> ErrorReport {
-    let message = format!("cannot use {host}: teamctl there is {version}, and {OWN_VERSION} here");
+    let message = format!("cannot use {host}: it has version {version}, and here it is {OWN_VERSION}");
     ErrorReport::new(ErrorKind::Config, message)
         .with_help(format!("install the same version there: teamctl hosts install {host}"))
 }

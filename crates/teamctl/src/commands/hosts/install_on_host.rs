@@ -182,7 +182,7 @@ fn ask_user(name: &HostName, host: &Host, machine: &OtherMachine) -> Result<bool
             .with_help(format!("to install without a question: teamctl hosts install {name} --yes")));
     }
     let present = match machine.teamctl.as_str() {
-        "" => "there is no teamctl in its PATH".to_owned(),
+        "" => "its PATH has no teamctl".to_owned(),
         path => format!("its PATH has {path}"),
     };
     let question = format!(
