@@ -32,6 +32,7 @@ fn hosts_are_listed_and_without_a_file_there_is_help() {
     let env = TestEnv::new();
     let text = env.teamctl(["hosts"]).expect_success();
     assert!(text.contains(HOSTS_FILE) && text.contains("[host.devbox]"), "{text}");
+    assert_eq!(env.json(["hosts", "check"])["hosts"], serde_json::json!([]));
     let hosts = "[host.b]\nconnect = \"ssh -T 'b b'\"\nlabels = ['gpu', 'big']\nslots = 2\n\
                  [host.a]\nconnect = ['docker', 'exec', '-i', 'a']\nroot = '~/r'\n";
     env.write_file(HOSTS_FILE, hosts);

@@ -6,6 +6,7 @@
 //! the server of its previous daemon.
 
 use crate::run_program_for_output;
+use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::{env_var, env_vars};
@@ -55,7 +56,8 @@ impl TmuxTarget {
     pub fn tmux_command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-u").args(self.address_args());
-        for name in AGENT_VARIABLES {
+        // A new server keeps its environment for windows in which a person works.
+        for name in AGENT_VARIABLES.iter().chain(&[HOST_OF_CALLER_VARIABLE]) {
             command.env_remove(name);
         }
         command.env_remove("TMUX").stdin(Stdio::null());

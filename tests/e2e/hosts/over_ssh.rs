@@ -5,6 +5,7 @@ use super::{HOSTS_FILE, commands_on_host, follow_events, open_terminal, wait_unt
 use harness::{SshServer, TestEnv};
 use serde_json::json;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 /// An environment with the host `far`. `None` if there is no ssh server.
@@ -137,6 +138,16 @@ fn arguments_input_output_and_exit_codes_go_through_unchanged() {
     let output = env.teamctl(["--host", "far", "send", "nobody", "x"]);
     assert_eq!((output.code, output.stdout.as_str()), (67, ""));
     assert!(output.stderr.contains("teamctl status --host far"), "{output:?}");
+    // A person's windows on the tmux server there are not those of a caller from here.
+    let socket = format!(
+        "{}/far/run/tmux-{}/teamd",
+        env.path("").display(),
+        env.path("far").metadata().unwrap().uid()
+    );
+    let mut tmux = env.command("tmux");
+    let variables = tmux.args(["-S", &socket, "show-environment", "-g"]).output().unwrap().stdout;
+    let variables = String::from_utf8(variables).unwrap();
+    assert!(variables.contains("HOME=") && !variables.contains("TEAMD_HOST"), "{variables}");
     // The team is there, and none is here.
     env.teamctl(["send", "team-lead", "x"]).expect_failure(67);
     let variables = [("TEAMD_HOST", "far"), ("TEAMD_TOKEN", "x")];

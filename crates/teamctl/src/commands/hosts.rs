@@ -153,6 +153,7 @@ fn check(
         hosts = chosen.collect::<Result<_, _>>()?;
     } else if hosts.is_empty() {
         output::print_result(context, &json!({"hosts": []}), &source.no_hosts_text());
+        return Ok(ExitCode::SUCCESS);
     }
     let checks = std::thread::scope(|scope| {
         let threads: Vec<_> =
