@@ -9,8 +9,10 @@ use protocol::team_and_member_names::TeamName;
 use store::env_var;
 
 /// The commands that take no `-t`: they work on no team, or name it in an argument.
-const COMMANDS_WITHOUT_TEAM: [&str; 12] =
-    ["create", "delete", "doctor", "down", "export", "hosts", "lead", "profiles", "replay", "run", "setup", "up"];
+const COMMANDS_WITHOUT_TEAM: [&str; 12] = [
+    "create", "delete", "doctor", "down", "export", "hosts", "lead", "profiles", "replay", "run", "setup",
+    "up",
+];
 
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
