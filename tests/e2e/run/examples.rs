@@ -36,6 +36,7 @@ fn env_with_example(example: &str) -> TestEnv {
 }
 
 /// Runs an example to its end, and records it.
+#[allow(clippy::disallowed_methods, reason = "not below ROOT")]
 fn run_recorded(env: &TestEnv, run_file: &str, name: &str) {
     let output = env.teamctl(["run", run_file, "--json", "--record"]);
     assert_eq!(output.code, 0, "{output:#?}");

@@ -83,7 +83,7 @@ impl SimulatedTurnAgent {
 
 /// The result of a scan: what the next turn is for.
 enum NextItem {
-    Message(SimulatedMessage),
+    Message(Box<SimulatedMessage>),
     Task(TaskId),
     Nothing,
 }
@@ -157,12 +157,12 @@ impl Simulation {
         let task =
             || if awaits_answer { None } else { files.next_task(&identity.name, &tasks_without_result) };
         let next_item = match self.next_message(&identity) {
-            Some(message) => NextItem::Message(message.clone()),
+            Some(message) => NextItem::Message(Box::new(message.clone())),
             None => task().map_or(NextItem::Nothing, NextItem::Task),
         };
         match next_item {
             NextItem::Nothing => self.become_idle(pid),
-            NextItem::Message(message) => self.handle_inbox_message(pid, &identity, message),
+            NextItem::Message(message) => self.handle_inbox_message(pid, &identity, *message),
             NextItem::Task(id) => self.take_task(pid, &identity, id),
         }
     }

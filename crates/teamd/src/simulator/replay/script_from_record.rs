@@ -281,10 +281,10 @@ impl RecordReader {
     fn attribute_messages_to_turns(&mut self) {
         for (at, inbox, message) in std::mem::take(&mut self.sent) {
             let from = MemberName::new_unchecked(&message.from);
-            let turns = self.script.turns.get_mut(&from).into_iter().flatten();
+            let mut turns = self.script.turns.get_mut(&from).into_iter().flatten();
             let is_in_turn =
                 |turn: &&mut ScriptedTurn| turn.start <= at && turn.end.is_none_or(|end| at <= end);
-            match turns.filter(is_in_turn).next_back() {
+            match turns.rfind(is_in_turn) {
                 Some(turn) => turn.sent.push((at - turn.start, inbox, message)),
                 None => self.act(at, OutsideAction::Send { inbox, message }),
             }
