@@ -6,6 +6,7 @@
 //! attributes on the fields describe the accepted values. Other programs may add fields to files
 //! and messages, so unknown fields are always valid.
 
+use crate::annex_link::LinkFrame;
 use crate::control_socket::{Call, Response};
 use crate::event_log_line::Event;
 use crate::inbox_file::Message;
@@ -22,12 +23,13 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// Returns all schemas. The name of a schema's file is its name followed by `.schema.json`.
-pub fn all_schemas() -> [(&'static str, Schema); 8] {
+pub fn all_schemas() -> [(&'static str, Schema); 9] {
     [
         ("call", input_schema::<Call>("A call of a client on the control socket")),
         ("config", input_schema::<TeamConfig>("teams/TEAM/config.json")),
         ("event", output_schema::<Event>("A line of events.jsonl")),
         ("inbox", input_schema::<Vec<Message>>("teams/TEAM/inboxes/AGENT.json")),
+        ("link-frame", input_schema::<LinkFrame>("A frame between the home and an annex")),
         ("payload", input_schema::<Payload>("A payload in the text of a message")),
         ("policy", input_schema::<Policy>("policy-TEAM.json")),
         ("response", output_schema::<Response>("A response of teamd on the control socket")),

@@ -8,9 +8,9 @@ use crate::control_socket::{FromShim, Request};
 use crate::event_log_line::Event;
 use crate::inbox_file::Message;
 use crate::member_task_and_request_ids::TaskId;
-use crate::task::Task;
+use crate::task::{Task, deserialize_task};
 use crate::team_and_member_names::{MemberName, TeamName};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// The version of the format. A program refuses a record of another version.
 pub const RECORD_VERSION: u32 = 1;
@@ -89,10 +89,4 @@ pub enum RecordEntry {
         /// The line.
         event: Box<Event>,
     },
-}
-
-/// Reads a task by the tolerant parser of task files.
-fn deserialize_task<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Task>, D::Error> {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Task::parse(&value.to_string()).map(Box::new).map_err(serde::de::Error::custom)
 }

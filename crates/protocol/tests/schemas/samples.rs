@@ -1,5 +1,6 @@
 //! The samples of tests/data as JSON values, and variants of each with one part changed.
 
+use protocol::annex_link::LinkFrame;
 use protocol::control_socket::{Call, Response};
 use protocol::event_log_line::Event;
 use protocol::format_preserving_json::replace_lone_surrogates;
@@ -65,6 +66,7 @@ pub(crate) fn is_parsed(kind: &str, sample: &Value) -> bool {
         }
         "call" => serde_json::from_str::<Call>(&text).is_ok(),
         "event" => serde_json::from_str::<Event>(&text).is_ok(),
+        "link-frame" => serde_json::from_str::<LinkFrame>(&text).is_ok(),
         "policy" => serde_json::from_str::<Policy>(&text).is_ok(),
         "response" => serde_json::from_str::<Response>(&text).is_ok(),
         "payload" => Payload::parse(&text).is_some(),

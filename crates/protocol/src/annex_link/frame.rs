@@ -1,0 +1,120 @@
+//! The frames of the link. In JSON, the key of a frame is its kind.
+
+use super::payload::ItemPayload;
+use crate::team_and_member_names::{MemberName, TeamName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// Version of the link's protocol. Both ends must have the same version.
+pub const LINK_VERSION: u32 = 1;
+
+/// One frame.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LinkFrame {
+    /// The first frame in each direction. The home sends its hello first.
+    Hello(LinkHello),
+    /// An item for the other end.
+    Item(Arc<LinkItem>),
+    /// The sender has stored all items up to this sequence number.
+    Ack {
+        /// The sequence number of the last stored item.
+        number: u64,
+    },
+    /// The sender has nothing to send, and the link works.
+    KeepAlive,
+    /// The sender refuses the link and closes the connection.
+    Refused(LinkRefusal),
+}
+
+/// What each end says first about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkHello {
+    /// [`LINK_VERSION`] of the sender.
+    pub version: u32,
+    /// The release of the sender's program, for messages to people.
+    pub program_version: String,
+    /// Identity of the team root. The annex has a mirror of this root.
+    pub root: String,
+    /// Of the home: its epoch, which is higher each time a person moves the home to another host.
+    /// Of the annex: the highest epoch of a home that it has accepted.
+    pub epoch: u64,
+    /// Identity of the annex. An annex that has lost its files has a new identity.
+    pub annex: String,
+    /// Sequence number of the last item from the other end that the sender has stored. 0: none.
+    pub received: u64,
+}
+
+/// One item and its place among the items of its sender.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkItem {
+    /// Sequence number. The first item of a sender has the number 1, and each next one has the next
+    /// number, over all connections and restarts.
+    pub number: u64,
+    /// The member's start that the item comes from or is for. `None` if it concerns no member's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawn: Option<MemberGeneration>,
+    /// The content.
+    pub payload: ItemPayload,
+}
+
+/// One start of a member. The home counts the starts of each member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemberGeneration {
+    /// The member's team.
+    pub team: TeamName,
+    /// The member.
+    pub member: MemberName,
+    /// Higher for each start. An item of an earlier start than the last one is dropped.
+    pub generation: u64,
+}
+
+/// Why an end refuses the link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LinkRefusal {
+    /// The sender has another [`LINK_VERSION`].
+    Version {
+        /// The version of the sender.
+        version: u32,
+        /// The release of the sender's program.
+        program_version: String,
+    },
+    /// The home was moved to another host: the annex has accepted a home with a higher epoch.
+    EpochFenced {
+        /// The highest epoch.
+        epoch: u64,
+    },
+    /// The sender is not this annex, or belongs to another root, or does not expect this annex.
+    UnknownAnnex,
+    /// The other end has received items that the sender has never sent, or lacks items that it has
+    /// acknowledged. So one end has lost its files, or has an old copy of them.
+    NumbersDiffer {
+        /// The last item that the sender remembers as acknowledged.
+        acknowledged: u64,
+        /// The last item that the sender has numbered.
+        last: u64,
+    },
+}
+
+impl fmt::Display for LinkRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkRefusal::Version { version, program_version } => {
+                write!(f, "it speaks version {version} of the link, as release {program_version} does")
+            }
+            LinkRefusal::EpochFenced { epoch } => write!(f, "the home was moved, and has epoch {epoch} now"),
+            LinkRefusal::UnknownAnnex => f.write_str("it is another annex, or belongs to another root"),
+            LinkRefusal::NumbersDiffer { acknowledged, last } => write!(
+                f,
+                "its items {acknowledged} to {last} do not continue the received ones, so a file was lost or is old"
+            ),
+        }
+    }
+}

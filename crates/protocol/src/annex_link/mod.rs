@@ -1,0 +1,26 @@
+//! The link between the daemon of a team's home host and the daemon of one annex, another host that
+//! runs members of the team.
+//!
+//! The link is a byte stream in both directions, which may be cut at any byte and made again. It
+//! carries [`LinkFrame`]s, each with its length before it ([`encode_frame`], [`FrameDecoder`]).
+//! Both ends first send [`LinkFrame::Hello`]. Afterwards each end sends items, and acknowledges the
+//! items that it has stored. The crate `link` has the rules.
+//!
+//! Promise to later versions: the frames `hello` and `refused` keep the fields that they have now,
+//! so that two programs of different versions can refuse each other with a reason.
+
+mod frame;
+mod length_prefix;
+mod payload;
+
+pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
+pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
+pub use payload::{ItemPayload, TaskClaim, TaskClaimAnswer};
+
+/// How many items an end may send before the first of them is acknowledged. The other end keeps as
+/// many in memory until it has stored them.
+pub const WINDOW_ITEMS: usize = 256;
+
+/// How many bytes of items an end may send before the first of them is acknowledged, measured as
+/// JSON. A longer item is sent if no other one waits for its acknowledgement.
+pub const WINDOW_BYTES: usize = 1024 * 1024;
