@@ -52,6 +52,7 @@ pub use directories_from_environment::{directories_for_root, resolve_root_path};
 pub use durability::Durability;
 pub use env_vars_and_own_program_path::{env_var, env_vars, own_program};
 pub use error::{Error, MORE_DESCRIPTORS_HELP};
+pub use file_io::AppendOnlyFile;
 pub use find_and_answer_member_requests::{MemberRequests, OpenRequest, RequestScanResult};
 pub use find_limit_of_failed_start::{process_limit_error, process_limits, reached_process_limit};
 pub use flock::Flock;

@@ -115,6 +115,11 @@ impl StateDir {
         self.0.file_names()
     }
 
+    /// The directory, for file operations of this crate.
+    pub(crate) fn handle(&self) -> &DirHandle {
+        &self.0
+    }
+
     /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.0.path()

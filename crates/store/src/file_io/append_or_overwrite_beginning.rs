@@ -98,7 +98,7 @@ pub(crate) fn overwrite(dir: &DirHandle, name: &str, bytes: &[u8]) -> Result<(),
 }
 
 /// Opens a file for appending and returns its size. Creates the file if it is missing.
-fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
+pub(super) fn open_to_append(dir: &DirHandle, name: &str) -> Result<(File, u64), Error> {
     open_to_write(dir, name, OFlag::O_APPEND)
 }
 

@@ -10,6 +10,7 @@
 //! attempt and later: if other programs changed the file during three attempts, both phases run
 //! under the lock.
 
+mod append_only_file;
 mod append_or_overwrite_beginning;
 mod chunked_json_array_reader;
 mod corrupt_backup;
@@ -26,6 +27,7 @@ mod write_via_temp_file;
 pub(crate) use append_or_overwrite_beginning::{
     append, append_if_fits, append_line, append_whole_lines, overwrite,
 };
+pub use append_only_file::AppendOnlyFile;
 pub(crate) use chunked_json_array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use durability_and_backup_options::IoOptions;
