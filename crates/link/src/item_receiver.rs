@@ -1,0 +1,34 @@
+//! The application's side of receiving.
+
+use crate::event_and_effect::ReceivedPosition;
+use protocol::annex_link::LinkItem;
+use std::sync::Arc;
+
+/// Stores what the other end has sent. The link acknowledges an item after it was stored, and calls
+/// from one thread.
+///
+/// The process can be killed during [`ItemReceiver::apply`]. The other end then sends all items after
+/// the stored position again. So that each item has its effect exactly once, an implementation does
+/// one of two things:
+///
+/// - **One step:** it writes items and position in one step, or each item with its number, as
+///   [`ReceivedLog`](crate::ReceivedLog) does.
+/// - **Idempotent:** it first applies the items, and afterwards writes the position. It recognizes an
+///   item that it has applied before by the item's number, and skips the item. Only items after the
+///   stored position can be repeated.
+///
+/// `simulator` tests both kinds.
+pub trait ItemReceiver: Send + 'static {
+    /// The stored position. Called once, before the first `apply`.
+    fn position(&self) -> ReceivedPosition;
+
+    /// Applies items in order, and stores `position`. Some numbers up to the position are missing if
+    /// items of earlier starts of members were dropped. If `items` is empty, only the position is new.
+    ///
+    /// When the method returns, items and position survive the kill of the process, and a power loss
+    /// if the project's durability says so.
+    ///
+    /// # Errors
+    /// A text for people. The link calls the method again with the same items and perhaps more.
+    fn apply(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), String>;
+}
