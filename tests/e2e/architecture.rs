@@ -9,7 +9,7 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// The crates of the workspace that each crate may depend on.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("platform", &[]),
@@ -18,6 +18,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("tmux", &["failpoint", "platform"]),
     ("client", &["failpoint", "platform", "protocol", "store", "worktree"]),
     ("worktree", &["failpoint", "platform", "protocol"]),
+    ("link", &["protocol", "store"]),
     ("teamd", &["failpoint", "platform", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
     ("shim", &["client", "failpoint", "platform", "profile", "protocol", "store"]),
@@ -100,7 +101,7 @@ fn crates_do_not_use_forbidden_libraries() {
     assert_eq!(importers("tmux_interface"), ["tmux"]);
     assert_eq!(importers("rmcp"), ["mcp"]);
     assert_eq!(importers("ratatui"), ["top"]);
-    assert_eq!(importers("tokio"), ["acp", "mcp", "teamd"]);
+    assert_eq!(importers("tokio"), ["acp", "link", "mcp", "teamd"]);
     assert_eq!(importers("agent-client-protocol"), ["acp"]);
 }
 

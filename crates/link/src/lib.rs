@@ -24,6 +24,7 @@
 
 mod connect_and_disconnect;
 mod disconnect_reason;
+mod driver;
 mod event_and_effect;
 mod handle_link_event;
 mod hello_and_refusal;
@@ -44,6 +45,7 @@ mod test_items;
 mod write_in_progress;
 
 pub use disconnect_reason::DisconnectReason;
+pub use driver::{ConnectionSource, LinkDriver, LinkInputs, LinkStream};
 pub use event_and_effect::{ConnectionNumber, LinkEffect, LinkEvent, LinkReport, LinkTime, ReceivedPosition};
 pub use item_receiver::ItemReceiver;
 pub use link_phase::{LinkContact, LinkPhase};
