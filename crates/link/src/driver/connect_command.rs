@@ -1,7 +1,7 @@
 //! The command that connects the home to an annex, such as `ssh HOST teamctl annex --stdio`. Its
 //! standard input and output are the byte stream.
 
-use super::connection_task::{ConnectionEnd, LinkStream, carry_frames};
+use super::connection_task::{ConnectionEnd, ConnectionQueue, LinkStream, carry_frames};
 use crate::event_and_effect::{ConnectionNumber, LinkEvent};
 use protocol::escape_control_chars::visible;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
-use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
 /// How long the command may take to exit after its input was closed. Afterwards it is killed.
@@ -23,14 +23,14 @@ const MAX_ERROR_BYTES: u64 = 4 * 1024;
 pub(super) async fn run_connect_command(
     command: Vec<OsString>,
     number: ConnectionNumber,
-    frames: UnboundedReceiver<Vec<u8>>,
+    queue: ConnectionQueue,
     events: Sender<LinkEvent>,
 ) {
     let reason = match start(&command) {
         Ok((child, stream, errors)) => {
             events.send(LinkEvent::Opened { connection: number }).await.ok();
             let last_error = tokio::spawn(read_last_line(errors));
-            let end = carry_frames(stream, number, frames, &events).await;
+            let end = carry_frames(stream, number, queue, &events).await;
             let status = wait_for_exit(child).await;
             let ConnectionEnd::Failed(reason) = end else { return };
             let last_error = timeout(EXIT_TIMEOUT, last_error).await.ok().and_then(Result::ok);

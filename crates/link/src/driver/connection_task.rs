@@ -4,8 +4,15 @@ use crate::event_and_effect::{ConnectionNumber, LinkEvent};
 use protocol::annex_link::FrameDecoder;
 use std::fmt;
 use std::io;
+use std::pin::pin;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// How long the last frames of a closed connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const READ_BYTES: usize = 64 * 1024;
 
@@ -40,21 +47,51 @@ pub(super) enum ConnectionEnd {
     Failed(String),
 }
 
-/// Reads and writes frames until the connection ends. The link closes it by dropping the sender of
-/// `frames`, after which the frames that are still in the channel are written.
+/// What the link sends on a connection. Dropping it closes the connection.
+#[derive(Debug)]
+pub(super) struct ConnectionHandle {
+    frames: UnboundedSender<Vec<u8>>,
+    _close: oneshot::Sender<()>,
+}
+
+/// The task's side of a [`ConnectionHandle`].
+#[derive(Debug)]
+pub(super) struct ConnectionQueue {
+    frames: UnboundedReceiver<Vec<u8>>,
+    closed: oneshot::Receiver<()>,
+}
+
+impl ConnectionHandle {
+    pub(super) fn new() -> (ConnectionHandle, ConnectionQueue) {
+        let ((frames, queue), (close, closed)) = (unbounded_channel(), oneshot::channel());
+        (ConnectionHandle { frames, _close: close }, ConnectionQueue { frames: queue, closed })
+    }
+
+    /// Sends a frame. If the connection has ended, the event of its end is on the way.
+    pub(super) fn send(&self, frame: Vec<u8>) {
+        self.frames.send(frame).ok();
+    }
+}
+
+/// Reads and writes frames until the connection ends. When the link closes the connection, the frames
+/// that it has sent before are still written, unless the other end does not read them.
 pub(super) async fn carry_frames(
     stream: LinkStream,
     number: ConnectionNumber,
-    frames: UnboundedReceiver<Vec<u8>>,
+    queue: ConnectionQueue,
     events: &Sender<LinkEvent>,
 ) -> ConnectionEnd {
-    let write = write_frames(stream.writer, frames);
+    let mut write = pin!(write_frames(stream.writer, queue.frames));
     tokio::select! {
         reason = read_frames(stream.reader, number, events) => ConnectionEnd::Failed(reason),
-        result = write => match result {
+        result = &mut write => match result {
             Ok(()) => ConnectionEnd::ClosedHere,
             Err(error) => ConnectionEnd::Failed(format!("cannot write to the connection: {error}")),
         },
+        _ = queue.closed => {
+            timeout(CLOSE_TIMEOUT, write).await.ok();
+            ConnectionEnd::ClosedHere
+        }
     }
 }
 

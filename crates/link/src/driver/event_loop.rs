@@ -1,7 +1,7 @@
 //! One loop over the events of a link.
 
 use super::connect_command::run_connect_command;
-use super::connection_task::{ConnectionEnd, LinkStream, carry_frames};
+use super::connection_task::{ConnectionEnd, ConnectionHandle, LinkStream, carry_frames};
 use super::storage_thread::{StorageJob, start_storage_thread};
 use crate::event_and_effect::{ConnectionNumber, LinkEffect, LinkEvent, LinkReport, LinkTime};
 use crate::item_receiver::ItemReceiver;
@@ -31,7 +31,7 @@ pub enum ConnectionSource {
     Incoming(mpsc::Receiver<LinkStream>),
 }
 
-/// What the daemon tells a link.
+/// What the daemon passes to a link.
 #[derive(Debug)]
 pub struct LinkInputs {
     /// Items to send. They stay in the channel while too many wait for their acknowledgement. The
@@ -48,8 +48,7 @@ pub struct LinkDriver {
     source: ConnectionSource,
     inputs: LinkInputs,
     reports: mpsc::UnboundedSender<LinkReport>,
-    /// The frames to write, by connection.
-    connections: BTreeMap<ConnectionNumber, mpsc::UnboundedSender<Vec<u8>>>,
+    connections: BTreeMap<ConnectionNumber, ConnectionHandle>,
     last_incoming: ConnectionNumber,
     storage: Sender<StorageJob>,
     events: mpsc::Receiver<LinkEvent>,
@@ -130,8 +129,8 @@ impl LinkDriver {
     /// Runs the connect command.
     fn connect(&mut self, connection: ConnectionNumber) {
         let ConnectionSource::Command(command) = &self.source else { return };
-        let (frames, queue) = mpsc::unbounded_channel();
-        self.connections.insert(connection, frames);
+        let (handle, queue) = ConnectionHandle::new();
+        self.connections.insert(connection, handle);
         let run = run_connect_command(command.clone(), connection, queue, self.event_sender.clone());
         drop(tokio::spawn(run));
     }
@@ -140,8 +139,8 @@ impl LinkDriver {
     fn open(&mut self, stream: LinkStream) -> LinkEvent {
         self.last_incoming += 1;
         let connection = self.last_incoming;
-        let (frames, queue) = mpsc::unbounded_channel();
-        self.connections.insert(connection, frames);
+        let (handle, queue) = ConnectionHandle::new();
+        self.connections.insert(connection, handle);
         let events = self.event_sender.clone();
         drop(tokio::spawn(async move {
             if let ConnectionEnd::Failed(reason) = carry_frames(stream, connection, queue, &events).await {
@@ -151,11 +150,11 @@ impl LinkDriver {
         LinkEvent::Opened { connection }
     }
 
-    /// Gives a frame to the task that writes it. If the connection has ended, its event is on the way.
+    /// Gives a frame to the task that writes it.
     fn send(&mut self, connection: ConnectionNumber, frame: &LinkFrame) {
         let bytes = encode_frame(frame).expect("submissions and hellos fit in a frame");
-        if let Some(frames) = self.connections.get(&connection) {
-            frames.send(bytes).ok();
+        if let Some(handle) = self.connections.get(&connection) {
+            handle.send(bytes);
         }
     }
 

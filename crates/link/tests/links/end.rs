@@ -26,13 +26,24 @@ pub(crate) struct End {
 
 /// Starts an end. The link ends when the result is dropped.
 pub(crate) fn start(dir: &Path, role: LinkRole, source: ConnectionSource) -> End {
+    start_with_silence(dir, role, source, LinkSettings::default().silence_ms)
+}
+
+/// Starts an end that gives up a connection after `silence_ms` without a frame.
+pub(crate) fn start_with_silence(
+    dir: &Path,
+    role: LinkRole,
+    source: ConnectionSource,
+    silence_ms: u64,
+) -> End {
     let state = || StateDir::open(dir).unwrap();
     let spool = SpoolFile::open(state(), "spool", Durability::Process).unwrap();
     let log = ReceivedLog::open(state(), "received", Durability::Process).unwrap();
     let text = str::to_owned;
     let (version, root, annex) = (text("0.1.0"), text("root"), text("annex"));
     let identity = LinkIdentity { role, program_version: version, root, annex };
-    let settings = LinkSettings { first_pause_ms: 10, longest_pause_ms: 40, ..LinkSettings::default() };
+    let settings =
+        LinkSettings { first_pause_ms: 10, longest_pause_ms: 40, silence_ms, ..LinkSettings::default() };
     let (submissions, submission_queue) = mpsc::channel(16);
     let (spawn_sender, spawns) = mpsc::unbounded_channel();
     let (report_sender, reports) = mpsc::unbounded_channel();
@@ -66,7 +77,8 @@ pub(crate) fn command(words: &[&str]) -> ConnectionSource {
 }
 
 fn submission(number: u64) -> Submission {
-    let message = Message::new(&MemberName::new_unchecked("ann"), number.to_string(), 0);
+    let mut message = Message::new(&MemberName::new_unchecked("ann"), number.to_string(), 0);
+    message.summary = Some("x".repeat(600));
     let (team, to) = (TeamName::parse("survey").unwrap(), MemberName::new_unchecked("bob"));
     Submission::new(None, ItemPayload::Message { team, to, message }).unwrap()
 }

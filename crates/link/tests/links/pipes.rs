@@ -1,8 +1,11 @@
 //! A home whose connect command sends everything back, so that it is its own annex.
 
-use crate::end::{command, start, wait_for_items};
+use crate::end::{DEADLINE, command, start, start_with_silence, wait_for_items};
 use link::{DisconnectReason, LinkReport, LinkRole};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
 
 const HOME: LinkRole = LinkRole::Home { epoch: 1 };
 
@@ -50,4 +53,36 @@ async fn missing_connect_command_is_reported() {
         panic!("no connection is expected")
     };
     assert!(reason.to_string().starts_with("cannot start /no/such/program: "), "{reason}");
+}
+
+/// The command sends only the hello back. Afterwards it reads nothing, so that its input is full.
+#[tokio::test]
+async fn connect_command_that_hangs_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let pid_file = dir.path().join("pid");
+    let script = r#"[ -e "$0" ] && exit; echo $$ > "$0"; dd bs=1 count=4 status=none | tee "$0.hello"
+        dd bs=1 count=$(($(od -An -j3 -N1 -tu1 "$0.hello"))) status=none; exec sleep 1000"#;
+    let source = command(&["sh", "-c", script, pid_file.to_str().unwrap()]);
+    let mut home = start_with_silence(&dir.path().join("home"), HOME, source, 300);
+    home.submit_through(1_000);
+    let reason = loop {
+        if let LinkReport::Disconnected(reason) = home.next_report().await {
+            break reason;
+        }
+    };
+    assert_eq!(reason, DisconnectReason::Silent);
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    let wait_for_end = async {
+        while Command::new("kill")
+            .args(["-0", pid.trim()])
+            .stderr(Stdio::null())
+            .status()
+            .await
+            .unwrap()
+            .success()
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, wait_for_end).await.expect("the command is killed");
 }
