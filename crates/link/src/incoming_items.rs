@@ -157,3 +157,38 @@ impl IncomingItems {
         Some(report)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_items::message;
+
+    /// Items 1 and 2 are being stored, and item 3 waits, when a home with epoch 2 is accepted.
+    fn after_move() -> IncomingItems {
+        let mut incoming = IncomingItems::new(ReceivedPosition { epoch: 1, number: 0 }, 0);
+        let receive = |incoming: &mut IncomingItems, number| {
+            incoming.receive(message(number).with_number(number).0, 100).unwrap();
+        };
+        [1, 2].into_iter().for_each(|number| receive(&mut incoming, number));
+        assert_eq!(incoming.next_apply(0).unwrap().0.len(), 2);
+        receive(&mut incoming, 3);
+        incoming.raise_epoch(2);
+        incoming
+    }
+
+    #[test]
+    fn waiting_items_of_an_earlier_home_are_forgotten() {
+        let mut incoming = after_move();
+        incoming.finish_apply().unwrap();
+        let (items, position) = incoming.next_apply(0).unwrap();
+        assert_eq!((items.len(), position), (0, ReceivedPosition { epoch: 2, number: 2 }));
+    }
+
+    #[test]
+    fn failed_items_of_an_earlier_home_are_not_tried_again() {
+        let mut incoming = after_move();
+        incoming.fail_apply(0).unwrap();
+        let (items, position) = incoming.next_apply(0).unwrap();
+        assert_eq!((items.len(), position), (0, ReceivedPosition { epoch: 2, number: 0 }));
+    }
+}

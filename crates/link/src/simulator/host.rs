@@ -123,6 +123,8 @@ pub(super) struct Process {
     pub(super) apply_job: Option<ApplyJob>,
     /// The last start of the member that the link knows.
     pub(super) generation: u64,
+    /// At the annex, the epoch of the home from which each item has arrived last, by the item's number.
+    pub(super) epochs: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
@@ -171,6 +173,7 @@ impl Host {
             spool_job: None,
             apply_job: None,
             generation: 0,
+            epochs: BTreeMap::new(),
         });
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::event_and_effect::{LinkEffect, LinkEvent, LinkReport};
 use crate::link_phase::LinkPhase;
+use crate::settings_and_identity::LinkRole;
 use crate::simulator::host::{ANNEX, HostIndex};
 use crate::simulator::simulation::Simulation;
 use crate::test_items::count;
@@ -52,12 +53,22 @@ impl Simulation {
             assert_eq!(is_applied, !is_stale, "item {number} of start {spawn:?}; the last is {generation}");
         }
         assert_eq!(numbers.next(), None, "an item is repeated or out of order");
+        let epochs = &self.hosts[host].process.as_ref().unwrap().epochs;
+        let is_of_earlier_home = |number: u64| host == ANNEX && epochs[&number] != position.epoch;
+        let earlier = items.iter().find(|item| is_of_earlier_home(item.number));
+        assert!(earlier.is_none(), "an earlier home has sent item {earlier:?}");
         let wrong = items.iter().find(|item| count(item) != sender.first_count + item.number);
         assert!(wrong.is_none(), "the item has come from an earlier home: {wrong:?}");
     }
 
-    /// Follows which start of the member the link of a host knows.
-    pub(super) fn note_generation(&mut self, host: HostIndex, event: &LinkEvent) {
+    /// Follows which start of the member the link of a host knows, and from which home items come.
+    pub(super) fn note_arrival(&mut self, host: HostIndex, event: &LinkEvent) {
+        if let LinkEvent::Received { connection, frame: LinkFrame::Item(item), .. } = event
+            && let Some(home) = self.network.find(ANNEX, *connection).map(|connection| connection.home)
+            && let LinkRole::Home { epoch } = self.hosts[home].role
+        {
+            self.hosts[host].process.as_mut().unwrap().epochs.insert(item.number, epoch);
+        }
         let process = self.hosts[host].process.as_mut().unwrap();
         let known = match event {
             LinkEvent::SpawnStarted(spawn) => Some(spawn.generation),

@@ -152,7 +152,7 @@ impl Simulation {
 
     fn handle_event(&mut self, host: HostIndex, event: LinkEvent) {
         self.log(|| format!("host {host} gets {event:?}"));
-        self.note_generation(host, &event);
+        self.note_arrival(host, &event);
         let now = LinkTime { ms: self.now_ms, random: self.rng.u64(..) };
         let process = self.hosts[host].process.as_mut().unwrap();
         process.effects.extend(process.state.handle(event, now));
