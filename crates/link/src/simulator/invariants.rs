@@ -64,7 +64,8 @@ impl Simulation {
     /// Follows which start of the member the link of a host knows, and from which home items come.
     pub(super) fn note_arrival(&mut self, host: HostIndex, event: &LinkEvent) {
         if let LinkEvent::Received { connection, frame: LinkFrame::Item(item), .. } = event
-            && let Some(home) = self.network.find(ANNEX, *connection).map(|connection| connection.home)
+            && host == ANNEX
+            && let home = self.network.homes[connection]
             && let LinkRole::Home { epoch } = self.hosts[home].role
         {
             self.hosts[host].process.as_mut().unwrap().epochs.insert(item.number, epoch);

@@ -67,6 +67,8 @@ impl Connection {
 pub(super) struct Network {
     pub(super) connections: BTreeMap<u64, Connection>,
     last_connection: u64,
+    /// The home of every connection, also of those that have ended.
+    pub(super) homes: BTreeMap<u64, HostIndex>,
     pub(super) is_partitioned: bool,
 }
 
@@ -76,6 +78,7 @@ impl Network {
         let (to_annex, to_home) = (Pipe::default(), Pipe::default());
         let connection = Connection { home, number_at_home, to_annex, to_home };
         self.connections.insert(self.last_connection, connection);
+        self.homes.insert(self.last_connection, home);
         self.last_connection
     }
 
