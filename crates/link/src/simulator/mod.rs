@@ -6,7 +6,7 @@
 //! members start again, and the home moves while the earlier home goes on. [`invariants`] checks each
 //! step, and that everything is delivered after the faults.
 //!
-//! `SEEDS=20000 cargo test -p teamd-link sim` runs 20,000 seeds instead of 300. With `SEED=7` the
+//! `LINK_SEEDS=20000 cargo test -p teamd-link sim` runs 20,000 seeds instead of 300. With `SEED=7` the
 //! test runs only the seed 7. [`exhaustive`] has no seeds: it tries each place for one fault.
 
 mod exhaustive;
@@ -69,7 +69,7 @@ fn env_number(name: &str) -> Option<u64> {
 fn invariants_hold_for_every_seed() {
     let seeds = match env_number("SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..env_number("SEEDS").unwrap_or(300),
+        None => 0..env_number("LINK_SEEDS").unwrap_or(300),
     };
     // The failures are printed below, with their seeds.
     std::panic::set_hook(Box::new(|_| {}));
