@@ -84,10 +84,9 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     is_idle && !member.flags.iter().any(will_continue)
 }
 
-/// Whether the member's turns are paused because the member and another one have answered each
-/// other too often in a long period. The period is long if it exceeds [`STALL_TIMEOUT`]. The run
-/// does not wait for the end of this pause, because the two members would then only answer each
-/// other again.
+/// Whether the member's turns are paused by the hourly limit of answers between two members. This
+/// limit is recognized by its period, which exceeds [`STALL_TIMEOUT`]. The run does not wait for
+/// the end of this pause, because the two members would then only answer each other again.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     let is_long = |pause: &ExchangePause| Duration::from_millis(pause.within_ms) > STALL_TIMEOUT;
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long(pause))

@@ -147,7 +147,7 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Returns the condition that the session continues to exist when the pane is killed.
+/// Returns a tmux condition, which is true if the session will still exist after its pane is killed.
 ///
 /// If the session ends, tmux sends a notification about its current window, although the session
 /// has no window left. tmux up to version 3.6 crashes in this case.

@@ -278,8 +278,8 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
 }
 
 /// Returns the commands that give the panes of this crate, which stand in one column, equal
-/// heights. Each command moves the lower border of one pane, from the top to the bottom. Returns no
-/// commands if a person has put another pane into the column.
+/// heights. Each command moves the lower border of one pane. The first command is for the highest
+/// pane. Returns no commands if a person has put another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();
     let Some(left) = own.first().map(|pane| pane.left) else { return Vec::new() };

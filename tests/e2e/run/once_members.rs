@@ -82,10 +82,10 @@ fn failed_task_is_retried_and_a_killed_member_is_started_again() {
 
     std::fs::remove_file(env.path("out/started")).unwrap();
     let gate = env.create_gate("out/gate");
-    write_profile(&env, &format!("[ -e out/go ] || read _ <{gate}; echo '{{\"text\":\"third\"}}'"));
+    let third = "echo '{\"text\":\"third\"}'";
+    write_profile(&env, &format!("[ $(wc -l <out/started) -gt 1 ] || read _ <{gate}; {third}"));
     let run = start_run(&env, &file, &["--json"]);
     env.wait_until("eve works", || (env.read("out/started") == "eve\n").then_some(()));
-    env.write_file("out/go", "");
     let panes = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name} #{pane_pid}"]);
     let pid = panes.lines().find_map(|line| line.strip_prefix("eve ")).unwrap().parse().unwrap();
     env.kill_process(pid);

@@ -92,8 +92,8 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Usage` if no argument would limit the tools. The profile then has no arguments for a list
-    /// of tools or for the agent type, and the spawn request has no `--allow` or `--deny`.
+    /// `Usage` if nothing would limit the tools: the profile cannot pass a list of tools or the agent
+    /// type to the program, and the person gives neither `--allow` nor `--deny`.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,

@@ -24,10 +24,10 @@ pub(crate) mod rename;
 mod tail_rewrite;
 mod write_via_temp_file;
 
+pub use append_only_file::AppendOnlyFile;
 pub(crate) use append_or_overwrite_beginning::{
     append, append_if_fits, append_line, append_whole_lines, overwrite,
 };
-pub use append_only_file::AppendOnlyFile;
 pub(crate) use chunked_json_array_reader::{ArrayReadError, ArrayReader};
 pub(crate) use corrupt_backup::CorruptBackups;
 pub(crate) use durability_and_backup_options::IoOptions;

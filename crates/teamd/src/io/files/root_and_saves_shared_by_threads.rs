@@ -1,5 +1,5 @@
-//! The state that all files threads share. Each files thread runs the jobs of one lane: the queue of
-//! one team, or of the daemon's own files.
+//! The state that the threads for file jobs share. Each of these threads runs the jobs of one lane:
+//! the queue of one team, or of the daemon's own files.
 
 use crate::core::roster::Roster;
 use protocol::error_kind_and_report::ErrorReport;

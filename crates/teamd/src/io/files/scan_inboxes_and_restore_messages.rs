@@ -15,10 +15,9 @@ pub(super) struct InboxScanner {
     /// removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
-    /// Inboxes that must be compared as a whole with the journal at the end of their scan. The
-    /// cause is the first scan by this daemon, a rewritten inbox, or messages that were marked as
-    /// read. The value is true if messages were marked as read and the new unread count has not
-    /// been reported yet.
+    /// Inboxes that must be compared as a whole with the journal at the end of their scan: after
+    /// the first scan by this daemon, after the inbox was rewritten, or after messages were marked
+    /// as read. An inbox maps to true as long as its new number of unread messages is not reported.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,

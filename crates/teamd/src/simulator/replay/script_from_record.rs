@@ -251,8 +251,9 @@ impl RecordReader {
         }
     }
 
-    /// A claim by a member with turns, and the result of its turn, are left out: the replayed agent
-    /// claims by itself, and writes the recorded result at the end of its turn.
+    /// Reads a change of a task. If a shim runs the owner's turns, two changes are no actions: the
+    /// claim, which the replayed agent makes by itself, and the result, which the replayed agent
+    /// writes at the end of its turn.
     fn read_task(&mut self, at: u64, task: &Task) {
         let previous = self.tasks.insert(task.id, task.clone());
         let is_in_turn = |task: &Task| {
