@@ -41,7 +41,10 @@ fn run_recorded(env: &TestEnv, run_file: &str, name: &str) {
     let output = env.teamctl(["run", run_file, "--json", "--record"]);
     assert_eq!(output.code, 0, "{output:#?}");
     let result: Value = serde_json::from_str(&output.stdout).unwrap();
-    let record = std::fs::read_to_string(result["record"].as_str().unwrap()).unwrap();
+    let record = env.wait_until("the record is complete", || {
+        let record = std::fs::read_to_string(result["record"].as_str().unwrap()).unwrap();
+        record.contains("team_deleted").then_some(record)
+    });
     if std::env::var("RECORDS").is_ok_and(|action| action == "write") {
         let path = format!("{}/records/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         std::fs::write(path, without_machine(env, &record)).unwrap();

@@ -15,11 +15,12 @@ use protocol::inbox_message_payload::{
     IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse,
 };
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
-use protocol::task::TaskStatus;
+use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The turn loop of one agent.
 #[derive(Debug)]
@@ -307,13 +308,26 @@ impl Simulation {
         true
     }
 
+    /// Writes the result of the task of the running turn, before the turn ends.
+    pub(super) fn finish_task_of_turn(&mut self, pid: u32) {
+        if let Some((turn_agent, identity)) = self.turn_agent(pid)
+            && let Some(id) = turn_agent.task
+        {
+            self.finish_task(&identity, id, IdleReason::Available);
+        }
+    }
+
     /// Writes the result of a task, unless another member owns the task by now. Returns false if
     /// the disk is full and nothing was written.
     pub(super) fn finish_task(&mut self, identity: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
         if self.disk.is_full {
             return false;
         }
-        let replayed = self.replayed.as_mut().and_then(|replayed| replayed.take_result(id));
+        let files = self.disk.teams.get(&identity.team).into_iter();
+        let is_open = |task: &Arc<Task>| task.id == id && task.status == TaskStatus::InProgress;
+        let is_in_work = files.flat_map(|files| &files.tasks).any(is_open);
+        let replayed = self.replayed.as_mut().filter(|_| is_in_work);
+        let replayed = replayed.and_then(|replayed| replayed.take_result(id));
         let files = self.disk.teams.get_mut(&identity.team);
         let is_changed = files.is_some_and(|files| {
             files.change_task(id, |task| {

@@ -8,6 +8,8 @@ use protocol::event_log_line::{Event, EventKind};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+const IDLE: &str = "idle";
+
 /// The history of a team as text, one section for each subject.
 pub(super) fn comparable_history(events: &[Event]) -> String {
     let mut sections: BTreeMap<(u8, String), Vec<String>> = BTreeMap::new();
@@ -18,7 +20,14 @@ pub(super) fn comparable_history(events: &[Event]) -> String {
             claims.push(format!("task {task} by {owner}"));
         }
         if let (Some(section), Some(line)) = (section_of(event), sentence(event)) {
-            sections.entry(section).or_default().push(line);
+            let lines = sections.entry(section).or_default();
+            // An agent that ends soon after its turn may end before its shim reports that it is idle.
+            if matches!(event.kind, EventKind::MemberExited { .. })
+                && lines.last().is_some_and(|last| last == IDLE)
+            {
+                lines.pop();
+            }
+            lines.push(line);
         }
     }
     let mut text = String::new();
@@ -35,9 +44,7 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     let json = serde_json::to_value(event).expect("an event is serializable");
     match (json["task"].as_str(), &event.member) {
         (Some(task), _) => Some((1, format!("task {task}"))),
-        (None, Some(member)) if matches!(event.kind, EventKind::MessageStored { .. }) => {
-            Some((3, format!("inbox of {member}")))
-        }
+        (None, Some(member)) if is_message(&event.kind) => Some((3, format!("inbox of {member}"))),
         (None, Some(member)) => Some((2, format!("member {member}"))),
         (None, None) => Some((4, "team".to_owned())),
     }
@@ -46,6 +53,11 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
 /// Payloads that shims write at the end of a turn or of an agent, and the requests that they answer.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
+
+/// Whether the daemon learns of the event by a message, or sends one.
+fn is_message(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::MessageStored { .. } | EventKind::ShutdownRequested { .. })
+}
 
 /// The event without times, pids and ids that the daemon draws. `None` for an event that depends on
 /// when a scan ran: how many messages are unread, and changes of a task's text.
@@ -61,7 +73,7 @@ fn sentence(event: &Event) -> Option<String> {
         EventKind::MemberActive { summary } => {
             format!("active: {}", summary.split(':').next().unwrap_or_default())
         }
-        EventKind::MemberIdle { .. } => "idle".to_owned(),
+        EventKind::MemberIdle { .. } => IDLE.to_owned(),
         EventKind::MessageStored { from, kind, .. } => format!("{kind} from {from}"),
         EventKind::ShutdownRequested { .. } => "asked to shut down".to_owned(),
         EventKind::RequestOpened { kind, .. } => format!("asks: {kind:?}"),

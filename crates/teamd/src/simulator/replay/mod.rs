@@ -2,7 +2,8 @@
 //! clock, while people and agents do what they did in the record.
 //!
 //! The replay fails if the core decides otherwise than in the record: for example, if another member
-//! gets a task. A record of `teamctl create --record` or `teamctl run --record` becomes a test when
+//! gets a task. A record of tasks that take only milliseconds may differ by chance, because the
+//! clock of a record counts milliseconds. A record of `teamctl create --record` or `teamctl run --record` becomes a test when
 //! it is put into tests/records. `RECORD=FILE cargo test -p teamd replay` replays one record and
 //! prints the differences.
 

@@ -61,7 +61,8 @@ struct Replay {
 
 /// A turn that is replayed.
 struct RunningTurn {
-    /// In milliseconds since the start of the replay.
+    /// The recorded start, or the start in the replay if that is much earlier or later. In
+    /// milliseconds since the start of the replay.
     start: u64,
     turn: ScriptedTurn,
 }
@@ -164,7 +165,9 @@ impl Replay {
             if status.activity == Activity::Active {
                 let turn = self.take_turn(pid, status.task());
                 self.drop_message_turn(pid, &turn);
-                self.turns.insert(pid, RunningTurn { start: self.elapsed(), turn });
+                let is_on_time = self.elapsed().abs_diff(turn.start) <= MAX_HOLD;
+                let start = if is_on_time { turn.start } else { self.elapsed() };
+                self.turns.insert(pid, RunningTurn { start, turn });
             }
         }
     }
@@ -197,6 +200,11 @@ impl Replay {
         let is_due = |running: &RunningTurn| running.next_time().is_some_and(|next| next <= elapsed);
         let due = self.turns.iter_mut().find(|(_, running)| is_due(running));
         let Some((&pid, running)) = due else { return false };
+        if running.turn.result.is_some_and(|after| running.start + after <= elapsed) {
+            running.turn.result = None;
+            self.simulation.finish_task_of_turn(pid);
+            return true;
+        }
         if !running.turn.sent.is_empty() {
             let (_, inbox, message) = running.turn.sent.remove(0);
             self.send(&inbox, &message);
@@ -326,7 +334,8 @@ impl RunningTurn {
     /// When the turn next does something. `None` if it has ended, or if the record ends before it.
     fn next_time(&self) -> Option<u64> {
         let end = self.turn.end.map(|end| end - self.turn.start);
-        let next = self.turn.sent.first().map(|(after, ..)| *after).or(end)?;
+        let sent = self.turn.sent.first().map(|(after, ..)| *after);
+        let next = sent.into_iter().chain(self.turn.result).min().or(end)?;
         Some(self.start + end.map_or(next, |end| next.min(end)))
     }
 }

@@ -48,14 +48,25 @@ pub(super) struct ScriptedTurn {
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
     pub(super) reason: IdleReason,
+    /// When the result of the task was written, since the start of the turn. `None` if it was written
+    /// at the end of the turn, or if there is none.
+    pub(super) result: Option<u64>,
     /// What the agent sent in the turn, with the time since its start.
     pub(super) sent: Vec<(u64, MemberName, Message)>,
 }
 
 impl ScriptedTurn {
     pub(super) fn new(start: u64, task: Option<TaskId>) -> ScriptedTurn {
-        ScriptedTurn { start, end: None, task, reason: IdleReason::Available, sent: Vec::new() }
+        ScriptedTurn { start, end: None, task, reason: IdleReason::Available, result: None, sent: Vec::new() }
     }
+}
+
+/// A task that the daemon has seen only after its claim, as it was before. `teamctl run` assigns a
+/// task to its owner when it creates the task.
+fn before_claim(task: &Task) -> Task {
+    let is_assigned = task.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("run_owner"));
+    let owner = task.owner.clone().filter(|_| is_assigned);
+    Task { status: TaskStatus::Pending, owner, ..task.clone() }
 }
 
 /// The activity and the turn number of a shim that has not reported yet.
@@ -192,6 +203,8 @@ impl RecordReader {
         match report {
             FromShim::TurnStatus(status) => self.read_turn_status(at, member, status),
             FromShim::Exited(report) => {
+                let turns = self.script.turns.get_mut(member).into_iter().flatten();
+                turns.filter(|turn| turn.end.is_none()).for_each(|turn| turn.end = Some(at));
                 self.act(at, OutsideAction::Exit { member: member.clone(), report: report.clone() });
             }
             FromShim::Started { .. } | FromShim::Failed(_) | FromShim::Interrupted { .. } => {}
@@ -209,14 +222,15 @@ impl RecordReader {
             return;
         }
         let claimed_at = status.task().and_then(|task| self.claims.remove(&(member.clone(), task)));
-        statuses.push_back(RecordedStatus { at: claimed_at.unwrap_or(at), status: status.clone() });
+        let start = claimed_at.unwrap_or(at);
+        statuses.push_back(RecordedStatus { at: start, status: status.clone() });
         let turns = self.script.turns.entry(member.clone()).or_default();
         if let Some(running) = turns.last_mut().filter(|turn| turn.end.is_none()) {
             running.end = Some(at);
             running.reason = status.idle_reason.unwrap_or(running.reason);
         }
         if status.activity == Activity::Active {
-            turns.push(ScriptedTurn::new(at, status.task()));
+            turns.push(ScriptedTurn::new(start, status.task()));
         }
         if status.activity == Activity::Active && status.task().is_none() {
             self.script.replayed.message_turns.entry(member.clone()).or_default().push_back(at);
@@ -262,6 +276,9 @@ impl RecordReader {
                 && task.owner.as_ref().is_some_and(|owner| self.turn_members.contains(owner))
         };
         if is_in_turn(task) {
+            if previous.is_none() {
+                self.act(at, OutsideAction::WriteTask(Box::new(before_claim(task))));
+            }
             let owner = task.owner.clone().into_iter();
             self.claims.extend(owner.map(|owner| ((owner, task.id), at)));
             return;
@@ -270,10 +287,20 @@ impl RecordReader {
             && (task.status == TaskStatus::Completed || task.failure().is_some());
         match is_result {
             true => {
+                self.note_time_of_result(at, task);
                 let result = TaskResult { status: task.status.clone(), metadata: task.metadata.clone() };
                 self.script.replayed.results.entry(task.id).or_default().push_back(result);
             }
             false => self.act(at, OutsideAction::WriteTask(Box::new(task.clone()))),
+        }
+    }
+
+    /// The turn in which the owner of a task has finished it.
+    fn note_time_of_result(&mut self, at: u64, task: &Task) {
+        let turns = task.owner.as_ref().and_then(|owner| self.script.turns.get_mut(owner));
+        let turn = turns.into_iter().flatten().rfind(|turn| turn.task == Some(task.id));
+        if let Some(turn) = turn.filter(|turn| turn.end.is_none_or(|end| at <= end)) {
+            turn.result = Some(at.saturating_sub(turn.start));
         }
     }
 
