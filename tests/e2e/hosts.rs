@@ -298,6 +298,22 @@ fn variables_that_name_a_member_or_a_root_stay_here() {
 }
 
 #[test]
+fn team_of_the_variable_is_the_team_on_the_host() {
+    let env = env_with_hosts("[host.box]\nconnect = 'env'\nroot = 'DIR/root'\n");
+    env.start_daemon();
+    env.teamctl(["create", "other"]).expect_success();
+    // `other` is the only team there.
+    let delete = |team: &str| {
+        env.teamctl_with(&["--host", "box", "delete"], &[("TEAMD_TEAM", team), ("TEAMD_ROOT", "/x")])
+    };
+    let error = delete("survey").expect_failure(67);
+    assert!(error.contains("survey") && env.path("root/teams/other").is_dir(), "{error}");
+    assert_eq!(delete("other").code, 0);
+    assert!(!env.path("root/teams/other").exists());
+    env.shut_down();
+}
+
+#[test]
 fn host_without_a_command_for_terminals_says_so_only_in_a_terminal() {
     let env = env_with_hosts("[host.box]\nconnect = 'env'\n");
     env.teamctl(["--host", "box", "attach", "ann"]).expect_failure(67);

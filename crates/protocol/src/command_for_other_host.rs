@@ -25,6 +25,8 @@ pub struct HostCommand {
     pub host: HostName,
     /// The root there, as in the hosts file. `None`: the default there.
     pub root: Option<String>,
+    /// The caller's `TEAMD_TEAM`, which is the team if the arguments name none.
+    pub team: Option<String>,
     /// The arguments without the program's name.
     pub arguments: Vec<String>,
 }
@@ -132,7 +134,7 @@ mod tests {
     fn command() -> HostCommand {
         let arguments = ["send", "ann", "-x 'a' \"b\" $HOME `c`\n\u{1f600}", ""].map(str::to_owned).to_vec();
         let host = HostName::parse("devbox").unwrap();
-        HostCommand { host, root: Some("~/r".to_owned()), arguments }
+        HostCommand { host, root: Some("~/r".to_owned()), team: Some("survey".to_owned()), arguments }
     }
 
     #[test]

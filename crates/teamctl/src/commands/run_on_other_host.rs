@@ -16,6 +16,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdin, ExitCode, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use store::env_var;
 
 /// How much of standard input is sent at once, in bytes.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -43,7 +44,8 @@ pub(crate) fn run(
     let (name, host) = HostSource::default().find(&hosts, name)?;
     let arguments = arguments_for_host(std::env::args_os().skip(1))?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let command = HostCommand { host: name.clone(), root: host.root.clone(), arguments };
+    let team = env_var("TEAMD_TEAM");
+    let command = HostCommand { host: name.clone(), root: host.root.clone(), team, arguments };
     match terminal_use {
         TerminalUse::NeedsTerminal if has_terminal => Err(exec_with_terminal(&name, &host, &command)?),
         TerminalUse::ReadsInput => run_with_streams(&name, &host, command, InputUse::Sent),

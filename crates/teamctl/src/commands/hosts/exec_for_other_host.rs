@@ -130,6 +130,9 @@ fn own_command(command: &HostCommand) -> Result<Command, ErrorReport> {
     if let Some(root) = &command.root {
         own.env("TEAMD_ROOT", expand_home(root)).env_remove("TEAMD_SOCKET");
     }
+    if let Some(team) = &command.team {
+        own.env("TEAMD_TEAM", team);
+    }
     Ok(own)
 }
 
