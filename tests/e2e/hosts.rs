@@ -298,6 +298,22 @@ fn variables_that_name_a_member_or_a_root_stay_here() {
 }
 
 #[test]
+fn command_for_another_machine_goes_no_further() {
+    let env = env_with_hosts(
+        "[host.box]\nconnect = ['env', 'TEAMD_HOST=box']\n[host.far]\nconnect = 'env'\nteamctl = 'DIR/out/far'\n",
+    );
+    env.write_script(
+        "out/far",
+        "#!/bin/sh\nexport TEAMD_HOST_OF_CALLER=far\nexec teamctl --host box status\n",
+    );
+    let error = env.teamctl(["--host", "box", "status"]).expect_failure(69);
+    assert!(error.contains("teamctl up --host box"), "{error}");
+    let error = env.teamctl(["--host", "far", "status"]).expect_failure(64);
+    assert!(error.contains("this one runs on far for another machine"), "{error}");
+    env.shut_down();
+}
+
+#[test]
 fn team_of_the_variable_is_the_team_on_the_host() {
     let env = env_with_hosts("[host.box]\nconnect = 'env'\nroot = 'DIR/root'\n");
     env.start_daemon();

@@ -4,6 +4,7 @@
 use super::cli_command::{CliCommand, IntegrationCommand};
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
+use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use store::env_var;
@@ -11,6 +12,12 @@ use store::env_var;
 /// Checks that the caller may run a command on another machine. There it would count as a person.
 pub(super) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
     check_not_asked()?;
+    if let Some(host) = env_var(HOST_OF_CALLER_VARIABLE) {
+        let message =
+            format!("cannot run a command on another host: this one runs on {host} for another machine");
+        return Err(ErrorReport::new(ErrorKind::Usage, message)
+            .with_help("run it from that machine, with the other host in its hosts file: teamctl hosts"));
+    }
     AllowedCallers::LeadOrPerson.check("run a command on another host", &context.caller_name())
 }
 

@@ -127,6 +127,8 @@ fn command_error() -> ErrorReport {
 fn own_command(command: &HostCommand) -> Result<Command, ErrorReport> {
     let mut own = Command::new(own_program()?);
     own.args(&command.arguments).env(HOST_OF_CALLER_VARIABLE, command.host.as_str());
+    // A start file here can name a host, and two machines can name each other.
+    own.env_remove("TEAMD_HOST");
     if let Some(root) = &command.root {
         own.env("TEAMD_ROOT", expand_home(root)).env_remove("TEAMD_SOCKET");
     }
@@ -153,6 +155,20 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::hosts_file_entry::HostName;
+
+    #[test]
+    fn command_gets_the_team_and_no_further_host() {
+        let host = HostName::parse("box").unwrap();
+        let team = Some("survey".to_owned());
+        let own = own_command(&HostCommand { host, root: None, team, arguments: Vec::new() }).unwrap();
+        let variables: Vec<_> = own.get_envs().collect();
+        for (name, value) in
+            [("TEAMD_HOST", None), ("TEAMD_TEAM", Some("survey")), (HOST_OF_CALLER_VARIABLE, Some("box"))]
+        {
+            assert!(variables.contains(&(name.as_ref(), value.map(AsRef::as_ref))), "{variables:?}");
+        }
+    }
 
     #[test]
     fn frames_end_at_damage_and_at_the_end() {
