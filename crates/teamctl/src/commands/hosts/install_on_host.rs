@@ -10,12 +10,12 @@ use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::hosts_file_entry::{Host, HostName};
+use protocol::shell_quote::shell_quote;
 use serde::Serialize;
 use serde_json::json;
-use std::fs::File;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 use store::own_program;
 
@@ -75,7 +75,8 @@ pub(super) fn run(context: &CommandContext, args: &InstallArgs) -> Result<ExitCo
         Err(code) => return Ok(code),
     };
     let (name, host) = source.find(&hosts, &args.name)?;
-    let programs = find_programs(args.from.as_deref())?;
+    // Read before anything is sent: the host must never get a part of an archive.
+    let archive = read_programs(&find_programs(args.from.as_deref())?)?;
     let mut connection = HostConnection::open(&name, &host, &["sh"])?;
     connection.send_line(SCRIPT);
     let machine = OtherMachine::receive(&mut connection, &name)?;
@@ -86,7 +87,7 @@ pub(super) fn run(context: &CommandContext, args: &InstallArgs) -> Result<ExitCo
         output::print_warning("nothing was copied");
         return Ok(ExitCode::FAILURE);
     }
-    let installation = copy_programs(connection, &name, &machine, &programs)?;
+    let installation = copy_programs(connection, &name, &machine, archive)?;
     output::print_result(context, &json!(installation), &output::sanitize(&installation.text(&host)));
     Ok(ExitCode::SUCCESS)
 }
@@ -203,22 +204,22 @@ fn copy_programs(
     mut connection: HostConnection,
     name: &HostName,
     machine: &OtherMachine,
-    programs: &[PathBuf],
+    archive: Vec<u8>,
 ) -> Result<Installation, ErrorReport> {
-    let stream = connection.take_stdin().expect("the stream was not taken yet");
+    let mut stream = connection.take_stdin().expect("the stream was not taken yet");
     // If the host stops reading, its next line or the end of the transport says why.
-    let written = write_archive(stream, programs);
+    stream.write_all(&archive).ok();
+    drop(stream);
     let line = connection.receive_line("install on", AnswerDeadline::after(COPY_TIMEOUT))?;
     let install_error = |reason: &str| {
         ErrorReport::new(ErrorKind::Io, format!("cannot install on {name}: {reason}")).with_help(format!(
-            "nothing was replaced; a static build runs on any system of its kind (docs/install.md); to try again: \
+            "a static build runs on any system of its kind (docs/install.md); to try again: \
              teamctl hosts install {name}"
         ))
     };
     let fields: Vec<&str> = line.split('\t').collect();
     match fields[..] {
         ["installed", version, found, kept] => {
-            written.map_err(|error| install_error(&format!("cannot read the programs: {error}")))?;
             let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let prefix = format!("{}/.local", machine.home);
             Ok(Installation {
@@ -236,23 +237,28 @@ fn copy_programs(
     }
 }
 
-fn write_archive(stream: ChildStdin, programs: &[PathBuf]) -> std::io::Result<()> {
-    let mut archive = tar::Builder::new(stream);
+/// The tar archive of the program files, which are in the order of [`PROGRAMS`].
+fn read_programs(programs: &[PathBuf]) -> Result<Vec<u8>, ErrorReport> {
+    let mut archive = tar::Builder::new(Vec::new());
     for (name, path) in PROGRAMS.iter().zip(programs) {
-        let file = File::open(path)?;
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(0o755);
-        header.set_size(file.metadata()?.len());
-        archive.append_data(&mut header, name, file)?;
+        let mut append = || {
+            let content = std::fs::read(path)?;
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o755);
+            header.set_size(content.len() as u64);
+            archive.append_data(&mut header, name, &*content)
+        };
+        append().map_err(|error| ErrorReport::from_io("read", path, &error))?;
     }
-    archive.into_inner()?.flush()
+    archive.into_inner().map_err(|error| ErrorReport::new(ErrorKind::Io, error.to_string()))
 }
 
 /// The command, to be typed on the host, that takes the installation back.
 fn undo_command(prefix: &str, kept: &str) -> String {
+    let path = |name: &str| shell_quote(&format!("{prefix}/{name}"));
     match kept {
-        "" => format!("rm -r {prefix}/bin/teamctl {prefix}/bin/teamd {prefix}/libexec/teamd"),
-        kept => format!("cp -Rpf {kept}/. {prefix}"),
+        "" => format!("rm -r {} {} {}", path("bin/teamctl"), path("bin/teamd"), path("libexec/teamd")),
+        kept => format!("cp -Rpf {} {}", shell_quote(&format!("{kept}/.")), shell_quote(prefix)),
     }
 }
 
@@ -278,5 +284,57 @@ impl Installation {
             ));
         }
         lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn undo_command_is_quoted() {
+        assert_eq!(
+            undo_command("/home/a b/.local", ""),
+            "rm -r '/home/a b/.local/bin/teamctl' '/home/a b/.local/bin/teamd' '/home/a b/.local/libexec/teamd'"
+        );
+        assert_eq!(
+            undo_command("/home/a b/.local", "/home/a b/.local/libexec/teamd-old"),
+            "cp -Rpf '/home/a b/.local/libexec/teamd-old/.' '/home/a b/.local'"
+        );
+        assert_eq!(undo_command("/h", "/old"), "cp -Rpf /old/. /h");
+    }
+
+    /// Runs the script with this archive in a home directory with a space. Returns its last line.
+    fn run_script(home: &Path, archive: &[u8]) -> String {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", SCRIPT]).env("HOME", home).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(archive).unwrap();
+        let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        output.lines().last().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "not below ROOT")]
+    fn only_a_whole_archive_is_installed_and_a_failure_says_what_was_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (home, program) = (directory.path().join("a b"), directory.path().join("program"));
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(&program, "#!/bin/sh\necho teamctl 1.2.3\n").unwrap();
+        let programs = [(); 6].map(|()| program.clone());
+        // Without the last program and the end of the archive: each has one block and a header.
+        let archive = read_programs(&programs).unwrap();
+        let line = run_script(&home, &archive[..5 * 1024]);
+        assert_eq!(line, "failed\tthe archive is not whole; nothing was replaced");
+        let line = run_script(&home, &archive);
+        assert!(line.starts_with("installed\tteamctl 1.2.3\t"), "{line}");
+        let no_directory = home.join(".local/bin");
+        std::fs::remove_dir_all(&no_directory).unwrap();
+        std::fs::create_dir_all(no_directory.join("teamd/teamd")).unwrap();
+        let line = run_script(&home, &archive);
+        assert!(line.contains("cannot keep") && line.ends_with("; nothing was replaced"), "{line}");
+        std::fs::remove_file(&program).unwrap();
+        assert!(read_programs(&programs).unwrap_err().message.contains("program"));
     }
 }
