@@ -9,11 +9,13 @@ use protocol::shell_quote::shell_quote;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The longest line that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
+/// How many lines are read ahead. A host that prints more waits.
+const MAX_UNREAD_LINES: usize = 16;
 /// How much of what the transport prints to standard error is kept, in bytes.
 const MAX_STDERR_BYTES: u64 = 1 << 16;
 /// How long the transport may take to end after its streams are closed.
@@ -97,7 +99,12 @@ impl HostConnection {
         action: &str,
         deadline: AnswerDeadline,
     ) -> Result<String, ErrorReport> {
-        match self.lines.recv_timeout(deadline.timeout.saturating_sub(deadline.elapsed())) {
+        let remaining = deadline.timeout.saturating_sub(deadline.elapsed());
+        if remaining.is_zero() {
+            // `recv_timeout` prefers a line, and a host can print without end.
+            return Err(self.timeout_error(action, deadline.timeout));
+        }
+        match self.lines.recv_timeout(remaining) {
             Ok(line) => Ok(line),
             Err(RecvTimeoutError::Timeout) => Err(self.timeout_error(action, deadline.timeout)),
             Err(RecvTimeoutError::Disconnected) => Err(self.end_error(action)),
@@ -170,7 +177,7 @@ fn end_text(status: ExitStatus) -> String {
 }
 
 fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
+    let (sender, receiver) = sync_channel(MAX_UNREAD_LINES);
     std::thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);
         loop {
@@ -202,4 +209,58 @@ fn read_last_line(stderr: impl Read + Send + 'static) -> Receiver<String> {
         std::io::copy(&mut stderr, &mut std::io::sink()).ok();
     });
     receiver
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A connection whose transport is this shell script.
+    pub(in super::super) fn connect(script: &str) -> HostConnection {
+        let host = Host {
+            connect: ["sh", "-c", script, "sh"].map(str::to_owned).to_vec(),
+            attach: None,
+            root: None,
+            teamctl: "teamctl".to_owned(),
+            labels: Vec::new(),
+            slots: None,
+        };
+        HostConnection::open(&HostName::parse("box").unwrap(), &host, &["sh"]).unwrap()
+    }
+
+    /// Prints empty lines without end, one for each read, and reports each read.
+    struct EmptyLines(std::sync::mpsc::Sender<()>);
+
+    impl Read for EmptyLines {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.0.send(()).ok();
+            buffer[0] = b'\n';
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn unread_lines_do_not_fill_the_memory() {
+        let (sender, reads) = channel();
+        let lines = read_lines(EmptyLines(sender));
+        // One more line is read, and waits for a place.
+        for _ in 0..=MAX_UNREAD_LINES {
+            reads.recv_timeout(END_TIMEOUT).unwrap();
+        }
+        reads.recv_timeout(Duration::from_millis(100)).unwrap_err();
+        assert_eq!(lines.recv_timeout(END_TIMEOUT).unwrap(), "");
+        reads.recv_timeout(END_TIMEOUT).unwrap();
+    }
+
+    #[test]
+    fn output_without_end_does_not_move_the_deadline() {
+        let mut connection = connect("exec yes");
+        let deadline = AnswerDeadline::after(Duration::from_millis(300));
+        let error = loop {
+            if let Err(error) = connection.receive_line("reach", deadline) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind, ErrorKind::Timeout);
+    }
 }

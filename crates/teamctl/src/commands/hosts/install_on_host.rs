@@ -87,7 +87,8 @@ pub(super) fn run(context: &CommandContext, args: &InstallArgs) -> Result<ExitCo
         output::print_warning("nothing was copied");
         return Ok(ExitCode::FAILURE);
     }
-    let installation = copy_programs(connection, &name, &machine, archive)?;
+    let deadline = AnswerDeadline::after(COPY_TIMEOUT);
+    let installation = copy_programs(connection, &name, &machine, archive, deadline)?;
     output::print_result(context, &json!(installation), &output::sanitize(&installation.text(&host)));
     Ok(ExitCode::SUCCESS)
 }
@@ -205,12 +206,13 @@ fn copy_programs(
     name: &HostName,
     machine: &OtherMachine,
     archive: Vec<u8>,
+    deadline: AnswerDeadline,
 ) -> Result<Installation, ErrorReport> {
     let mut stream = connection.take_stdin().expect("the stream was not taken yet");
-    // If the host stops reading, its next line or the end of the transport says why.
-    stream.write_all(&archive).ok();
-    drop(stream);
-    let line = connection.receive_line("install on", AnswerDeadline::after(COPY_TIMEOUT))?;
+    // If the host stops reading, its next line or the end of the transport says why, or the deadline
+    // ends the transport, and so this thread.
+    std::thread::spawn(move || stream.write_all(&archive));
+    let line = connection.receive_line("install on", deadline)?;
     let install_error = |reason: &str| {
         ErrorReport::new(ErrorKind::Io, format!("cannot install on {name}: {reason}")).with_help(format!(
             "a static build runs on any system of its kind (docs/install.md); to try again: \
@@ -289,6 +291,7 @@ impl Installation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host_connection::tests::connect;
     use super::*;
     use std::process::{Command, Stdio};
 
@@ -313,6 +316,16 @@ mod tests {
         child.stdin.take().unwrap().write_all(archive).unwrap();
         let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
         output.lines().last().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn host_that_stops_reading_is_given_up_at_the_deadline() {
+        let name = HostName::parse("box").unwrap();
+        let mut connection = connect("printf 'teamd-install\\tLinux\\tx\\t/h\\t\\n'; exec sleep 3600");
+        let machine = OtherMachine::receive(&mut connection, &name).unwrap();
+        let deadline = AnswerDeadline::after(Duration::from_millis(300));
+        let error = copy_programs(connection, &name, &machine, vec![0; 1 << 20], deadline).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Timeout, "{error}");
     }
 
     #[test]
