@@ -3,9 +3,11 @@
 
 use super::transport_command::{CtrlC, transport_command};
 use platform::ExitHandle;
+use platform::process_tree::descendants_of;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName};
 use protocol::shell_quote::shell_quote;
+use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
@@ -147,9 +149,22 @@ impl HostConnection {
         let has_ended = ExitHandle::open(self.child.id())
             .is_none_or(|process| process.exits_within(END_TIMEOUT).unwrap_or(false));
         if !has_ended {
-            self.child.kill().ok();
+            kill_with_descendants(&mut self.child);
         }
         self.child.wait().ok().filter(|_| has_ended)
+    }
+}
+
+/// Kills the transport and what it has started, as a wrapper script does. These processes have no
+/// process group of their own, because ssh can ask for a password only in the terminal's foreground.
+fn kill_with_descendants(child: &mut Child) {
+    let table = platform::system().processes().unwrap_or_default();
+    let descendants = descendants_of(&table, &[child.id()]);
+    child.kill().ok();
+    for process in descendants.iter().filter(|process| process.pid != child.id()) {
+        if let Ok(Some(handle)) = ExitHandle::open_started_at(process.pid, process.start) {
+            handle.send_signal(Signal::KILL).ok();
+        }
     }
 }
 
@@ -162,7 +177,7 @@ impl Drop for HostConnection {
         let has_ended =
             process.is_none_or(|process| process.exits_within(Duration::from_millis(200)).unwrap_or(false));
         if !has_ended {
-            self.child.kill().ok();
+            kill_with_descendants(&mut self.child);
         }
         self.child.wait().ok();
     }
@@ -262,5 +277,14 @@ pub(super) mod tests {
             }
         };
         assert_eq!(error.kind, ErrorKind::Timeout);
+    }
+
+    #[test]
+    fn killed_transport_takes_its_programs_with_it() {
+        let mut connection = connect("sleep 3600 & echo $!; wait");
+        let line = connection.receive_line("reach", AnswerDeadline::after(END_TIMEOUT)).unwrap();
+        let sleep = ExitHandle::open(line.parse().unwrap()).unwrap();
+        drop(connection);
+        assert!(sleep.exits_within(END_TIMEOUT).unwrap());
     }
 }
