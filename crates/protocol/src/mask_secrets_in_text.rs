@@ -3,10 +3,12 @@
 //! prose, paths, UUIDs and git hashes stay.
 
 mod find_secrets;
+mod name_keys;
 
 use crate::format_preserving_json::replace_lone_surrogates;
 use crate::redact_variables::redact;
 use find_secrets::find_secrets;
+use name_keys::{is_free_key, is_name_key};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -37,39 +39,71 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
 /// # Errors
 /// If the text is not valid JSON.
 pub fn mask_secrets_in_json_text(text: &str) -> serde_json::Result<Cow<'_, str>> {
+    mask_json_text(text, |_| Keys::OfProtocol)
+}
+
+fn mask_json_text(text: &str, keys: impl Fn(&Value) -> Keys) -> serde_json::Result<Cow<'_, str>> {
     let original: Value = serde_json::from_str(&replace_lone_surrogates(text))?;
     let mut masked = original.clone();
-    mask_secrets_in_json(&mut masked);
+    mask_value(&mut masked, keys(&original));
     Ok(if masked == original { Cow::Borrowed(text) } else { Cow::Owned(masked.to_string()) })
 }
 
-/// Masks the secrets in all texts of a JSON value. In the objects `env` and `git_env`, which hold
-/// environment variables, the name of a variable counts too. The text of a message can be JSON
-/// itself.
+/// Masks the secrets in the texts of a JSON value, but not in names, ids, times and paths, without
+/// which a record could not be played. In the objects `env` and `git_env`, which hold environment
+/// variables, the name of a variable counts too. The text of a message can be JSON itself.
 pub fn mask_secrets_in_json(value: &mut Value) {
+    mask_value(value, Keys::OfProtocol);
+}
+
+/// Who has chosen the keys of the objects in a value.
+#[derive(Debug, Clone, Copy)]
+enum Keys {
+    /// A key says whether its value is a name or a text.
+    OfProtocol,
+    /// An agent or a user has. A value under any key may be a secret.
+    Free,
+}
+
+fn mask_value(value: &mut Value, keys: Keys) {
     match value {
         Value::String(text) => {
             let payload = Some(&*text).filter(|text| text.starts_with('{'));
-            let masked = payload.and_then(|payload| mask_secrets_in_json_text(payload).ok());
+            let masked = payload.and_then(|payload| mask_payload(payload).ok());
             if let Cow::Owned(masked) = masked.unwrap_or_else(|| mask_secrets(text)) {
                 *text = masked;
             }
         }
-        Value::Array(elements) => elements.iter_mut().for_each(mask_secrets_in_json),
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| match field {
-            Value::Object(variables) if key == "env" || key == "git_env" => {
-                variables.iter_mut().for_each(|(name, variable)| mask_variable(name, variable));
-            }
-            field => mask_secrets_in_json(field),
-        }),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| mask_value(element, keys)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| mask_field(key, field, keys)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+fn mask_field(key: &str, field: &mut Value, keys: Keys) {
+    match (keys, field) {
+        (_, Value::Object(variables)) if key == "env" || key == "git_env" => {
+            variables.iter_mut().for_each(|(name, variable)| mask_variable(name, variable));
+        }
+        (Keys::OfProtocol, field) if is_free_key(key) => mask_value(field, Keys::Free),
+        (Keys::OfProtocol, field) if is_name_key(key) && has_no_object(field) => {}
+        (keys, field) => mask_value(field, keys),
+    }
+}
+
+fn has_no_object(value: &Value) -> bool {
+    !value.is_object() && value.as_array().is_none_or(|elements| elements.iter().all(has_no_object))
+}
+
+/// Masks a text that is JSON. Only an object with a type is a message of the protocol.
+fn mask_payload(text: &str) -> serde_json::Result<Cow<'_, str>> {
+    mask_json_text(text, |payload| if payload["type"].is_string() { Keys::OfProtocol } else { Keys::Free })
 }
 
 fn mask_variable(name: &str, value: &mut Value) {
     match value {
         Value::String(text) if redact(name, text) != text => *value = MASK.into(),
-        value => mask_secrets_in_json(value),
+        value => mask_value(value, Keys::Free),
     }
 }
 
@@ -150,6 +184,29 @@ mod tests {
         let expected = json!({
             "env": {"DB_PASS": MASK, "LANG": "C", "URL": MASK},
             "author": "ann", "argv": ["--key", MASK], "number": 7
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn names_and_ids_stay_where_the_protocol_has_them() {
+        let name = "sk-learn-upgrade-2026";
+        let message = json!({"type": "permission_request", "requestId": name, "agentId": name,
+            "input": {"name": name}, "description": name});
+        let mut value = json!({
+            "kind": "call", "team": name, "blockedBy": [name], "members": [{"name": name, "prompt": name}],
+            "message": {"from": name, "text": message.to_string()}, "text": json!({"name": name}).to_string(),
+            "request": {"create_team": {"team_name": name, "cwd": format!("/w/{name}"), "description": name}},
+            "metadata": {"id": name}, "unknown": name,
+        });
+        mask_secrets_in_json(&mut value);
+        let message = json!({"type": "permission_request", "requestId": name, "agentId": name,
+            "input": {"name": MASK}, "description": MASK});
+        let expected = json!({
+            "kind": "call", "team": name, "blockedBy": [name], "members": [{"name": name, "prompt": MASK}],
+            "message": {"from": name, "text": message.to_string()}, "text": json!({"name": MASK}).to_string(),
+            "request": {"create_team": {"team_name": name, "cwd": format!("/w/{name}"), "description": MASK}},
+            "metadata": {"id": MASK}, "unknown": MASK,
         });
         assert_eq!(value, expected);
     }
