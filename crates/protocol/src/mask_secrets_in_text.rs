@@ -4,11 +4,14 @@
 
 mod find_secrets;
 mod name_keys;
+mod named_values;
+mod url_and_curl_passwords;
 
 use crate::format_preserving_json::replace_lone_surrogates;
 use crate::redact_variables::redact;
 use find_secrets::find_secrets;
 use name_keys::{is_free_key, is_name_key};
+use named_values::is_name_of_secret;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -85,6 +88,7 @@ fn mask_field(key: &str, field: &mut Value, keys: Keys) {
         (_, Value::Object(variables)) if key == "env" || key == "git_env" => {
             variables.iter_mut().for_each(|(name, variable)| mask_variable(name, variable));
         }
+        (_, Value::String(text)) if is_name_of_secret(key) && !text.is_empty() => *text = MASK.to_owned(),
         (Keys::OfProtocol, field) if is_free_key(key) => mask_value(field, Keys::Free),
         (Keys::OfProtocol, field) if is_name_key(key) && has_no_object(field) => {}
         (keys, field) => mask_value(field, keys),
@@ -136,6 +140,18 @@ mod tests {
             (r#"{"key":"-----BEGIN PRIVATE KEY-----\nMII"}"#, r#"{"key":"(hidden)"}"#),
             ("token Zx8Kq2Lw9Rt4Vb7Nm1Pc5Hd3Gf6Js0Ya.", "token (hidden)."),
             ("été ghp_0123456789 été", "été (hidden) été"),
+            ("db_password=hunter X=1", "db_password=(hidden) X=1"),
+            ("user: ann\npassword: hunter\n", "user: ann\npassword: (hidden)\n"),
+            ("MY_API_KEY: abc123", "MY_API_KEY: (hidden)"),
+            (r#"{"api_key": "ab cd", "password":"x"}"#, r#"{"api_key": "(hidden)", "password":"(hidden)"}"#),
+            (r#""{\"apiKey\": \"abc\"}""#, r#""{\"apiKey\": \"(hidden)\"}""#),
+            ("API_KEY = abc123\nB = 2", "API_KEY = (hidden)\nB = 2"),
+            ("aws_secret_access_key = wJal1/x+y", "aws_secret_access_key = (hidden)"),
+            ("--db-pass='a b' next", "--db-pass='(hidden)' next"),
+            ("https://host/?access_token=abc123", "https://host/?access_token=(hidden)"),
+            ("curl -u ann:hunter2 https://host", "curl -u ann:(hidden) https://host"),
+            ("curl -s --user 'ann:hunter2' x", "curl -s --user 'ann:(hidden)' x"),
+            ("git clone https://0123456789abcdef@host/x", "git clone https://(hidden)@host/x"),
         ] {
             assert_eq!(mask_secrets(text), expected, "{text}");
         }
@@ -157,6 +173,9 @@ mod tests {
             "the bearer of this message; Authorization is needed",
             "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
             "a-member-name-with-2-numbers-and-64-characters",
+            "The password is in the safe. token: the word; pass: 3 tests, output token: 12",
+            "let token = next_token(1); token::new(); if token == x1 {} fn f(password: &str, secret: String)",
+            "sudo -u ann x:y; https://ann@host; PWD=/w pwd: /w; tokens: 12k; compass: n4; cache_key: a1",
             "perm-1770977144590@ann 2026-02-13T10:05:44.590Z",
             "\u{1b}[1;32m●\u{1b}[0m done 日本",
         ] {
@@ -178,12 +197,14 @@ mod tests {
     fn variables_are_masked_by_name_and_all_texts_by_pattern() {
         let mut value = json!({
             "env": {"DB_PASS": "x", "LANG": "C", "URL": "https://a:b@host"},
-            "author": "ann", "argv": ["--key", "ghp_0123456789ab"], "number": 7
+            "author": "ann", "argv": ["--key", "ghp_0123456789ab"], "number": 7,
+            "input": {"password": "a b", "key": "x"}
         });
         mask_secrets_in_json(&mut value);
         let expected = json!({
             "env": {"DB_PASS": MASK, "LANG": "C", "URL": MASK},
-            "author": "ann", "argv": ["--key", MASK], "number": 7
+            "author": "ann", "argv": ["--key", MASK], "number": 7,
+            "input": {"password": MASK, "key": "x"}
         });
         assert_eq!(value, expected);
     }

@@ -1,7 +1,9 @@
 //! Finds secrets in a text. The text may contain escape sequences of terminals, or be JSON with its
 //! own escapes.
 
-use crate::redact_variables::{SECRET_PREFIXES, is_secret_name};
+use super::named_values::named_values;
+use super::url_and_curl_passwords::{curl_passwords, url_passwords};
+use crate::redact_variables::SECRET_PREFIXES;
 use std::ops::Range;
 
 /// Prefixes that no ordinary word has. How many characters must follow them, and how many must
@@ -25,7 +27,8 @@ pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
     private_keys(text)
         .chain(url_passwords(text))
         .chain(header_values(text))
-        .chain(variable_values(text))
+        .chain(named_values(text))
+        .chain(curl_passwords(text))
         .chain(words(text, |c| c.is_ascii_alphanumeric() || "_-.".contains(c)).filter(is_key))
         .chain(words(text, |c| c.is_ascii_alphanumeric() || "_-+/".contains(c)).filter(is_mixed))
         .collect()
@@ -33,7 +36,7 @@ pub(super) fn find_secrets(text: &str) -> Vec<Range<usize>> {
 
 /// The words of a text: the longest runs of characters that `is_in_word` accepts, without dots at
 /// their ends. An escape sequence, such as `\n` in JSON or a color, separates words.
-fn words(text: &str, is_in_word: impl Fn(char) -> bool) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn words(text: &str, is_in_word: impl Fn(char) -> bool) -> impl Iterator<Item = Range<usize>> {
     let mut position = 0;
     std::iter::from_fn(move || {
         loop {
@@ -103,19 +106,6 @@ fn private_keys(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The passwords of URLs such as `https://user:password@host`.
-fn url_passwords(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.match_indices("://").filter_map(|(found, separator)| {
-        let start = found + separator.len();
-        let is_end = |c: char| c.is_whitespace() || c.is_control() || "/?#\"'<>`\\".contains(c);
-        let authority = text[start..].split(is_end).next()?;
-        let (user_info, _) = authority.rsplit_once('@')?;
-        let (user, password) = user_info.split_once(':')?;
-        let password_start = start + user.len() + 1;
-        (!password.is_empty()).then_some(password_start..password_start + password.len())
-    })
-}
-
 /// The values of `Authorization` headers, and long tokens after the word `Bearer`.
 fn header_values(text: &str) -> impl Iterator<Item = Range<usize>> {
     let is_letter = |c: char| c.is_ascii_alphabetic();
@@ -144,28 +134,9 @@ fn header_values(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The values of variables in capitals whose names stand for secrets, such as `API_KEY=value`.
-fn variable_values(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let is_in_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    words(text, is_in_name).filter_map(|name| {
-        let value = text[name.end..].strip_prefix('=')?.trim_start_matches('\\');
-        if !is_secret_name(&text[name]) {
-            return None;
-        }
-        let quote = value.chars().next().filter(|c| ['"', '\''].contains(c));
-        let start = text.len() - value.len() + quote.map_or(0, char::len_utf8);
-        let length = match quote {
-            Some(quote) => text[start..].find(quote).unwrap_or_else(|| value_length(&text[start..])),
-            None => value_length(&text[start..]),
-        };
-        let is_reference = text[start..].starts_with('$');
-        (length > 0 && !is_reference).then_some(start..start + length)
-    })
-}
-
 /// The length of the value at the beginning of `text`, which ends before a space, a quote or an
 /// escape. 0 for the name of a shell variable.
-fn value_length(text: &str) -> usize {
+pub(super) fn value_length(text: &str) -> usize {
     if text.starts_with('$') {
         return 0;
     }
