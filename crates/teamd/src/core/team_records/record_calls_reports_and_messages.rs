@@ -8,6 +8,7 @@ use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::core_state::State;
 use crate::core::state::team_record::TeamRecord;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::team_records::record_events_and_outputs::end_earlier_record;
 use crate::core::team_records::recorded_teams::add_entry;
 use protocol::control_socket::{
     Call, CreateTeamReply, CreateTeamRequest, ExitReport, FromShim, Request, ResumeMembersRequest, ShimHello,
@@ -20,7 +21,7 @@ use protocol::team_record_line::{RECORD_VERSION, RecordEntry};
 /// an earlier team of the same name ends.
 pub(crate) fn start_record(context: &mut Context, request: CreateTeamRequest, reply: &CreateTeamReply) {
     let team = &reply.team_name;
-    context.state.team_records.remove(team);
+    end_earlier_record(context, team);
     let file = reply.record.as_ref().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
     let Some(file) = file else { return };
     context.state.team_records.insert(team.clone(), TeamRecord::new(file));

@@ -90,8 +90,26 @@ fn record_due_outputs(context: &mut Context) {
 fn read_output(context: &mut Context, team: &TeamName, member: MemberName, extent: OutputExtent) {
     let Some(record) = context.state.team_records.get_mut(team) else { return };
     record.forget_output(&member);
-    let log = context.state.settings.output_log(team, &member);
-    context.record_items.push((team.clone(), RecordItem::Output { member, log, extent }));
+    let item = output_item(context.state, team, member, extent);
+    context.record_items.push((team.clone(), item));
+}
+
+fn output_item(state: &State, team: &TeamName, member: MemberName, extent: OutputExtent) -> RecordItem {
+    let log = state.settings.output_log(team, &member);
+    RecordItem::Output { member, log, extent }
+}
+
+/// Ends the record of an earlier team of the same name. It gets the output that is still due now,
+/// because further items of this name belong to the new team's record.
+pub(crate) fn end_earlier_record(context: &mut Context, team: &TeamName) {
+    let Some(mut record) = context.state.team_records.remove(team) else { return };
+    let members = record.take_due_outputs(u64::MAX).into_iter();
+    let items: Vec<RecordItem> =
+        members.map(|member| output_item(context.state, team, member, OutputExtent::All)).collect();
+    if !items.is_empty() {
+        let batch = RecordBatch { team: team.clone(), file: record.file, at: context.now.wall, items };
+        context.effects.push(Effect::File(FileJob::AppendToRecord(Box::new(batch))));
+    }
 }
 
 /// When the next output must be read, in milliseconds on the monotonic clock.

@@ -6,16 +6,20 @@ use crate::core::recovery::recover;
 use protocol::control_socket::{MemberAddress, TurnStatus};
 use serde_json::{Value, json};
 
+fn reply_with_record(file: &str) -> CreateTeamReply {
+    CreateTeamReply {
+        team_name: survey_team(),
+        team_file_path: "/root/teams/survey/config.json".into(),
+        lead_agent_id: "team-lead@survey".into(),
+        record: Some(format!("/state/records/{file}").into()),
+    }
+}
+
 /// A state with a recorded team.
 fn recorded_state() -> State {
     let mut state = new_state();
     state.teams.clear();
-    let reply = CreateTeamReply {
-        team_name: survey_team(),
-        team_file_path: "/root/teams/survey/config.json".into(),
-        lead_agent_id: "team-lead@survey".into(),
-        record: Some("/state/records/survey-1.jsonl".into()),
-    };
+    let reply = reply_with_record("survey-1.jsonl");
     let effects = handle_event(&mut state, team_created(Ok(reply)), NOW);
     let kinds: Vec<String> = items(&effects).iter().map(kind).collect();
     assert_eq!(kinds, ["start", "call", "event"]);
@@ -90,6 +94,23 @@ fn output_is_read_after_a_turn_and_before_the_next_one() {
     let outputs: Vec<Value> = items(&effects).iter().map(|item| to_json(item)).collect();
     assert_eq!(outputs, [json!({"kind": "output", "member": "ann", "whole_lines": false})]);
     assert!(items(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(4_000))).is_empty());
+}
+
+#[test]
+fn last_output_of_a_deleted_team_is_in_its_record_if_the_team_is_created_again_at_once() {
+    let mut state = recorded_state();
+    start_member(&mut state, "ann", 50);
+    handle_event(&mut state, turn_reported(50, 1, Activity::Active), now_at(2_000));
+    handle_event(&mut state, turn_reported(50, 1, Activity::Idle), now_at(3_000));
+    state.teams.clear();
+    let created = team_created(Ok(reply_with_record("survey-2.jsonl")));
+    let effects = handle_event(&mut state, created, now_at(3_100));
+    let batches = effects.iter().filter_map(|effect| match effect {
+        Effect::File(FileJob::AppendToRecord(batch)) => Some((&*batch.file, kind(&&batch.items[0]))),
+        _ => None,
+    });
+    let expected = [("survey-1.jsonl", "output".to_owned()), ("survey-2.jsonl", "start".to_owned())];
+    assert_eq!(batches.collect::<Vec<_>>(), expected);
 }
 
 #[test]
