@@ -32,6 +32,7 @@ impl FilesThread {
             self.records.insert(team.clone(), RecordWriter::open(&self.state, &batch));
         }
         let record = self.records.get_mut(&team)?;
+        record.begin_again_if_file_is_lost(&self.state, &batch);
         record.add_lines(batch);
         match record.write(&self.state) {
             Err(RecordError::First(error)) => {

@@ -6,7 +6,7 @@ use crate::io::files::new_output_for_record::read_new_output;
 use crate::io::files::repeated_record_lines::RecordedLines;
 use protocol::mask_secrets_in_text::mask_secrets_in_json;
 use protocol::state_file_names::RECORDS_DIR;
-use protocol::team_record_line::{RecordEntry, RecordLine};
+use protocol::team_record_line::{RECORD_VERSION, RecordEntry, RecordLine};
 use protocol::timestamp::iso8601;
 use serde_json::Value;
 use store::{Error, StateDir};
@@ -51,6 +51,26 @@ impl RecordWriter {
             unwritten: String::new(),
             has_failed: false,
         }
+    }
+
+    /// Begins the record again if its file was moved or deleted: with a line that says so, and
+    /// without what the file had. Output that the old file has is not repeated.
+    pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
+        let has_start = is_start(batch.items.first())
+            || self
+                .unwritten
+                .lines()
+                .next()
+                .and_then(|line| serde_json::from_str(line).ok())
+                .is_some_and(|line: RecordLine| matches!(line.entry, RecordEntry::Start { .. }));
+        if has_start || !is_file_lost(state, &self.file) {
+            return;
+        }
+        self.recorded.keep_only_outputs();
+        let entry = RecordEntry::Start { version: RECORD_VERSION, team: batch.team.clone() };
+        let line = serde_json::to_string(&RecordLine { time: iso8601(batch.at), entry });
+        let line = line.expect("a start line has nothing that JSON cannot hold");
+        self.unwritten.insert_str(0, &(line + "\n"));
     }
 
     /// Adds the lines of a batch to the unwritten lines, except those that the record has already.
@@ -105,5 +125,65 @@ impl RecordWriter {
             self.unwritten.clear();
         }
         Ok(())
+    }
+}
+
+fn is_start(item: Option<&RecordItem>) -> bool {
+    matches!(item, Some(RecordItem::Entry(entry)) if matches!(**entry, RecordEntry::Start { .. }))
+}
+
+/// Whether the file is missing or empty. `false` if this is not known.
+fn is_file_lost(state: &StateDir, file: &str) -> bool {
+    let file = state.open_subdir(RECORDS_DIR).and_then(|dir| dir.open_file(file));
+    file.is_ok_and(|file| file.is_none_or(|file| file.metadata().is_ok_and(|metadata| metadata.len() == 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::event_log_line::{Event, EventKind};
+    use protocol::team_and_member_names::TeamName;
+    use serde_json::json;
+
+    fn batch(entry: RecordEntry) -> RecordBatch {
+        let (team, file) = (TeamName::parse("survey").unwrap(), "survey-1.jsonl".to_owned());
+        RecordBatch { team, file, at: 1_000, items: vec![entry.into()] }
+    }
+
+    fn append(writer: &mut RecordWriter, state: &StateDir, batch: RecordBatch) {
+        writer.begin_again_if_file_is_lost(state, &batch);
+        writer.add_lines(batch);
+        writer.write(state).unwrap();
+    }
+
+    #[test]
+    fn record_whose_file_is_lost_begins_again_with_a_start_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let task = || -> RecordEntry {
+            let task = json!({"id": "1", "subject": "a", "description": "", "status": "pending",
+                "blocks": [], "blockedBy": []});
+            serde_json::from_value(json!({"kind": "task", "task": task})).unwrap()
+        };
+        let team = TeamName::parse("survey").unwrap();
+        let start = batch(RecordEntry::Start { version: RECORD_VERSION, team: team.clone() });
+        let mut writer = RecordWriter::open(&state, &start);
+        append(&mut writer, &state, start);
+        let path = state.path().join(RECORDS_DIR).join("survey-1.jsonl");
+        let kinds = || -> Vec<Value> {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            lines.map(|line| line["kind"].clone()).collect()
+        };
+        append(&mut writer, &state, batch(task()));
+        append(&mut writer, &state, batch(task()));
+        assert_eq!(kinds(), ["start", "task"]);
+        std::fs::remove_file(&path).unwrap();
+        append(&mut writer, &state, batch(task()));
+        assert_eq!(kinds(), ["start", "task"]);
+        std::fs::write(&path, "").unwrap();
+        let event = Box::new(Event::for_team(&team, EventKind::TeamDeleted));
+        append(&mut writer, &state, batch(RecordEntry::Event { event }));
+        assert_eq!(kinds(), ["start", "event"]);
     }
 }

@@ -44,6 +44,11 @@ impl RecordedLines {
         self.last.get(&("output", member.as_str().to_ascii_lowercase())).copied()
     }
 
+    /// Forgets all lines but where the recorded output ends.
+    pub(super) fn keep_only_outputs(&mut self) {
+        self.last.retain(|(kind, _), _| *kind == "output");
+    }
+
     /// Whether the record has a line already. If not, remembers the line.
     pub(super) fn is_repeated(&mut self, line: &Value) -> bool {
         match line["kind"].as_str() {
