@@ -95,7 +95,9 @@ fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), Error
     };
     let missing_members: Vec<SpawnRequest> = run.file.members.iter().filter(is_missing).cloned().collect();
     let releases = abandoned_tasks(run, &tasks, &members);
-    spawn_missing(run, state, missing_members)?;
+    if let Some((_, error)) = spawn_missing(run, state, missing_members)?.into_iter().next() {
+        return Err(error);
+    }
     for release in releases {
         release_task(&state.team, &release)?;
     }
@@ -143,12 +145,14 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> 
     tasks.map(|task| TaskRelease::new(&run.rules, task, ReleaseReason::Abandoned)).collect()
 }
 
-/// Spawns the members in `missing_members`, all at the same time. Returns when all of them run.
+/// Spawns the members in `missing_members`, all at the same time. Returns when each of them runs or
+/// cannot be started, with the latter ones and the reasons.
 pub(crate) fn spawn_missing(
     run: &mut RunContext,
     state: &mut RunState,
     mut missing_members: Vec<SpawnRequest>,
-) -> Result<(), ErrorReport> {
+) -> Result<Vec<(MemberName, ErrorReport)>, ErrorReport> {
+    let mut failures = Vec::new();
     let deadline = Instant::now() + NAME_FREE_TIMEOUT;
     while !missing_members.is_empty() {
         let failed_spawns = spawn_all(run, missing_members);
@@ -169,14 +173,14 @@ pub(crate) fn spawn_missing(
                 ErrorKind::AlreadyExists if Instant::now() < deadline && run.stop_requests.count() == 0 => {
                     missing_members.push(member);
                 }
-                _ => return Err(error),
+                _ => failures.push((member.name, error)),
             }
         }
         if !missing_members.is_empty() {
             run.watcher.wait(Some(Instant::now() + Duration::from_secs(1)))?;
         }
     }
-    Ok(())
+    Ok(failures)
 }
 
 /// Sends the spawn requests of all `members` at the same time. Returns the members whose spawn

@@ -4,10 +4,12 @@ use crate::create_or_resume_team::spawn_missing;
 use crate::decide_task_retries::{MemberState, MemberStates, RunDecision, TaskFate};
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
+use crate::team_snapshot;
 use protocol::control_socket::{MemberSelection, Request, ShutdownMembersRequest, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
+use store::Error;
 
 /// What is to be done with members of kind once.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,8 @@ struct OnceMemberChanges {
 }
 
 /// Starts and shuts down members of kind once, as the last snapshot requires. Each shutdown is
-/// requested once. No member is started if the budget is exhausted.
+/// requested once. No member is started if the budget is exhausted. A member that cannot be started
+/// is a failed attempt of its task, so that the task is retried like any other and the run goes on.
 pub(crate) fn start_and_end_once_members(
     run: &mut RunContext,
     state: &mut RunState,
@@ -33,7 +36,25 @@ pub(crate) fn start_and_end_once_members(
         return Ok(());
     }
     state.ended_once_members.retain(|name| !changes.start.contains(name));
-    spawn_missing(run, state, missing)
+    let failures = spawn_missing(run, state, missing)?;
+    // A stopped run, and a team whose budget is used up meanwhile, start no members.
+    if failures.is_empty()
+        || run.stop_requests.count() > 0
+        || team_snapshot::take(run, &state.team)?.exhausted_budget.is_some()
+    {
+        return Ok(());
+    }
+    failures.iter().try_for_each(|(member, error)| fail_task(state, member, error))
+}
+
+fn fail_task(state: &RunState, member: &MemberName, error: &ErrorReport) -> Result<(), ErrorReport> {
+    let tasks = state.snapshot.tasks.iter();
+    let mut tasks = tasks.filter(|task| task.once_member().as_ref() == Some(member));
+    tasks.try_for_each(|task| match state.team.tasks().fail_start(&task.id, member, &error.message) {
+        // The task was deleted, or got another blocker, meanwhile.
+        Err(Error::NoSuchTask { .. } | Error::TaskBlocked { .. }) => Ok(()),
+        result => result.map_err(ErrorReport::from),
+    })
 }
 
 fn decide_changes(tasks: &[Task], members: &MemberStates, decision: &RunDecision) -> OnceMemberChanges {

@@ -1,6 +1,7 @@
 //! Members of `kind = "once"`: each is started for one task, and ends with it.
 
 use super::{assert_team_deleted, finish_run, outcomes, start_run};
+use crate::worktrees::{create_repository, git_variables};
 use harness::TestEnv;
 use serde_json::{Value, json};
 
@@ -93,6 +94,32 @@ fn failed_task_is_retried_and_a_killed_member_is_started_again() {
     assert_eq!(output.code, 0, "{output:#?}");
     assert_eq!(output.json()["tasks"][1]["answer"], "third");
     assert_eq!(env.read("out/started"), "eve\neve\n");
+    env.shut_down();
+}
+
+/// The repository of its worktree is gone when its task can start.
+#[test]
+fn member_that_cannot_start_fails_its_task_and_the_run_goes_on() {
+    let mut env = TestEnv::new();
+    env.variables = git_variables();
+    env.start_daemon();
+    write_profile(&env, "exit 1");
+    let repository = create_repository(&env, "repo").display().to_string();
+    let more = "[[task]]\nkey = 'other'\nsubject = 'other'\ncommand = 'true'\nblocked_by = ['build']\n";
+    let file = write_run_file(&env, &format!("rm -rf {repository}/.git"), more);
+    let once = format!("kind = 'once'\nworktree = true\ncwd = '{repository}'");
+    env.write_file("team.toml", env.read("team.toml").replace("kind = 'once'", &once));
+    let output = env.teamctl(["run", &file, "--json", "--keep-team"]);
+    assert_eq!(output.code, 1, "{output:#?}");
+    let result = output.json();
+    let outcomes = outcomes(&result);
+    assert!(outcomes[1].starts_with("review failed: ") && outcomes[1].contains(&repository), "{outcomes:?}");
+    assert_eq!((outcomes[0].as_str(), outcomes[2].as_str()), ("build completed", "other completed"));
+    assert_eq!(result["tasks"][1]["owner"], "eve");
+    let id = result["tasks"][1]["id"].as_str().unwrap();
+    let task: Value = serde_json::from_str(&env.read(&format!("root/tasks/survey/{id}.json"))).unwrap();
+    assert_eq!(task["metadata"]["retries"], 1, "it was tried again: {task:#}");
+    assert_eq!(env.read("out/started"), "");
     env.shut_down();
 }
 

@@ -126,6 +126,22 @@ impl Tasks {
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
+    /// Records that `member`, which is started for a task, could not be started. This counts as a
+    /// failed attempt: the task gets the owner `member`, which is no current member, and the failure.
+    /// Nothing changes if the task is no longer pending.
+    ///
+    /// # Errors
+    /// `NoSuchTask`; `TaskBlocked` if the task has open blockers; errors of the files.
+    pub fn fail_start(&self, id: &TaskId, member: &MemberName, failure: &str) -> Result<(), Error> {
+        let metadata = Map::from_iter([("failure".to_owned(), Value::from(failure))]);
+        let update =
+            TaskUpdate { metadata: Some(metadata), ..TaskUpdate::with_status(TaskStatus::InProgress) };
+        self.change(update.read_scope(*id), |draft| match draft.task(*id)?.status {
+            TaskStatus::Pending => apply_update(draft, *id, &update, Some(member)).map(drop),
+            _ => Ok(()),
+        })
+    }
+
     /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task with
     /// the status deleted, and otherwise as it was before.
     pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
