@@ -26,9 +26,10 @@ pub(crate) fn start_and_end_once_members(
     state: &mut RunState,
 ) -> Result<(), ErrorReport> {
     let mut changes = decide_changes(&state.snapshot.tasks, &state.snapshot.members, &state.decision);
-    changes.shut_down.retain(|name| state.ended_once_members.insert(name.clone()));
-    if !changes.shut_down.is_empty() {
-        shut_down(run, changes.shut_down)?;
+    changes.shut_down.retain(|name| !state.ended_once_members.contains(name));
+    for name in changes.shut_down {
+        shut_down(run, &name)?;
+        state.ended_once_members.insert(name);
     }
     let must_start = |member: &&SpawnRequest| changes.start.contains(&member.name);
     let missing: Vec<SpawnRequest> = run.file.members.iter().filter(must_start).cloned().collect();
@@ -73,10 +74,10 @@ fn decide_changes(tasks: &[Task], members: &MemberStates, decision: &RunDecision
     changes
 }
 
-fn shut_down(run: &mut RunContext, names: Vec<MemberName>) -> Result<(), ErrorReport> {
-    let names = names.iter().map(MemberName::to_string).collect();
+/// Each member has a request of its own, because a request with a name that is gone ends no member.
+fn shut_down(run: &mut RunContext, name: &MemberName) -> Result<(), ErrorReport> {
     let request = Request::Shutdown(ShutdownMembersRequest {
-        targets: MemberSelection { team: run.file.name.clone(), names },
+        targets: MemberSelection { team: run.file.name.clone(), names: vec![name.to_string()] },
         reason: Some("your task is over".to_owned()),
         grace_ms: u64::try_from(run.file.policy.grace.as_millis()).unwrap_or(u64::MAX),
         force: true,
