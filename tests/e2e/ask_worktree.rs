@@ -208,6 +208,41 @@ fn caller_killed_during_the_creation_leaves_a_listed_worktree() {
 }
 
 #[test]
+fn answer_survives_a_kill_of_the_shim_at_the_removal() {
+    let env = env_with_repository();
+    let mut command = env.command("teamctl");
+    command.args(ask_args(path_text(&env.path("repo")), "echo done"));
+    env.write_file("crash/hits", "");
+    env.write_file("crash/armed", "kill teamd-shim ask.answer_recorded 1\n");
+    let output = command.env("TEAMD_FAILPOINTS", env.path("crash")).output().unwrap();
+    assert_eq!((&*output.stdout, output.status.code()), (&b"done\n"[..], Some(0)), "{output:?}");
+    let ask = env.json(["ask", "--list"])["asks"][0].take();
+    assert_eq!(ask["state"], "answered");
+    assert_eq!(env.teamctl(["wait", ask["id"].as_str().unwrap()]).expect_success(), "done\n");
+    env.teamctl(["doctor", "--fix"]).expect_success();
+    assert_nothing_left(&env);
+    env.shut_down();
+}
+
+#[test]
+fn worktrees_are_removed_if_no_shim_can_be_started() {
+    let env = env_with_repository();
+    let (program, repository) = (env.path("out/teamctl"), env.path("repo"));
+    std::fs::copy(harness::programs().join("teamctl"), &program).unwrap();
+    let questions = env.write_file("out/questions", "1\n2\n");
+    for question in [&["--each", &questions][..], &["x"]] {
+        let mut command = env.command(&program);
+        command.arg("ask").args(question).args(["--worktree", "--cwd", path_text(&repository), "--", "cat"]);
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let text = [output.stdout, output.stderr].concat();
+        assert!(String::from_utf8_lossy(&text).contains("cannot start"), "{question:?}");
+        assert_nothing_left(&env);
+    }
+    env.shut_down();
+}
+
+#[test]
 fn each_question_gets_a_worktree() {
     let env = env_with_repository();
     let (questions, repository) = (env.write_file("out/questions", "1\n2\n3\n4\n"), env.path("repo"));

@@ -1,7 +1,9 @@
 //! `teamd-shim ask`: asks a program one question, without a team and without the daemon.
 //!
 //! `teamctl ask` writes the setup as one line to standard input. The shim starts the program, waits for
-//! its answer, ends every process that the program has started, and writes the record.
+//! its answer, ends every process that the program has started, and writes the record. A record with a
+//! worktree counts as that of a running ask until the shim has exited, because the shim removes the
+//! worktree after it has stored the answer.
 //!
 //! The shim also prints the record as a line, at the start and at the end, or an error. So the caller
 //! learns that the ask has started, and gets the answer even if the disk is full.
@@ -68,7 +70,13 @@ fn run_ask(state_dir: &Path) -> Result<ExitCode, ErrorReport> {
     print_record(&setup.record).ok();
     let lead_inbox = setup.lead_inbox.take();
     let mut record = ask(&signals, &records, setup);
-    remove_worktree(records.path(), &mut record);
+    if record.options.worktree.is_some() {
+        // The answer is stored before git works, during which the shim may be killed. A failed write
+        // is found below.
+        write_record(&records, &record).ok();
+        failpoint::hit("ask.answer_recorded");
+        remove_worktree(records.path(), &mut record);
+    }
     let printed = print_record(&record);
     // If the caller has got the record, a failed write is ignored.
     write_record(&records, &record).or_else(|error| printed.map_err(|_| error))?;

@@ -45,7 +45,7 @@ pub(crate) fn run(context: &CommandContext, args: &AskArgs) -> Result<ExitCode, 
     // The setup may create a worktree, which a signal must not leave behind.
     let inputs = ShimInputs::install()?;
     let setup = build_setup(context, args, prompt, AskAttachment::Foreground)?;
-    let record = start_shim(context, &setup, pane.as_ref(), &inputs)?.wait_for_end(&inputs)?;
+    let record = start_shim(context, &setup, pane.as_ref(), &inputs)?.wait_for_end(context, &inputs)?;
     print_answer(context, &record)
 }
 
@@ -63,11 +63,16 @@ fn start_shim(
         None if setup.attachment == AskAttachment::Background => Ok(ProgressOutput::Hidden),
         None => Ok(if context.args.quiet { ProgressOutput::Hidden } else { ProgressOutput::Stderr }),
     };
-    progress.and_then(|progress| AskShim::start(context, setup, progress, inputs)).inspect_err(|_| {
-        let worktrees = AskRecords::open(context).and_then(|records| records.worktrees()).ok();
-        let kept = worktrees.zip(setup.record.options.worktree.as_ref());
-        kept.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
-    })
+    progress
+        .and_then(|progress| AskShim::start(context, setup, progress, inputs))
+        .inspect_err(|_| remove_new_worktree(context, setup))
+}
+
+/// Removes the worktree of an ask that cannot be started.
+fn remove_new_worktree(context: &CommandContext, setup: &AskSetup) {
+    let worktrees = AskRecords::open(context).and_then(|records| records.worktrees()).ok();
+    let new = worktrees.zip(setup.record.options.worktree.as_ref());
+    new.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
 }
 
 fn detach_and_print_id(

@@ -4,6 +4,7 @@ use super::ask_args_and_setup::{AskArgs, build_setup};
 use super::ask_shim_process::{AskShim, ProgressOutput};
 use super::end_shims_on_signal::ShimInputs;
 use super::print_answer_or_error::{answer_or_error, record_json};
+use super::remove_new_worktree;
 use crate::command_context::CommandContext;
 use crate::commands::text_or_stdin;
 use crate::output;
@@ -83,7 +84,9 @@ fn ask(
     inputs: &ShimInputs,
 ) -> Result<AskRecord, ErrorReport> {
     let setup = build_setup(context, args, question.to_owned(), AskAttachment::Foreground)?;
-    AskShim::start(context, &setup, ProgressOutput::Hidden, inputs)?.wait_for_end(inputs)
+    AskShim::start(context, &setup, ProgressOutput::Hidden, inputs)
+        .inspect_err(|_| remove_new_worktree(context, &setup))?
+        .wait_for_end(context, inputs)
 }
 
 /// How many questions have ended.

@@ -76,9 +76,16 @@ impl AskRecords {
         Ok(is_new && records.iter().all(|record| u128::from(record.started_at) < recorded_at))
     }
 
+    /// A record in a file. While the shim may still remove the worktree, the ask counts as running.
     fn read(&self, file: &str) -> Result<Option<AskRecord>, ErrorReport> {
         let Some(bytes) = self.0.read(file)? else { return Ok(None) };
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        let record = serde_json::from_slice(&bytes).map(|mut record: AskRecord| {
+            if record.worktree.is_some() && running_shim(&record).is_ok_and(|shim| shim.is_some()) {
+                record.state = AskState::Running;
+            }
+            Some(record)
+        });
+        record.map_err(|error| {
             let path = self.0.path().join(file);
             ErrorReport::new(ErrorKind::InvalidData, format!("cannot read {}: {error}", path.display()))
                 .with_help("remove it")

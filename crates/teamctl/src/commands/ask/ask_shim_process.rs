@@ -98,15 +98,23 @@ impl AskShim {
     ///
     /// # Errors
     ///
-    /// The shim was killed, or has failed.
-    pub(super) fn wait_for_end(mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
-        let result = self.read_last_record(inputs);
+    /// The shim was killed before it had stored the answer, or has failed.
+    pub(super) fn wait_for_end(
+        mut self,
+        context: &CommandContext,
+        inputs: &ShimInputs,
+    ) -> Result<AskRecord, ErrorReport> {
+        let result = self.read_last_record(context, inputs);
         self.child.wait().ok();
         inputs.close(&self.id);
         result
     }
 
-    fn read_last_record(&mut self, inputs: &ShimInputs) -> Result<AskRecord, ErrorReport> {
+    fn read_last_record(
+        &mut self,
+        context: &CommandContext,
+        inputs: &ShimInputs,
+    ) -> Result<AskRecord, ErrorReport> {
         loop {
             match self.read_line() {
                 ShimLine::Record(record) if record.state == AskState::Running => {}
@@ -117,9 +125,19 @@ impl AskShim {
                     kill_lost_ask_and_explain(&self.id);
                     return Err(interrupted_error(&self.id, None));
                 }
-                ShimLine::End => return Err(kill_lost_ask_and_explain(&self.id)),
+                ShimLine::End => {
+                    self.child.wait().ok();
+                    let error = kill_lost_ask_and_explain(&self.id);
+                    return self.stored_answer(context).ok_or(error);
+                }
             }
         }
+    }
+
+    /// The record, if the shim has stored the answer.
+    fn stored_answer(&self, context: &CommandContext) -> Option<AskRecord> {
+        let record = AskRecords::open(context).and_then(|records| records.find(&self.id.to_string())).ok();
+        record.filter(|record| record.state != AskState::Running)
     }
 
     fn read_line(&mut self) -> ShimLine {
