@@ -151,15 +151,20 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 /// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
 /// report the same turn: the one that delivered the messages, and the one that runs when a turn
 /// starts. Such a turn counts once.
+///
+/// A new daemon does not know whether a turn is running, but has the task of a turn whose end no hook
+/// has reported. A report without a task then belongs to that turn, whose end completes the task.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
     release_long_poll(&mut agent.long_poll, LongPollEnd::PersonTyped, &mut context.effects);
     let is_turn_running =
         agent.activity == Activity::Active && !agent.long_poll.has_reported_turn_end && agent.turn.is_some();
-    if !is_turn_running {
+    let turn = next_turn_state(agent, Activity::Active, summary, context.now);
+    let is_turn_of_earlier_daemon =
+        agent.turn.is_none() && agent.record.hook_state.task.is_some() && turn.task().is_none();
+    if !is_turn_running && !is_turn_of_earlier_daemon {
         agent.long_poll.has_reported_turn_end = false;
-        let turn = next_turn_state(agent, Activity::Active, summary, context.now);
         let task = std::mem::replace(&mut agent.record.hook_state.task, turn.task());
         context.state.has_roster_changed |= task != turn.task();
         apply_reported_turns_and_activity::apply_turn_state(context, id, Some(turn));

@@ -464,6 +464,28 @@ fn task_wakes_the_agent_whose_hook_waits() {
 }
 
 #[test]
+fn prompt_in_a_turn_keeps_its_task_for_the_next_daemon() {
+    let task = |state: &State, spawn: &SpawnId| state.agents[spawn].record.hook_state.task;
+    let mut state = new_state();
+    let (ann, token) = start_hook_member(&mut state, "ann", 50);
+    send_hook_event(&mut state, &token, turn_started("task 3: count".to_owned()));
+    let mut state = notifications_to_people::restart_daemon(&state);
+    assert_eq!((task(&state, &ann), &state.agents[&ann].turn), (TaskId::parse("3").ok(), &None));
+    for _ in 0..2 {
+        send_hook_event(&mut state, &token, turn_started("a person's words".to_owned()));
+        assert_eq!(task(&state, &ann), TaskId::parse("3").ok());
+    }
+    assert_eq!(send_hook_event(&mut state, &token, HookEvent::TurnEnded).task, TaskId::parse("3").ok());
+    assert_eq!(task(&state, &ann), None);
+    // The hook at the end of the turn delivers the next task.
+    send_hook_event(&mut state, &token, turn_started("task 4: next".to_owned()));
+    assert_eq!(task(&state, &ann), TaskId::parse("4").ok());
+    let mut state = notifications_to_people::restart_daemon(&state);
+    send_hook_event(&mut state, &token, turn_started("task 5: a turn of its own".to_owned()));
+    assert_eq!(task(&state, &ann), TaskId::parse("5").ok());
+}
+
+#[test]
 fn long_text_of_a_hook_is_refused_and_a_kept_one_is_shortened() {
     let mut state = new_state();
     let (spawn, token) = start_hook_member(&mut state, "ann", 50);

@@ -146,7 +146,7 @@ fn turn_without_output_causes_one_notice() {
 }
 
 /// The state of the next daemon after its recovery.
-fn restart_daemon(state: &State) -> State {
+pub(super) fn restart_daemon(state: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(state.to_roster()).unwrap()).unwrap();
     let mut next_state = State::new(state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut next_state, now_at(800_000));
