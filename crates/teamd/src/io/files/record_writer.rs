@@ -181,7 +181,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         append(&mut writer, &state, batch(task()));
         assert_eq!(kinds(), ["start", "task"]);
-        std::fs::write(&path, "").unwrap();
+        std::fs::File::options().write(true).truncate(true).open(&path).unwrap();
         let event = Box::new(Event::for_team(&team, EventKind::TeamDeleted));
         append(&mut writer, &state, batch(RecordEntry::Event { event }));
         assert_eq!(kinds(), ["start", "event"]);
