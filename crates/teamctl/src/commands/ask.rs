@@ -14,8 +14,7 @@ pub(crate) use ask_args_and_setup::AskArgs;
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
-use ask_args_and_setup::build_setup;
-use ask_records::AskRecords;
+use ask_args_and_setup::{build_setup, remove_new_worktree};
 use ask_shim_process::{AskShim, ProgressOutput, shim_program};
 use end_shims_on_signal::ShimInputs;
 use open_pane_beside_caller::AskPaneOpener;
@@ -66,13 +65,6 @@ fn start_shim(
     progress
         .and_then(|progress| AskShim::start(context, setup, progress, inputs))
         .inspect_err(|_| remove_new_worktree(context, setup))
-}
-
-/// Removes the worktree of an ask that cannot be started.
-fn remove_new_worktree(context: &CommandContext, setup: &AskSetup) {
-    let worktrees = AskRecords::open(context).and_then(|records| records.worktrees()).ok();
-    let new = worktrees.zip(setup.record.options.worktree.as_ref());
-    new.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
 }
 
 fn detach_and_print_id(

@@ -163,6 +163,13 @@ pub(super) fn build_setup(
     Ok(setup)
 }
 
+/// Removes the worktree of an ask that cannot be started.
+pub(super) fn remove_new_worktree(context: &CommandContext, setup: &AskSetup) {
+    let worktrees = AskRecords::open(context).and_then(|records| records.worktrees()).ok();
+    let new = worktrees.zip(setup.record.options.worktree.as_ref());
+    new.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
+}
+
 /// Builds the launch again for the directory in the worktree, because a profile may put the directory
 /// into the command line.
 fn move_into_worktree(

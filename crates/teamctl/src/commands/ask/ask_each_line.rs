@@ -1,10 +1,9 @@
 //! `teamctl ask --each FILE`: asks every line of a file, several at the same time.
 
-use super::ask_args_and_setup::{AskArgs, build_setup};
+use super::ask_args_and_setup::{AskArgs, build_setup, remove_new_worktree};
 use super::ask_shim_process::{AskShim, ProgressOutput};
 use super::end_shims_on_signal::ShimInputs;
 use super::print_answer_or_error::{answer_or_error, record_json};
-use super::remove_new_worktree;
 use crate::command_context::CommandContext;
 use crate::commands::text_or_stdin;
 use crate::output;
