@@ -6,6 +6,7 @@ mod find_secrets;
 mod name_keys;
 mod named_values;
 mod url_and_curl_passwords;
+mod words_and_values;
 
 use crate::format_preserving_json::replace_lone_surrogates;
 use crate::redact_variables::redact;

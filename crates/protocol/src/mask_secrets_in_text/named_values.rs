@@ -1,7 +1,7 @@
 //! Finds values whose names stand for secrets: `API_KEY=value`, `password: value`,
 //! `"apiKey": "value"`.
 
-use super::find_secrets::{value_length, words};
+use super::words_and_values::{value_length, words};
 use crate::redact_variables::is_secret_name;
 use std::ops::Range;
 

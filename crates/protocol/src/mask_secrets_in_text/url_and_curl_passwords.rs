@@ -1,6 +1,6 @@
 //! Finds the passwords in URLs and in the arguments of curl.
 
-use super::find_secrets::value_length;
+use super::words_and_values::value_length;
 use std::ops::Range;
 
 /// A name of a user in a URL that is so long and has a digit is a token.
