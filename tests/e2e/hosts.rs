@@ -116,7 +116,7 @@ const FAILING_TRANSPORTS: [(&str, i32, &str, &str); 8] = [
         "there is no teamctl there: sh: teamctl",
         "hosts install",
     ),
-    ("exec sleep 3600", 75, "gave no answer within 1 s", "--timeout"),
+    ("exec sleep 3600", 75, "gave no answer within 1 s", "see whether this ends"),
     (
         "echo teamd-host 9.9.9; exec cat >DIR/seen",
         78,

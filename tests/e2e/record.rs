@@ -278,7 +278,9 @@ fn secrets_are_masked_in_records_and_archives() {
 /// How many events say that the record cannot be written.
 fn error_count(env: &TestEnv) -> usize {
     let events = env.events().into_iter().filter(|event| event["event"] == "error");
-    events.filter(|event| event.to_string().contains("its record gets these lines later")).count()
+    events
+        .filter(|event| event.to_string().contains("its record gets at most 4 MiB of these lines later"))
+        .count()
 }
 
 fn check_that_lines_wait(env: &TestEnv, record: &Path, make_writable: impl FnOnce()) {

@@ -56,7 +56,8 @@ pub struct Host {
     pub teamctl: String,
     /// What the host has, in the user's own words.
     pub labels: Vec<String>,
-    /// How many members may run on the host at once. `None`: not limited.
+    /// How many members the user wants on the host at once. Nothing checks it yet. `None`: any
+    /// number.
     pub slots: Option<u32>,
 }
 

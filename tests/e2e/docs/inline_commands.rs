@@ -27,11 +27,14 @@ fn list_commands(env: &TestEnv) -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned())).collect()
 }
 
-/// The command whose help describes `words`: `task` and `profiles` with their subcommand, any other
-/// without. A leading `help` is skipped.
+/// The commands that have subcommands.
+const GROUPS: [&str; 3] = ["hosts", "profiles", "task"];
+
+/// The command whose help describes `words`: one of `GROUPS` with its subcommand, any other without.
+/// A leading `help` is skipped.
 fn help_command(words: &[String]) -> Vec<&str> {
     let is_word = |word: &&String| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-    let length = if words.first().is_some_and(|word| word == "task" || word == "profiles") { 2 } else { 1 };
+    let length = if words.first().is_some_and(|word| GROUPS.contains(&word.as_str())) { 2 } else { 1 };
     let words = words.iter().filter(|word| !word.starts_with('-') && *word != "help").take(length);
     words.take_while(is_word).map(String::as_str).collect()
 }

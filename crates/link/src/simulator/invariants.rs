@@ -96,7 +96,7 @@ impl Simulation {
         assert!(longest_queue < WINDOW_BYTES + item_bytes + WINDOW_ITEMS * 100, "{longest_queue}");
     }
 
-    /// Whether everything was delivered, or a description of what is missing.
+    /// Whether everything was delivered.
     pub(super) fn is_complete(&self) -> bool {
         let all_received = |from: HostIndex, to: HostIndex| {
             let process = self.hosts[from].process.as_ref();

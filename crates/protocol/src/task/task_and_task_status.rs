@@ -211,7 +211,7 @@ impl Task {
 
     /// Whether any member may claim the task now.
     pub fn is_available<T: Borrow<Task>>(&self, all: &[T]) -> bool {
-        self.owner.is_none() && self.is_startable(all)
+        self.claimer().is_none() && self.is_startable(all)
     }
 
     /// Whether the task may be started now: it is pending, not internal, and has no open blockers.

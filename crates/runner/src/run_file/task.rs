@@ -87,7 +87,7 @@ pub(crate) fn check_unowned_tasks(
     for task in tasks.iter().filter(|task| task.key_offset("owner").is_none()) {
         errors.push_missing(
             task.offset,
-            "a task needs the key owner if each member is of kind \"once\": nobody else claims it",
+            "a task needs the key owner if each member is of kind \"once\": no other member claims it",
         );
     }
 }

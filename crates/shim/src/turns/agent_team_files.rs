@@ -408,7 +408,7 @@ fn deleted_as_none(result: Result<Task, Error>) -> Result<Option<Task>, ErrorRep
     }
 }
 
-/// Chooses the task to claim. The order is: tasks that the agent owns, tasks that it has never
+/// Chooses the task to claim. The order is: tasks that only the agent may claim, tasks that it has never
 /// released, tasks that it has released. Released tasks are included because there may be no other
 /// agent for them.
 fn choose_task(
@@ -417,7 +417,8 @@ fn choose_task(
     release_counts: &BTreeMap<TaskId, u32>,
 ) -> Option<TaskId> {
     let release_count = |task: &Task| release_counts.get(&task.id).copied().unwrap_or(0);
-    let own_task = tasks.iter().find(|task| task.owner.as_ref() == Some(member) && task.is_startable(tasks));
+    let is_own = |task: &Task| task.claimer().as_ref() == Some(member);
+    let own_task = tasks.iter().find(|task| is_own(task) && task.is_startable(tasks));
     let free_tasks = || {
         let free_tasks =
             tasks.iter().filter(|task| release_count(task) <= MAX_RECLAIMS && task.is_available(tasks));

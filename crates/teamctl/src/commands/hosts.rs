@@ -62,7 +62,7 @@ enum HostsCommand {
         /// The hosts [default: all]
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// How long a host may take for each answer
+        /// How long a host may take for each answer; at least 40 s for that about its programs
         #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_duration::parse)]
         timeout: Duration,
         /// Also use the hosts of this run file

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 /// ] } ) jump to the next message, failure or request, and [ { ( to the previous one. No key acts on
 /// a team.
 ///
-/// Times in which nothing happened last at most 5 s. Without a terminal, the record is printed as
+/// Times in which nothing happened are shortened to 5 s. Without a terminal, the record is printed as
 /// text.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -1,5 +1,6 @@
 //! `teamctl --host NAME COMMAND`: runs a command by the `teamctl` of another machine, and so by the
-//! daemon there. Standard input, output and error, the exit code and Ctrl-C go through.
+//! daemon there. Output, errors, the exit code and signals go through, and standard input if the
+//! command reads it.
 
 use super::hosts::read_hosts::{HostSource, hosts_file_text};
 use super::hosts::transport_command::{CtrlC, OWN_VERSION, transport_command};
@@ -24,7 +25,7 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// What a command does with the terminal and with standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalUse {
-    /// It takes over the terminal.
+    /// It takes over the terminal, if there is one.
     NeedsTerminal,
     /// It reads standard input.
     ReadsInput,
@@ -169,8 +170,8 @@ impl FrameSender {
     }
 }
 
-/// Sends SIGINT, SIGTERM and SIGHUP of this process to the command from now on. The second signal, or
-/// one that cannot be sent, ends the transport; then the host ends the command.
+/// Sends SIGINT, SIGTERM and SIGHUP of this process to the command from now on. A signal
+/// that comes a second time, or cannot be sent, ends the transport. Then the host ends the command.
 fn send_signals(frames: &FrameSender, transport_pid: u32) -> Result<(), ErrorReport> {
     // `None` if the transport has ended already.
     let transport = Arc::new(ExitHandle::open(transport_pid));

@@ -19,8 +19,7 @@ pub(crate) struct Context<'a> {
     pub(crate) effects: Effects,
     /// The team of each turn that has started in this event. A team is listed once for each turn.
     pub(crate) started_turns: Vec<TeamName>,
-    /// The lines that this event adds to the records of teams. Lines of teams without a record are
-    /// dropped.
+    /// The lines that this event adds to the records of teams.
     pub(crate) record_items: Vec<(TeamName, RecordItem)>,
     /// The work that is done after the event, in this order.
     pub(crate) follow_ups: VecDeque<FollowUp>,

@@ -32,7 +32,7 @@ pub(super) struct SocketDirectory {
 
 impl FilmPanes {
     /// Opens a pane beside this one for each member of the record. The result has a text for people
-    /// if tmux has no space for all of them.
+    /// if tmux could not open all of them.
     pub(super) fn open(film: &Film) -> Result<(FilmPanes, SocketDirectory, Option<String>), ErrorReport> {
         let (mut directory, mut panes) = (SocketDirectory::create()?, FilmPanes::default());
         let names = member_names(film.lines());
@@ -46,7 +46,8 @@ impl FilmPanes {
             panes.panes.insert(name.clone(), sender);
         }
         let missing: Vec<&str> = names.iter().skip(panes.panes.len()).map(MemberName::as_str).collect();
-        let notice = format!("the window has no space for the panes of {}", missing.join(", "));
+        let notice =
+            format!("tmux could not open panes for {}; is the window too small?", missing.join(", "));
         Ok((panes, directory, (!missing.is_empty()).then_some(notice)))
     }
 

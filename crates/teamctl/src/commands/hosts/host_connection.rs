@@ -1,5 +1,5 @@
-//! A connection to the program `teamctl` on another machine, by lines of text. Every wait has a
-//! deadline, and every error says on which host what failed.
+//! A connection to a program on another machine, by lines of text: to `teamctl`, or to `sh` for an
+//! installation. Every wait has a deadline, and every error says on which host what failed.
 
 use super::transport_command::{CtrlC, transport_command};
 use platform::ExitHandle;
@@ -118,12 +118,12 @@ impl HostConnection {
         let seconds = timeout.as_secs_f64();
         let message = format!("cannot {action} {host}: `{command}` gave no answer within {seconds} s");
         ErrorReport::new(ErrorKind::Timeout, message)
-            .with_help(format!("see whether this ends: {command} true; to wait longer: --timeout 1m"))
+            .with_help(format!("see whether this ends: {command} true"))
     }
 
     fn end_error(&mut self, action: &str) -> ErrorReport {
         self.stdin = None;
-        let status = self.end();
+        let status = self.end(END_TIMEOUT);
         let last_line = self.stderr.recv_timeout(END_TIMEOUT).unwrap_or_default();
         let HostConnection { host, command, .. } = self;
         let reason = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
@@ -144,10 +144,10 @@ impl HostConnection {
         }
     }
 
-    /// Waits until the transport ends, and kills it if that takes too long. `None` if it was killed.
-    fn end(&mut self) -> Option<ExitStatus> {
+    /// Waits until the transport ends, and kills it after this time. `None` if it was killed.
+    fn end(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let has_ended = ExitHandle::open(self.child.id())
-            .is_none_or(|process| process.exits_within(END_TIMEOUT).unwrap_or(false));
+            .is_none_or(|process| process.exits_within(timeout).unwrap_or(false));
         if !has_ended {
             kill_with_descendants(&mut self.child);
         }
@@ -173,13 +173,7 @@ impl Drop for HostConnection {
         self.stdin = None;
         // The program on the host ends when its input ends. A transport that is not connected yet
         // does not notice that.
-        let process = ExitHandle::open(self.child.id());
-        let has_ended =
-            process.is_none_or(|process| process.exits_within(Duration::from_millis(200)).unwrap_or(false));
-        if !has_ended {
-            kill_with_descendants(&mut self.child);
-        }
-        self.child.wait().ok();
+        self.end(Duration::from_millis(200));
     }
 }
 
@@ -220,7 +214,7 @@ fn read_last_line(stderr: impl Read + Send + 'static) -> Receiver<String> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let last_line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
         sender.send(last_line.unwrap_or_default().to_owned()).ok();
-        // The transport must not block because nobody reads.
+        // The transport would block if its output was not read.
         std::io::copy(&mut stderr, &mut std::io::sink()).ok();
     });
     receiver

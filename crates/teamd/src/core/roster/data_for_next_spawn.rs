@@ -73,8 +73,8 @@ impl PendingRespawn {
 /// What the next spawn of a member waits for.
 ///
 /// After a restart of the daemon, a respawn starts at once, even if it waited for a time or until
-/// the member's name was free: see `decide_respawns_and_suspensions::restore_deadlines`. A suspended member stays
-/// suspended.
+/// the member's name was free: see `decide_respawns_and_suspensions::restore_deadlines`. A suspended
+/// member stays suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {

@@ -13,6 +13,7 @@ use crate::core::state::logged_tasks_messages_and_requests::{LoggedTask, LoggedT
 use crate::core::state::task_board::TaskBoard;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::tasks::answer_next_task_queries;
+use crate::core::team_records::recorded_teams::is_recorded;
 use protocol::control_socket::Activity;
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
@@ -127,16 +128,18 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
 }
 
 fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnId> {
+    let claimer = task.claimer();
     let is_free = |agent: &&Agent| {
         (agent.record.has_turns() || agent.long_poll.waiting.is_some())
-            // An owned task is offered to its owner, even if another task was offered before.
-            && (agent.offered_task.is_none() || task.owner.is_some())
+            // A task that only one member may claim is offered to it, even if another task was
+            // offered to it before.
+            && (agent.offered_task.is_none() || claimer.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
             && !agent.waits_after_failed_turns()
     };
     let may_take =
-        |agent: &&Agent| task.owner.as_ref().is_none_or(|owner| *owner == agent.record.request.name);
+        |agent: &&Agent| claimer.as_ref().is_none_or(|claimer| *claimer == agent.record.request.name);
     state.members(team).into_iter().filter(is_free).find(may_take).map(|agent| agent.record.spawn_id.clone())
 }
 
@@ -150,6 +153,7 @@ fn log_changes(
 ) {
     let member_names: Vec<MemberName> =
         members.iter().cloned().chain(current_members(context.state, team)).collect();
+    let is_recorded = is_recorded(context.state, team);
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     let ids: BTreeSet<TaskId> = board.in_progress().map(|task| task.id).chain(changed).collect();
     let tasks = ids.into_iter().filter_map(|id| board.task(id));
@@ -163,7 +167,9 @@ fn log_changes(
             log_if_abandoned(team, task, logged, &member_names, &mut context.effects);
             continue;
         }
-        context.record_items.push((team.clone(), RecordItem::Task(Arc::clone(task))));
+        if is_recorded {
+            context.record_items.push((team.clone(), RecordItem::Task(Arc::clone(task))));
+        }
         context.effects.extend(
             new_events(watched_team.logged_tasks.get(&task.id), task)
                 .into_iter()

@@ -7,7 +7,7 @@ use crate::core::jobs::team_record_lines::{OutputExtent, RecordBatch, RecordItem
 use crate::core::state::core_state::State;
 use crate::core::state::team_record::TeamRecord;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::team_records::recorded_teams::add_entry;
+use crate::core::team_records::recorded_teams::{add_entry, is_recorded};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -18,9 +18,11 @@ use std::collections::BTreeMap;
 /// Records the events among the effects, after an event was handled. Queues one job for each team.
 pub(crate) fn record_effects(context: &mut Context) {
     if context.state.team_records.is_empty() {
-        return context.record_items.clear();
+        return;
     }
-    let events: Vec<Event> = context.effects.events().cloned().collect();
+    let is_recorded =
+        |event: &&Event| event.team.as_ref().is_some_and(|team| is_recorded(context.state, team));
+    let events: Vec<Event> = context.effects.events().filter(is_recorded).cloned().collect();
     for event in events {
         record_logged_event(context, event);
     }
@@ -117,8 +119,12 @@ pub(crate) fn next_output_deadline(state: &State) -> Option<u64> {
     state.team_records.values().filter_map(TeamRecord::next_output).min()
 }
 
-/// Logs that lines could not be written. They are written together with the next line.
+/// Logs the first failed write in a row. The next write also has the lines that are kept until
+/// then, which are at most 4 MiB.
 pub(crate) fn handle_record_not_written(context: &mut Context, team: &TeamName, error: &ErrorReport) {
-    let message = format!("{}; the team works on, and its record gets these lines later", error.message);
+    let message = format!(
+        "{}; the team works on, and its record gets at most 4 MiB of these lines later",
+        error.message
+    );
     context.effects.push(Effect::log_team(team, EventKind::Error { message }));
 }

@@ -53,8 +53,8 @@ impl RecordWriter {
         }
     }
 
-    /// Begins the record again if its file was moved or deleted: with a line that says so, and
-    /// without what the file had. Output that the old file has is not repeated.
+    /// If the file of the record is missing or empty, begins it again with a start line, and forgets
+    /// what the lost file had. Output that was in the lost file is not written again.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

@@ -1,5 +1,5 @@
-//! Reduces the event log of a team to what a replay must repeat: which member claimed which task, in
-//! which order, and the history of each task and of each member.
+//! Reduces the event log of a team to what a replay must repeat: which member claimed which task,
+//! in which order, and the history of each task and of each member.
 //!
 //! Events of different tasks and members may come in another order than in the record, because
 //! agents run side by side. Times, pids and ids that the daemon draws differ in any case.
@@ -21,7 +21,8 @@ pub(super) fn comparable_history(events: &[Event]) -> String {
         }
         if let (Some(section), Some(line)) = (section_of(event), sentence(event)) {
             let lines = sections.entry(section).or_default();
-            // An agent that ends soon after its turn may end before its shim reports that it is idle.
+            // An agent that ends soon after its turn may end before its shim reports that it is
+            // idle.
             if matches!(event.kind, EventKind::MemberExited { .. })
                 && lines.last().is_some_and(|last| last == IDLE)
             {
@@ -50,7 +51,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// Payloads that shims write at the end of a turn or of an agent, and the requests that they answer.
+/// Payloads that shims write at the end of a turn or of an agent, and the requests that they
+/// answer.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 
@@ -66,7 +68,8 @@ fn sentence(event: &Event) -> Option<String> {
         EventKind::MessageRead { .. } | EventKind::TaskUpdated { .. } | EventKind::MemberNoOutput { .. } => {
             return None;
         }
-        // Shims write these messages. The simulated disk keeps shutdown requests apart from inboxes.
+        // Shims write these messages. The simulated disk keeps shutdown requests apart from
+        // inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
         EventKind::MemberAdopted { .. } => "adopted".to_owned(),

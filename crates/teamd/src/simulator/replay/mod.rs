@@ -1,11 +1,12 @@
 //! Replays records of teams: the core of today decides again, in a simulated world on a virtual
 //! clock, while people and agents do what they did in the record.
 //!
-//! The replay fails if the core decides otherwise than in the record: for example, if another member
-//! gets a task. A record of tasks that take only milliseconds may differ by chance, because the
-//! clock of a record counts milliseconds. A record of `teamctl create --record` or `teamctl run --record` becomes a test when
-//! it is put into tests/records. `RECORD=FILE cargo test -p teamd replay` replays one record and
-//! prints the differences.
+//! The replay fails if the core decides otherwise than in the record: for example, if another
+//! member gets a task. A record of tasks that take only milliseconds may differ by chance, because
+//! the clock of a record counts milliseconds.
+//!
+//! A complete record of `teamctl create --record` becomes a test when it is put into tests/records.
+//! `RECORD=/ABSOLUTE/PATH cargo test -p teamd replay` replays one record and prints the differences.
 
 mod comparable_history;
 pub(super) mod replayed_agents;

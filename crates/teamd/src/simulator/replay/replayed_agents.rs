@@ -23,8 +23,8 @@ pub(in crate::simulator) struct ReplayedAgents {
 /// A report that a turn began or that the agent became idle.
 #[derive(Debug)]
 pub(super) struct RecordedStatus {
-    /// When the shim claimed the task of the turn, or else when it sent the report, on the monotonic
-    /// clock.
+    /// When the shim claimed the task of the turn, or else when it sent the report, on the
+    /// monotonic clock.
     pub(super) at: u64,
     pub(super) status: TurnStatus,
 }
@@ -37,7 +37,7 @@ pub(in crate::simulator) struct TaskResult {
 }
 
 impl ReplayedAgents {
-    /// Adds this number of milliseconds to all times.
+    /// Adds this number of milliseconds to all times. Before, they are counted from the first line.
     pub(super) fn delay(&mut self, ms: u64) {
         self.statuses.values_mut().flatten().for_each(|recorded| recorded.at += ms);
         self.message_turns.values_mut().flatten().for_each(|start| *start += ms);

@@ -20,9 +20,9 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long an agent may be held back so that it scans for its next work when it did in the record,
-/// in milliseconds. An agent that is awake much earlier than in the record was woken by a decision
-/// that has changed, so it is not held back.
+/// A shim that could look for work earlier than in the record waits for the recorded time, but at
+/// most this long, in milliseconds. An agent that is awake much earlier than in the record was
+/// woken by a decision that has changed, so it is not held back.
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
@@ -139,7 +139,8 @@ impl Replay {
         shim.inbox.is_empty() && shim.conn.is_some() && shim.must_scan()
     }
 
-    /// When this shim may act: at once, or if it scans for its next work, when it did in the record.
+    /// When this shim may act: at once, or if it scans for its next work, when it did in the
+    /// record.
     fn hold_until(&self, pid: u32) -> u64 {
         let Some(since) = self.waiting_since.get(&pid) else { return 0 };
         let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
@@ -180,8 +181,9 @@ impl Replay {
         }
     }
 
-    /// The recorded turn of this task, whoever had it; or the member's next recorded turn on
-    /// messages. A turn that the record does not have ends at once.
+    /// Takes the recorded turn of this task, even if another member had it. Without a task, takes
+    /// the member's next recorded turn on messages. A turn that the record does not have ends at
+    /// once.
     fn take_turn(&mut self, pid: u32, task: Option<TaskId>) -> ScriptedTurn {
         let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
         let take = |turns: &mut Vec<ScriptedTurn>| {
@@ -193,8 +195,8 @@ impl Replay {
         own.or_else(of_others).unwrap_or(ScriptedTurn { end: Some(0), ..ScriptedTurn::new(0, task) })
     }
 
-    /// Does the next thing that a running turn does now: sends a message, or ends. Returns whether
-    /// there was one.
+    /// Does the next thing that a running turn does now: writes the result of its task, sends a
+    /// message, or ends. Returns whether there was one.
     fn run_turn_action(&mut self) -> bool {
         let elapsed = self.elapsed();
         let is_due = |running: &RunningTurn| running.next_time().is_some_and(|next| next <= elapsed);
@@ -277,8 +279,8 @@ impl Replay {
         }
     }
 
-    /// Puts a message into an inbox. An answer to a shutdown request goes to where the simulated disk
-    /// keeps such answers.
+    /// Puts a message into an inbox. An answer to a shutdown request goes to where the simulated
+    /// disk keeps such answers.
     fn send(&mut self, inbox: &MemberName, message: &Message) {
         let (team, from) = (self.script.team.clone(), MemberName::new_unchecked(&message.from));
         let payload = Payload::parse(&message.text);

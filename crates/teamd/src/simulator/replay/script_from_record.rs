@@ -1,4 +1,5 @@
-//! Turns a record into a script: what people and agents did and when, without what the daemon did.
+//! Turns a record into a script: what people and agents did and when, and the recorded event log to
+//! compare with.
 
 use crate::simulator::replay::replayed_agents::{RecordedStatus, ReplayedAgents, TaskResult};
 use protocol::control_socket::{Activity, ExitReport, FromShim, Request, TurnStatus};
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) team: TeamName,
-    /// The actions of people, and of programs whose turns no shim runs, in their order.
+    /// Everything from outside the daemon that belongs to no turn, in its order.
     pub(super) actions: VecDeque<(u64, OutsideAction)>,
     /// The turns of each member whose turns a shim runs.
     pub(super) turns: BTreeMap<MemberName, Vec<ScriptedTurn>>,
@@ -43,13 +44,13 @@ pub(super) enum OutsideAction {
 #[derive(Debug)]
 pub(super) struct ScriptedTurn {
     pub(super) start: u64,
-    /// `None` if the record ends before the turn.
+    /// `None` if the record ends before the turn ends.
     pub(super) end: Option<u64>,
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
     pub(super) reason: IdleReason,
-    /// When the result of the task was written, since the start of the turn. `None` if it was written
-    /// at the end of the turn, or if there is none.
+    /// When the result of the task was written, since the start of the turn. `None` if the daemon
+    /// saw it after the turn, or if there is none.
     pub(super) result: Option<u64>,
     /// What the agent sent in the turn, with the time since its start.
     pub(super) sent: Vec<(u64, MemberName, Message)>,
@@ -237,7 +238,8 @@ impl RecordReader {
         }
     }
 
-    /// Messages that the daemon or a shim writes are left out, because the replay writes them again.
+    /// Messages that the daemon or a shim writes are left out, because the replay writes them
+    /// again.
     fn read_message(&mut self, at: u64, inbox: &MemberName, message: &Message) {
         let from = MemberName::new_unchecked(&message.from);
         if self.prompts.get(inbox).is_some_and(|prompt| from.is_lead() && *prompt == message.text) {
@@ -295,7 +297,7 @@ impl RecordReader {
         }
     }
 
-    /// The turn in which the owner of a task has finished it.
+    /// Stores in the owner's turn when the task got its result.
     fn note_time_of_result(&mut self, at: u64, task: &Task) {
         let turns = task.owner.as_ref().and_then(|owner| self.script.turns.get_mut(owner));
         let turn = turns.into_iter().flatten().rfind(|turn| turn.task == Some(task.id));

@@ -18,13 +18,13 @@ pub(super) struct TaskWait {
 }
 
 /// Returns the tasks that the member would work on next but that cannot start yet. These are the
-/// pending tasks that the member owns. If the member owns no pending task, they are the pending
-/// tasks without an owner. Returns nothing if the member works on a task or can start one of these
+/// pending tasks that only the member may claim. If there are none, they are the pending tasks that
+/// any member may claim. Returns nothing if the member works on a task or can start one of these
 /// tasks.
 pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
-        .filter(|task| task.owner.as_ref().is_none_or(|owner| owner == name))
-        .partition(|task| task.owner.is_some());
+        .filter(|task| task.claimer().is_none_or(|claimer| claimer == *name))
+        .partition(|task| task.claimer().is_some());
     let candidates = if own_tasks.is_empty() { unowned_tasks } else { own_tasks };
     let can_start = candidates.iter().any(|task| task.open_blockers(tasks).is_empty());
     if can_start || current_task(tasks, name).is_some() {
