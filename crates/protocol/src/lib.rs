@@ -111,6 +111,7 @@ pub mod parse_limit_end;
 pub mod permission_mode;
 pub mod plan_mode_prompts;
 pub mod policy;
+pub mod record_check;
 pub mod redact_variables;
 pub mod roster_file_for_clients;
 pub mod shell_quote;

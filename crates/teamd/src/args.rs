@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Check whether the daemon could start, then exit
     #[arg(long, hide = true)]
     pub(crate) check: bool,
+    /// Check whether this teamd decides as in the record of a team, then exit
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) check_record: Option<PathBuf>,
     /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_duration::parse)]
     pub(crate) no_output_after: Duration,

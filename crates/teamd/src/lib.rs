@@ -5,9 +5,9 @@ mod args;
 mod core;
 mod event_loop;
 mod io;
+mod print_record_check;
 mod read_roster_and_update_its_teams;
 mod signals_to_core_events;
-#[cfg(test)]
 mod simulator;
 mod startup;
 
@@ -41,6 +41,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
+    if let Some(record) = &args.check_record {
+        return print_record_check::print_record_check(record);
+    }
     match io::container_init_process::run_daemon_as_child() {
         Ok(None) => run_daemon(&args),
         Ok(Some(code)) => code,

@@ -3,6 +3,7 @@
 use protocol::control_socket::Process;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use tmux::PaneTag;
 use uuid::Uuid;
 
@@ -18,34 +19,27 @@ pub(crate) enum WatchId {
     Lead { team: TeamName, process: Process },
 }
 
-/// A random UUID.
-#[cfg(not(test))]
-pub(crate) fn new_uuid() -> Uuid {
-    Uuid::new_v4()
-}
-
-#[cfg(test)]
 thread_local! {
-    static UUID_COUNTER: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    /// The number of the next UUID of this thread. `None` in the daemon: its UUIDs are random.
+    static UUID_COUNTER: Cell<Option<u64>> = const { Cell::new(if cfg!(test) { Some(0) } else { None }) };
 }
 
-/// The UUID of the next number of this thread's counter, so that a test repeats exactly.
-#[cfg(test)]
+/// A random UUID. After [`set_uuid_counter`], the UUID of the next number, so that a replay or a
+/// test repeats exactly.
 pub(crate) fn new_uuid() -> Uuid {
-    let number = UUID_COUNTER.replace(UUID_COUNTER.get() + 1);
+    let Some(number) = UUID_COUNTER.get() else { return Uuid::new_v4() };
+    UUID_COUNTER.set(Some(number + 1));
     // The UUIDs do not ascend with the counter, so that no code can rely on their order.
     let (high, low) = (mix_bits(number), mix_bits(!number));
     Uuid::from_u64_pair(high, low)
 }
 
-/// Sets the counter of this thread. The simulator calls it before each seed.
-#[cfg(test)]
+/// Sets the counter of this thread. Only the simulator calls it, before each simulation.
 pub(crate) fn set_uuid_counter(number: u64) {
-    UUID_COUNTER.set(number);
+    UUID_COUNTER.set(Some(number));
 }
 
 /// The last step of the splitmix64 generator.
-#[cfg(test)]
 fn mix_bits(number: u64) -> u64 {
     let number =
         (number.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

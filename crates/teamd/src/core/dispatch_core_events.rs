@@ -1,7 +1,7 @@
 //! Passes each event to its handler, which changes the state and adds effects.
 //!
 //! `handle_event` depends only on the state, the event and the time. It does no I/O and reads no
-//! clock, so the simulator (a test) can run it without files, processes or tmux.
+//! clock, so the simulator can run it without files, processes or tmux.
 
 use crate::core::apply_activities_and_modes_of_config::handle_config_checked;
 use crate::core::apply_policy_to_member_requests::handle_requests_scanned;

@@ -10,7 +10,7 @@ use crate::core::jobs::file_jobs::{
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::simulator::scans_and_watcher_events::{ScanMemory, TeamFile, WatcherEvent};
+use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;
 use protocol::control_socket::{Activity, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport};
@@ -63,12 +63,9 @@ fn disk_full_error() -> ErrorReport {
 }
 
 impl SimulatedDisk {
-    pub(super) fn new(rng: &mut fastrand::Rng) -> SimulatedDisk {
-        SimulatedDisk {
-            is_reporting_changes: rng.u8(..) < 240,
-            log: (rng.u8(..) < 30).then(Vec::new),
-            ..SimulatedDisk::default()
-        }
+    /// A disk with an event log, whose file system reports changes.
+    pub(super) fn with_event_log() -> SimulatedDisk {
+        SimulatedDisk { is_reporting_changes: true, log: Some(Vec::new()), ..SimulatedDisk::default() }
     }
 
     /// The roster as the next daemon reads it from the disk.
@@ -356,6 +353,16 @@ impl SimulatedDisk {
             self.send(team, name, &MemberName::lead(), Some(Payload::ModeSetRequest(request)), at);
         }
         Ok(())
+    }
+
+    /// Records a write of a file, and queues its file event.
+    pub(super) fn record_change(&mut self, team: &TeamName, part: TeamFile) {
+        self.writes += 1;
+        let change = WatcherEvent::Changed(team.clone(), part.clone());
+        if self.pending_events.back() != Some(&change) {
+            self.pending_events.push_back(change);
+        }
+        self.versions.insert((team.clone(), part), self.writes);
     }
 
     /// Adds a message to an inbox. Returns false if the disk is full or the team does not exist.

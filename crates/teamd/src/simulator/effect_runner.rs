@@ -5,16 +5,15 @@ use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
-use crate::core::jobs::queue_and_batch_of_file_job::Lane;
-use crate::simulator::shim::{ShimStage, SimulatedShim};
-use crate::simulator::simulation::Simulation;
-use std::collections::{BTreeSet, VecDeque};
+use crate::simulator::shim::SimulatedShim;
+use crate::simulator::simulation::{Conditions, Simulation};
+use std::collections::VecDeque;
 
-impl Simulation {
+impl<C: Conditions> Simulation<C> {
     /// Runs effects in order.
     pub(super) fn run_effects(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            self.coverage.record_effect(&effect);
+            self.conditions.effect_starts(&effect);
             if matches!(effect, Effect::Exit) {
                 return self.stop_daemon();
             }
@@ -24,7 +23,7 @@ impl Simulation {
 
     fn run_effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Reply { client, response } => self.handle_reply(client, &response),
+            Effect::Reply { client, response } => self.receive_reply(client, &response),
             Effect::SendToShim { conn, message } => {
                 let shim = self.shims.values_mut().find(|shim| shim.conn == Some(conn) && shim.is_alive());
                 shim.into_iter().for_each(|shim| shim.inbox.push_back(message.clone()));
@@ -42,8 +41,7 @@ impl Simulation {
                 self.run_effect(Effect::WatchProcess { watch: WatchId::Shim(spawn), process });
             }
             Effect::WatchProcess { watch, process } => {
-                let is_live_shim = self.shims.get(&process.pid).is_some_and(SimulatedShim::is_alive);
-                let is_alive = is_live_shim || self.lead_processes.contains(&process.pid);
+                let is_alive = self.is_process_alive(process.pid);
                 let Some(daemon) = &mut self.daemon else { return };
                 match is_alive {
                     true => drop(daemon.watched.insert(watch, process.pid)),
@@ -89,7 +87,7 @@ impl Simulation {
                 self.shims.insert(pid, SimulatedShim::new(spawn.clone(), None, mono));
                 self.send_event(CoreEvent::ShimStarted { spawn, result: Ok(pid) });
             }
-            Effect::ShowNotice { .. } if self.rng.bool() => {}
+            Effect::ShowNotice { .. } if self.conditions.is_first_outcome() => {}
             Effect::ShowNotice { .. } => {
                 self.send_event(CoreEvent::NotificationFailed { reason: "exit 3".to_owned() });
             }
@@ -118,27 +116,6 @@ impl Simulation {
             | Effect::Exit => {}
         }
     }
-
-    pub(super) fn running_shims(&self) -> impl Iterator<Item = (&u32, &SimulatedShim)> {
-        self.shims.iter().filter(|(_, shim)| matches!(shim.stage, ShimStage::Running { .. }))
-    }
-}
-
-/// Takes the first job of a random lane. A lane is the queue of one team, or that of the daemon's own
-/// files. A job of a team may run only after all earlier jobs that save the roster or the environment
-/// of an agent.
-pub(super) fn take_file_job(files: &mut VecDeque<FileJob>, rng: &mut fastrand::Rng) -> Option<FileJob> {
-    let mut lanes = BTreeSet::new();
-    let mut has_save = false;
-    let mut runnable = Vec::new();
-    for (index, job) in files.iter().enumerate() {
-        let lane = job.lane();
-        if lanes.insert(lane.clone()) && (lane == Lane::Daemon || !has_save) {
-            runnable.push(index);
-        }
-        has_save |= job.is_save();
-    }
-    files.remove(*rng.choice(&runnable)?)
 }
 
 /// Adds a file job to the queue. A new roster replaces an older roster that still waits in the

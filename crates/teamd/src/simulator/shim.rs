@@ -2,12 +2,16 @@
 //! allows this, and reports the agent's exit.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
-use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
-use crate::simulator::turn_agents::SimulatedTurnAgent;
+use crate::core::roster::agent_record::AgentRecord;
+use crate::simulator::turn_agent_state::SimulatedTurnAgent;
 use protocol::control_socket::{ExitReport, StartAgent, ToShim};
+#[cfg(test)]
 use protocol::delivery_kind::Delivery;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::VecDeque;
+
+/// The environment variable with the id of the spawn request. All respawns of a member keep the id.
+pub(super) const REQUEST_ID_VARIABLE: &str = "CHAIN";
 
 /// How long a shim waits for the daemon's permission to start its agent, in milliseconds.
 pub(super) const START_TIMEOUT: u64 = 15_000;
@@ -39,9 +43,6 @@ pub(super) struct SimulatedShim {
     pub(super) inbox: VecDeque<ToShim>,
     /// The daemon does not know the spawn. The shim keeps its agent and does not connect again.
     pub(super) is_disowned: bool,
-    /// The shim was killed before its agent started. If the daemon is killed too, no daemon closes
-    /// the dead pane: it stays until a user runs `teamctl doctor`.
-    pub(super) was_killed_early: bool,
     /// The shim is stopped by SIGSTOP.
     pub(super) is_stopped: bool,
     /// The agent's identity, once the agent was started.
@@ -59,12 +60,14 @@ pub(super) struct AgentIdentity {
     /// The id of the spawn request. All respawns of a member keep this id.
     pub(super) spawn_request_id: String,
     /// The first argument of the command line. It is `plan` for an agent that must plan.
+    #[cfg(test)]
     pub(super) first_argument: String,
+    #[cfg(test)]
     pub(super) delivery: Delivery,
 }
 
 impl AgentIdentity {
-    pub(super) fn from_launch(launch: &StartAgent, delivery: Delivery) -> AgentIdentity {
+    pub(super) fn from_launch(launch: &StartAgent, record: &AgentRecord) -> AgentIdentity {
         let var = |name: &str| {
             launch
                 .env
@@ -73,12 +76,14 @@ impl AgentIdentity {
                 .unwrap_or_else(|| panic!("the environment {:?} has no {name}", launch.env))
         };
         AgentIdentity {
-            team: TeamName::parse(&var("TEAMD_TEAM")).expect("the team name is valid"),
+            team: record.request.team.clone(),
             name: MemberName::new_unchecked(&var("TEAMD_MEMBER")),
             token: var("TEAMD_TOKEN"),
             spawn_request_id: var(REQUEST_ID_VARIABLE),
+            #[cfg(test)]
             first_argument: launch.argv.first().cloned().unwrap_or_default(),
-            delivery,
+            #[cfg(test)]
+            delivery: record.request.delivery,
         }
     }
 }
@@ -93,7 +98,6 @@ impl SimulatedShim {
             stage: ShimStage::Waiting,
             inbox: VecDeque::new(),
             is_disowned: false,
-            was_killed_early: false,
             is_stopped: false,
             identity: None,
             turn_agent: None,

@@ -2,24 +2,17 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
-use crate::simulator::scans_and_watcher_events::TeamFile;
+use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::{AgentIdentity, START_TIMEOUT, ShimStage, SimulatedShim};
-use crate::simulator::simulation::Simulation;
-use crate::simulator::tmux::PaneOwner;
-use crate::simulator::turn_agents::SimulatedTurnAgent;
+use crate::simulator::simulation::{Conditions, Simulation};
+use crate::simulator::turn_agent_state::SimulatedTurnAgent;
 use protocol::control_socket::{ExitReport, FromShim, Process, ShimHello, ToShim};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::IdleReason;
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::team_and_member_names::{MemberName, TeamName};
 
-impl Simulation {
-    pub(super) fn send_event(&mut self, event: CoreEvent) {
-        if let Some(daemon) = &mut self.daemon {
-            daemon.events.push_back(event);
-        }
-    }
-
+impl<C: Conditions> Simulation<C> {
     /// A shim handles its next message from the daemon or takes its next step.
     pub(super) fn run_shim(&mut self, pid: u32) {
         let has_daemon = self.daemon.is_some();
@@ -58,7 +51,7 @@ impl Simulation {
     fn handle_daemon_message(&mut self, pid: u32, message: ToShim) {
         self.log(|| format!("shim {pid} receives {message:?}"));
         let agent = self.next_pid();
-        let fails = self.rng.u8(..) < 12 && self.replayed.is_none();
+        let fails = self.conditions.goes_wrong(12);
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         match (message, &shim.stage) {
             (ToShim::StartAgent(start_agent), ShimStage::Waiting) => {
@@ -69,19 +62,15 @@ impl Simulation {
                     return self.exit(pid);
                 }
                 let record = self.disk.roster.records.iter().find(|record| record.spawn_id == shim.spawn);
-                shim.identity =
-                    record.map(|record| AgentIdentity::from_launch(&start_agent, record.request.delivery));
+                shim.identity = record.map(|record| AgentIdentity::from_launch(&start_agent, record));
                 shim.turn_agent = start_agent
                     .turn_setup
                     .as_ref()
                     .map(|turn_setup| SimulatedTurnAgent::new(turn_setup, self.now.wall));
                 let agent = if shim.turn_agent.is_some() { pid } else { agent };
                 shim.stage = ShimStage::Running { agent };
-                self.check_agent_start(pid);
                 self.send_report(conn, FromShim::Started { pid: agent });
-                if let Some(identity) = self.agent_identity(pid) {
-                    self.start_program(agent, &identity, pid);
-                }
+                C::agent_started(self, pid);
             }
             (ToShim::End { .. }, ShimStage::Running { .. }) => self.end_agent(pid, ExitReport::Signal(15)),
             (ToShim::Refused | ToShim::End { .. }, ShimStage::Waiting) => self.close_pane_and_exit(pid),
@@ -131,7 +120,7 @@ impl Simulation {
     pub(super) fn end_agent(&mut self, pid: u32, report: ExitReport) {
         self.log(|| format!("the agent of shim {pid} ends: {report}"));
         let agent = self.shims.get(&pid).and_then(SimulatedShim::agent_pid);
-        agent.into_iter().for_each(|agent| self.end_program(agent));
+        agent.into_iter().for_each(|agent| C::program_ended(self, agent));
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         shim.stage = ShimStage::Reporting(report.clone());
         if !self.disk.is_full {
@@ -172,41 +161,16 @@ impl Simulation {
         }
     }
 
-    /// Kills a shim with SIGKILL.
-    pub(super) fn kill(&mut self, pid: u32) {
-        if let Some(shim) = self.shims.get_mut(&pid) {
-            shim.was_killed_early = shim.stage == ShimStage::Waiting;
-        }
-        self.exit(pid);
-    }
-
     /// Ends the process of a shim and its agent's program, and closes its connection.
     pub(super) fn exit(&mut self, pid: u32) {
         self.log(|| format!("shim {pid} has exited"));
         let agent = self.shims.get(&pid).and_then(SimulatedShim::agent_pid);
-        agent.into_iter().for_each(|agent| self.end_program(agent));
+        agent.into_iter().for_each(|agent| C::program_ended(self, agent));
         let Some(shim) = self.shims.get_mut(&pid) else { return };
         shim.stage = ShimStage::Dead;
         let conn = shim.conn.take();
         if let Some(conn) = conn {
             self.send_event(CoreEvent::ConnectionClosed { conn });
         }
-    }
-
-    /// Replaces the tmux server by a new server that has `foreign_panes` panes of other programs.
-    /// All shims in panes of the old server lose their terminal.
-    pub(super) fn restart_tmux(&mut self, foreign_panes: u32) {
-        self.log(|| "another tmux server".to_owned());
-        let shims: Vec<u32> = self
-            .tmux
-            .panes
-            .values()
-            .filter_map(|owner| match owner {
-                PaneOwner::Teamd(_, pid) => Some(*pid),
-                PaneOwner::Foreign => None,
-            })
-            .collect();
-        self.tmux.restart(foreign_panes);
-        shims.into_iter().for_each(|pid| self.hang_up_terminal(pid));
     }
 }

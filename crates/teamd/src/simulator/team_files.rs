@@ -52,6 +52,8 @@ pub(super) struct SimulatedTeamFiles {
     /// The hidden panes in config.json.
     pub(super) hidden_panes: Vec<String>,
     pub(super) message_count: u64,
+    /// The number of the last task that the random simulation has added.
+    #[cfg(test)]
     pub(super) last_task_number: u32,
 }
 
@@ -190,25 +192,6 @@ impl SimulatedTeamFiles {
     }
 
     // Tasks.
-
-    /// Adds a pending task.
-    pub(super) fn add_task(&mut self, owner: Option<MemberName>, blocked_by: Option<TaskId>) -> TaskId {
-        self.last_task_number += 1;
-        let id = TaskId::from_number(self.last_task_number).expect("the number is valid");
-        self.tasks.push(Arc::new(Task {
-            id,
-            subject: "count".to_owned(),
-            description: String::new(),
-            active_form: None,
-            status: TaskStatus::Pending,
-            owner,
-            blocks: Vec::new(),
-            blocked_by: blocked_by.into_iter().collect(),
-            metadata: None,
-            unknown_fields: Default::default(),
-        }));
-        id
-    }
 
     pub(super) fn change_task(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) -> bool {
         let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) else { return false };

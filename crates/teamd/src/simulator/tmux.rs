@@ -15,12 +15,11 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::collections::{BTreeMap, BTreeSet};
 use tmux::{PaneId, PaneTag};
 
-/// The owner of a pane.
+/// The owner of a pane of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PaneOwner {
-    /// A pane of the daemon, with the pid of its shim.
-    Teamd(SpawnId, u32),
-    Foreign,
+pub(super) struct PaneOwner {
+    spawn: SpawnId,
+    pub(super) shim_pid: u32,
 }
 
 /// The tmux server and its panes.
@@ -28,13 +27,16 @@ pub(super) enum PaneOwner {
 pub(super) struct SimulatedTmux {
     /// The pid of the server. Each new server has another pid.
     pub(super) server: u32,
-    pub(super) panes: BTreeMap<u32, PaneOwner>,
+    /// The panes with their owners. `None` for a pane of another program.
+    pub(super) panes: BTreeMap<u32, Option<PaneOwner>>,
     /// The hidden panes.
     pub(super) hidden: BTreeSet<u32>,
     /// The id of the next pane.
-    next: u32,
+    pub(super) next: u32,
     /// The server does not answer.
     pub(super) is_hung: bool,
+    /// Each pane shows a dialog.
+    pub(super) is_showing_dialogs: bool,
 }
 
 /// The effect of a pane job on the processes in panes.
@@ -67,6 +69,7 @@ impl SimulatedTmux {
             hidden: BTreeSet::new(),
             next: 0,
             is_hung: false,
+            is_showing_dialogs: false,
         }
     }
 
@@ -74,24 +77,10 @@ impl SimulatedTmux {
         format!("{}:1:/tmp/tmux", self.server)
     }
 
-    /// Replaces the server by a new one. Its first `foreign_panes` pane ids are foreign panes.
-    pub(super) fn restart(&mut self, foreign_panes: u32) {
-        self.server += 1;
-        self.panes = (0..foreign_panes).map(|pane| (pane, PaneOwner::Foreign)).collect();
-        self.hidden.clear();
-        self.next = foreign_panes;
-    }
-
-    /// A user opens a pane.
-    pub(super) fn open_foreign_pane(&mut self) {
-        self.panes.insert(self.next, PaneOwner::Foreign);
-        self.next += 1;
-    }
-
     /// Whether the pane has the tag `owner`. Like the real panes thread, the simulated tmux server
     /// does not change panes with another tag.
     fn is_owned(&self, pane: u32, owner: &PaneTag) -> bool {
-        matches!(self.panes.get(&pane), Some(PaneOwner::Teamd(spawn, _)) if spawn.pane_tag() == *owner)
+        matches!(self.panes.get(&pane), Some(Some(pane)) if pane.spawn.pane_tag() == *owner)
     }
 
     /// Runs a pane job. Returns the result of the job and its effect on processes. If the job
@@ -106,7 +95,7 @@ impl SimulatedTmux {
                 (spawn, Ok(())) => {
                     let pane = self.next;
                     self.next += 1;
-                    self.panes.insert(pane, PaneOwner::Teamd(spawn.clone(), pid));
+                    self.panes.insert(pane, Some(PaneOwner { spawn: spawn.clone(), shim_pid: pid }));
                     outcome = PaneJobOutcome::Started { spawn: spawn.clone(), pid, pane };
                     PaneResult::PaneOpened { spawn, result: Ok(self.opened_pane(pane, pid)) }
                 }
@@ -120,9 +109,9 @@ impl SimulatedTmux {
                 let pane = pane_number(&pane.to_string());
                 if error.is_none()
                     && self.is_owned(pane, &owner)
-                    && let Some(PaneOwner::Teamd(_, shim)) = self.panes.remove(&pane)
+                    && let Some(Some(closed)) = self.panes.remove(&pane)
                 {
-                    outcome = PaneJobOutcome::Closed(shim);
+                    outcome = PaneJobOutcome::Closed(closed.shim_pid);
                 }
                 PaneResult::PaneClosed { spawn, error }
             }
@@ -143,13 +132,11 @@ impl SimulatedTmux {
                 let is_open = |dialog_pane: &DialogPane| {
                     !self.is_hung && self.panes.contains_key(&pane_number(&dialog_pane.pane.to_string()))
                 };
-                let dialogs = panes
-                    .into_iter()
-                    .filter(is_open)
-                    .map(|dialog_pane| {
-                        (dialog_pane.spawn, Some(ScreenDialog { text: "Sure?".to_owned(), limit: None }))
-                    })
-                    .collect();
+                let dialog = || {
+                    let dialog = ScreenDialog { text: "Sure?".to_owned(), limit: None };
+                    self.is_showing_dialogs.then_some(dialog)
+                };
+                let dialogs = panes.into_iter().filter(is_open).map(|pane| (pane.spawn, dialog())).collect();
                 PaneResult::DialogsFound { dialogs }
             }
             PaneJob::CheckHiddenPanes { panes } => {
@@ -179,7 +166,7 @@ impl SimulatedTmux {
             Iterm2Job::Open(spec) => {
                 let (pane, spawn) = (self.next, spec.spawn);
                 self.next += 1;
-                self.panes.insert(pane, PaneOwner::Teamd(spawn.clone(), pid));
+                self.panes.insert(pane, Some(PaneOwner { spawn: spawn.clone(), shim_pid: pid }));
                 *outcome = PaneJobOutcome::Started { spawn: spawn.clone(), pid, pane };
                 let mut opened = OpenedPane { shim: ExpectedShim::AnyPid, ..self.opened_pane(pane, pid) };
                 (opened.pane.id, opened.pane.it2) = (format!("session-{pane}"), Some(spec.access.it2));
@@ -195,9 +182,9 @@ impl SimulatedTmux {
             Iterm2Job::Close { spawn, session } => {
                 let pane = pane_number(&session.id);
                 if self.is_owned(pane, &spawn.pane_tag())
-                    && let Some(PaneOwner::Teamd(_, shim)) = self.panes.remove(&pane)
+                    && let Some(Some(closed)) = self.panes.remove(&pane)
                 {
-                    *outcome = PaneJobOutcome::Closed(shim);
+                    *outcome = PaneJobOutcome::Closed(closed.shim_pid);
                 }
                 PaneResult::PaneClosed { spawn, error: None }
             }

@@ -2,15 +2,14 @@
 //! shim scans the inbox and the tasks. The shim starts a turn for one message or task, or reports
 //! the agent as idle if there is none.
 
-use crate::simulator::clients::CallOrigin;
-use crate::simulator::scans_and_watcher_events::TeamFile;
-use crate::simulator::shim::{AgentIdentity, ShimStage, SimulatedShim};
-use crate::simulator::simulation::Simulation;
-use crate::simulator::team_files::{SimulatedMessage, SimulatedTeamFiles};
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::AgentIdentity;
+
+use crate::simulator::simulation::{Conditions, Simulation};
+use crate::simulator::team_files::SimulatedMessage;
+use crate::simulator::turn_agent_state::SimulatedTurnAgent;
 use protocol::control_socket::PlanStage;
-use protocol::control_socket::{
-    Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response, TurnSetup, TurnStatus,
-};
+use protocol::control_socket::{Activity, FromShim, NextTaskHint, NextTaskRequest, Reply, Request, Response};
 use protocol::inbox_message_payload::{
     IdleNotification, IdleReason, Payload, PlanApprovalRequest, PlanApprovalResponse,
 };
@@ -19,68 +18,7 @@ use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The turn loop of one agent.
-#[derive(Debug)]
-pub(super) struct SimulatedTurnAgent {
-    pub(super) status: TurnStatus,
-    /// The shim must scan: it was woken, or has not become idle since the last turn.
-    pub(super) is_awake: bool,
-    /// A turn is running.
-    pub(super) is_in_turn: bool,
-    /// The shim waits for the daemon's hint about the next task.
-    pub(super) is_querying: bool,
-    /// The task of the running turn, or of its plan.
-    task: Option<TaskId>,
-    /// The tasks whose results could not be written.
-    tasks_without_result: BTreeSet<TaskId>,
-    /// Requests that the agent sent in this turn.
-    open_requests: Vec<RequestId>,
-}
-
-impl SimulatedTurnAgent {
-    pub(super) fn new(setup: &TurnSetup, wall: u64) -> SimulatedTurnAgent {
-        let status = TurnStatus {
-            activity: Activity::Active,
-            since: wall,
-            turn_number: 0,
-            summary: String::new(),
-            pid: None,
-            idle_reason: None,
-            session_id: setup.session_id.clone(),
-            usage: None,
-            mode: setup.mode,
-            plan_stage: setup.plan_stage.clone(),
-            shutdown_requested: false,
-            pause: None,
-        };
-        // The next turn submits a plan of the previous spawn again.
-        let plan_stage = status.plan_stage.clone().map(|_| PlanStage::Planning);
-        let status = TurnStatus { plan_stage, ..status };
-        let (task, tasks_without_result, open_requests) = (None, BTreeSet::new(), Vec::new());
-        SimulatedTurnAgent {
-            status,
-            is_awake: true,
-            is_in_turn: false,
-            is_querying: false,
-            task,
-            tasks_without_result,
-            open_requests,
-        }
-    }
-
-    fn awaits_answer(&self) -> bool {
-        matches!(self.status.plan_stage, Some(PlanStage::AwaitingApproval { .. }))
-    }
-
-    /// Whether there is a message or task for which the agent should have started a turn.
-    pub(super) fn misses_work(&self, files: &SimulatedTeamFiles, name: &MemberName) -> bool {
-        let task = || files.next_task(name, &self.tasks_without_result);
-        files.unread(name).next().is_some() || (!self.awaits_answer() && task().is_some())
-    }
-}
 
 /// The result of a scan: what the next turn is for.
 enum NextItem {
@@ -89,8 +27,8 @@ enum NextItem {
     Nothing,
 }
 
-impl Simulation {
-    fn turn_agent(&mut self, pid: u32) -> Option<(&mut SimulatedTurnAgent, AgentIdentity)> {
+impl<C: Conditions> Simulation<C> {
+    pub(super) fn turn_agent(&mut self, pid: u32) -> Option<(&mut SimulatedTurnAgent, AgentIdentity)> {
         let shim = self.shims.get_mut(&pid)?;
         Some((shim.turn_agent.as_mut()?, shim.identity.clone()?))
     }
@@ -99,12 +37,11 @@ impl Simulation {
     pub(super) fn scan_or_query(&mut self, pid: u32) {
         let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         let may_query = !turn_agent.awaits_answer() && turn_agent.tasks_without_result.is_empty();
-        if may_query && self.next_message(&identity).is_none() && (self.replayed.is_some() || self.rng.bool())
-        {
+        if may_query && self.next_message(&identity).is_none() && self.conditions.is_first_outcome() {
             let query =
                 NextTaskRequest { team: identity.team, owner: identity.name, include_in_progress: true };
             let is_sent =
-                self.send_call_as(CallOrigin::TurnAgent(pid), None, Request::NextTask(query)).is_some();
+                self.send_call_as(C::turn_agent_caller(pid), None, Request::NextTask(query)).is_some();
             if is_sent {
                 // A wake before the reply sets `is_awake` again.
                 return self.turn_agent(pid).into_iter().for_each(|(turn_agent, _)| {
@@ -143,7 +80,7 @@ impl Simulation {
 
     /// The next message for an agent.
     pub(super) fn next_message(&self, identity: &AgentIdentity) -> Option<&SimulatedMessage> {
-        let may_take_text = self.may_take_message(&identity.name);
+        let may_take_text = self.conditions.may_take_message(&identity.name, self.now.mono);
         let mut unread = self.disk.teams.get(&identity.team)?.unread(&identity.name);
         unread.find(|message| message.payload.is_some() || may_take_text)
     }
@@ -235,7 +172,7 @@ impl Simulation {
     }
 
     /// Reports once that the agent is idle. The shim sleeps after the next scan without a result.
-    fn become_idle(&mut self, pid: u32) {
+    pub(super) fn become_idle(&mut self, pid: u32) {
         let wall = self.now.wall;
         let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         if turn_agent.status.activity == Activity::Idle {
@@ -264,19 +201,8 @@ impl Simulation {
         let conn = self.shims.get(&pid).and_then(|shim| shim.conn);
         let Some((turn_agent, identity)) = self.turn_agent(pid) else { return };
         let mut status = turn_agent.status.clone();
-        self.complete_replayed_status(&identity.name, &mut status);
+        self.conditions.complete_status(&identity.name, &mut status);
         self.send_report(conn, FromShim::TurnStatus(status));
-    }
-
-    /// An agent requests a permission during its turn.
-    pub(super) fn request_permission_in_turn(&mut self, pid: u32) {
-        let Some((_, identity)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn) else {
-            return;
-        };
-        let Some(id) = self.request_permission(&identity) else { return };
-        self.turn_agent(pid)
-            .into_iter()
-            .for_each(|(turn_agent, _)| turn_agent.open_requests.push(id.clone()));
     }
 
     /// Ends the turn of an agent. Returns false if no turn is running.
@@ -288,13 +214,10 @@ impl Simulation {
         };
         (turn_agent.is_in_turn, turn_agent.is_awake, turn_agent.status.idle_reason) =
             (false, true, Some(reason));
-        let (withdrawn, is_planning) = (
-            std::mem::take(&mut turn_agent.open_requests),
-            turn_agent.status.plan_stage == Some(PlanStage::Planning),
-        );
+        let is_planning = turn_agent.status.plan_stage == Some(PlanStage::Planning);
         let task = if is_planning && reason == IdleReason::Available { None } else { turn_agent.task.take() };
         self.log(|| format!("the turn of {}@{} ends: {reason:?}", identity.name, identity.team));
-        withdrawn.iter().for_each(|id| self.withdraw_request(&identity, id));
+        C::turn_ended(self, pid, &identity);
         if is_planning && reason == IdleReason::Available {
             self.submit_plan(pid, &identity);
         }
@@ -308,15 +231,6 @@ impl Simulation {
         true
     }
 
-    /// Writes the result of the task of the running turn, before the turn ends.
-    pub(super) fn finish_task_of_turn(&mut self, pid: u32) {
-        if let Some((turn_agent, identity)) = self.turn_agent(pid)
-            && let Some(id) = turn_agent.task
-        {
-            self.finish_task(&identity, id, IdleReason::Available);
-        }
-    }
-
     /// Writes the result of a task, unless another member owns the task by now. Returns false if
     /// the disk is full and nothing was written.
     pub(super) fn finish_task(&mut self, identity: &AgentIdentity, id: TaskId, reason: IdleReason) -> bool {
@@ -326,14 +240,13 @@ impl Simulation {
         let files = self.disk.teams.get(&identity.team).into_iter();
         let is_open = |task: &Arc<Task>| task.id == id && task.status == TaskStatus::InProgress;
         let is_in_work = files.flat_map(|files| &files.tasks).any(is_open);
-        let replayed = self.replayed.as_mut().filter(|_| is_in_work);
-        let replayed = replayed.and_then(|replayed| replayed.take_result(id));
+        let result = if is_in_work { self.conditions.take_result(id) } else { None };
         let files = self.disk.teams.get_mut(&identity.team);
         let is_changed = files.is_some_and(|files| {
             files.change_task(id, |task| {
                 let is_own =
                     task.owner.as_ref() == Some(&identity.name) && task.status == TaskStatus::InProgress;
-                match (replayed, reason) {
+                match (result, reason) {
                     _ if !is_own => {}
                     (Some(result), _) => (task.status, task.metadata) = (result.status, result.metadata),
                     (None, IdleReason::Available) => task.status = TaskStatus::Completed,
@@ -395,26 +308,7 @@ impl Simulation {
             Some(Payload::PlanApprovalRequest(plan)),
             at,
         );
-        self.record_request(identity, &id).filter(|()| is_sent).map(|()| id)
-    }
-
-    /// The shim of an agent with a running turn.
-    pub(super) fn agent_in_turn(&self) -> Option<u32> {
-        let has_turn = |shim: &SimulatedShim| {
-            shim.is_alive() && shim.turn_agent.as_ref().is_some_and(|turn_agent| turn_agent.is_in_turn)
-        };
-        self.running_shims().find(|(_, shim)| has_turn(shim)).map(|(pid, _)| *pid)
-    }
-
-    /// Completes the running turn of some agent.
-    pub(super) fn end_any_turn(&mut self) {
-        if let Some(pid) = self.agent_in_turn() {
-            self.end_turn(pid, IdleReason::Available);
-        }
-    }
-
-    /// The identity of a running agent.
-    pub(super) fn agent_identity(&self, pid: u32) -> Option<AgentIdentity> {
-        self.shims.get(&pid).filter(|shim| matches!(shim.stage, ShimStage::Running { .. }))?.identity.clone()
+        C::request_sent(self, identity, &id);
+        is_sent.then_some(id)
     }
 }

@@ -1,15 +1,12 @@
 //! The simulated worktrees and git jobs. Git jobs may end in another order than they started, and
 //! may continue after the daemon was killed.
 
-use crate::core::core_event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::roster::MemberWorktree;
-use crate::simulator::disk::SimulatedDisk;
-use crate::simulator::simulation::Simulation;
+use crate::simulator::chance::Chance;
 use protocol::control_socket::{DeleteTeamRequest, RemovedWorktrees, TrashedWorktree};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use worktree::{WorktreeOptions, WorktreeProposal, WorktreeRecord};
 
@@ -124,11 +121,10 @@ impl Worktrees {
         }
         Ok(())
     }
-}
 
-impl SimulatedDisk {
-    fn apply_worktree_job(&mut self, rng: &mut fastrand::Rng, job: WorktreeJob) -> WorktreeResult {
-        let fails = rng.u8(..) < 30;
+    /// Runs a git job.
+    pub(super) fn run_job(&mut self, chance: &mut impl Chance, job: WorktreeJob) -> WorktreeResult {
+        let fails = chance.goes_wrong(30);
         match job {
             WorktreeJob::Propose { client, team, name, options, environment, setup } => {
                 let creation = |proposal| {
@@ -138,28 +134,27 @@ impl SimulatedDisk {
                 let result = if fails {
                     Err(refused_error("no repository"))
                 } else {
-                    Ok(creation(self.worktrees.propose_worktree(&options)))
+                    Ok(creation(self.propose_worktree(&options)))
                 };
                 WorktreeResult::Proposed { client, team, name, result }
             }
             WorktreeJob::Fill(creation) => {
-                self.check_recorded(&creation.team, &creation.name, &creation.proposal.record);
                 let result = if fails {
                     Err(refused_error("a filter fails"))
                 } else {
-                    self.worktrees.fill_worktree(&creation.proposal.record)
+                    self.fill_worktree(&creation.proposal.record)
                 };
-                if fails && !creation.proposal.exists && rng.bool() {
-                    self.worktrees.present.remove(&creation.proposal.record.path);
+                if fails && !creation.proposal.exists && chance.is_first_outcome() {
+                    self.present.remove(&creation.proposal.record.path);
                 }
-                let path = match self.worktrees.present.contains_key(&creation.proposal.record.path) {
+                let path = match self.present.contains_key(&creation.proposal.record.path) {
                     true => WorktreePath::Present,
                     false => WorktreePath::Missing,
                 };
                 WorktreeResult::Filled { creation, result, path }
             }
             WorktreeJob::CheckUnsaved { client, request, worktrees, .. } => {
-                let result = if self.worktrees.has_unsaved(&request, &worktrees) {
+                let result = if self.has_unsaved(&request, &worktrees) {
                     Err(refused_error("unsaved work"))
                 } else {
                     Ok(())
@@ -168,61 +163,9 @@ impl SimulatedDisk {
             }
             WorktreeJob::RemoveAll { client, request, worktrees, .. } => {
                 let (max_removed, mut removed_worktrees) =
-                    (if fails { rng.usize(0..2) } else { usize::MAX }, RemovedWorktrees::default());
-                let result =
-                    self.worktrees.remove_all(&request, &worktrees, max_removed, &mut removed_worktrees);
+                    (if fails { chance.choose_index(2) } else { usize::MAX }, RemovedWorktrees::default());
+                let result = self.remove_all(&request, &worktrees, max_removed, &mut removed_worktrees);
                 WorktreeResult::RemovedAll { client, request, removed_worktrees, result }
-            }
-        }
-    }
-
-    /// Checks that the roster on disk names a worktree before git fills it.
-    fn check_recorded(&self, team: &TeamName, name: &MemberName, record: &WorktreeRecord) {
-        let worktrees = self.roster.worktrees.get(team).into_iter().flatten();
-        let mut recorded = worktrees.filter(|worktree| worktree.member == *name);
-        assert!(
-            recorded.any(|worktree| worktree.record == *record),
-            "git fills {}, which is not in the roster",
-            record.path.display()
-        );
-    }
-}
-
-impl Simulation {
-    /// A random git job ends.
-    pub(super) fn run_worktree_job(&mut self) {
-        let Some(daemon) = &mut self.daemon else { return };
-        let index = self.rng.usize(0..daemon.worktrees.len());
-        let Some(job) = daemon.worktrees.remove(index) else { return };
-        let line = if self.is_quiet() { String::new() } else { format!("git: {job:?}") };
-        let result = self.disk.apply_worktree_job(&mut self.rng, job);
-        self.log(|| line);
-        self.send_event(CoreEvent::WorktreeJobDone(result));
-    }
-
-    /// Lets some git jobs of a killed daemon finish. In reality they may finish too, because git is
-    /// a separate process.
-    pub(super) fn finish_after_kill(&mut self, jobs: VecDeque<WorktreeJob>) {
-        for job in jobs {
-            if self.rng.bool() {
-                self.disk.apply_worktree_job(&mut self.rng, job);
-            }
-        }
-    }
-
-    /// A user works in a random worktree, commits its changes, or removes the worktree.
-    pub(super) fn change_random_worktree(&mut self) {
-        let paths: Vec<PathBuf> = self.disk.worktrees.present.keys().cloned().collect();
-        let Some(path) = self.rng.choice(paths) else { return };
-        self.log(|| format!("a user changes {}", path.display()));
-        match self.rng.u8(0..8) {
-            0 => drop(self.disk.worktrees.present.remove(&path)),
-            number => {
-                let worktree = self.disk.worktrees.present.get_mut(&path);
-                worktree
-                    .into_iter()
-                    .filter(|worktree| worktree.is_filled)
-                    .for_each(|worktree| worktree.has_unsaved_work = number <= 4);
             }
         }
     }

@@ -9,34 +9,60 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const IDLE: &str = "idle";
+/// How the line of an exit begins.
+const ENDED: &str = "ended";
 
-/// The history of a team as text, one section for each subject.
-pub(super) fn comparable_history(events: &[Event]) -> String {
-    let mut sections: BTreeMap<(u8, String), Vec<String>> = BTreeMap::new();
-    for event in events {
-        if let EventKind::TaskStarted { task, owner, .. } = &event.kind {
-            let owner = owner.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
-            let claims = sections.entry((0, "claims".to_owned())).or_default();
-            claims.push(format!("task {task} by {owner}"));
+/// An event with its time, in milliseconds since the start of the record.
+pub(super) type TimedEvent = (u64, Event);
+
+/// The history of a team: the lines of each section, with their times.
+pub(super) struct ComparableHistory(BTreeMap<(u8, String), Vec<(u64, String)>>);
+
+impl ComparableHistory {
+    pub(super) fn from_events(events: &[TimedEvent]) -> ComparableHistory {
+        let mut history = ComparableHistory(BTreeMap::new());
+        for (at, event) in events {
+            if let EventKind::TaskStarted { task, owner, .. } = &event.kind {
+                let owner = owner.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+                history.add((0, "claims".to_owned()), *at, format!("task {task} by {owner}"));
+            }
+            let (Some(section), Some(line)) = (section_of(event), sentence(event)) else { continue };
+            history.add(section, *at, line);
         }
-        if let (Some(section), Some(line)) = (section_of(event), sentence(event)) {
-            let lines = sections.entry(section).or_default();
-            // An agent that ends soon after its turn may end before its shim reports that it is
-            // idle.
-            if matches!(event.kind, EventKind::MemberExited { .. })
-                && lines.last().is_some_and(|last| last == IDLE)
-            {
+        history
+    }
+
+    fn add(&mut self, section: (u8, String), at: u64, line: String) {
+        self.0.entry(section).or_default().push((at, line));
+    }
+
+    /// Removes the lines from the time `from` on that the other history lacks at the end of a
+    /// section. A record that ends while the team works also ends between a cause and its effects.
+    pub(super) fn remove_open_end(&mut self, from: u64, other: &ComparableHistory) {
+        for (section, lines) in &mut self.0 {
+            let other_length = other.0.get(section).map_or(0, Vec::len);
+            while lines.len() > other_length && lines.last().is_some_and(|(at, _)| *at >= from) {
                 lines.pop();
             }
-            lines.push(line);
         }
+        self.0.retain(|_, lines| !lines.is_empty());
     }
-    let mut text = String::new();
-    for ((_, title), lines) in sections {
-        writeln!(text, "{title}").expect("a text can be written to");
-        lines.iter().for_each(|line| writeln!(text, "  {line}").expect("a text can be written to"));
+
+    /// The history as text. An agent that ends soon after its turn may end before its shim reports
+    /// that it is idle, so such a report is left out.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::new();
+        for ((_, title), lines) in &self.0 {
+            writeln!(text, "{title}").expect("a text can be written to");
+            for (index, (_, line)) in lines.iter().enumerate() {
+                let ends_next = lines.get(index + 1).is_some_and(|(_, next)| next.starts_with(ENDED));
+                if line != IDLE || !ends_next {
+                    writeln!(text, "  {line}").expect("a text can be written to");
+                }
+            }
+        }
+        text
     }
-    text
 }
 
 /// The section of an event: its task, its member, an inbox, or the team. Turns and messages of a
@@ -68,11 +94,18 @@ fn sentence(event: &Event) -> Option<String> {
         EventKind::MessageRead { .. } | EventKind::TaskUpdated { .. } | EventKind::MemberNoOutput { .. } => {
             return None;
         }
-        // Shims write these messages. The simulated disk keeps shutdown requests apart from
-        // inboxes.
+        // What is on screens, other programs, the disk and the daemon itself are not in a record.
+        EventKind::MemberAtDialog { .. }
+        | EventKind::MemberLimited { .. }
+        | EventKind::MessageRestored { .. }
+        | EventKind::LeadSessionEnded
+        | EventKind::MemberAdopted { .. }
+        | EventKind::Error { .. } => return None,
+        // A record ends when its team is deleted, before or after this line.
+        EventKind::TeamDeleted => return None,
+        // Shims write these messages. The simulated disk keeps shutdown requests apart from inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
-        EventKind::MemberAdopted { .. } => "adopted".to_owned(),
         EventKind::MemberActive { summary } => {
             format!("active: {}", summary.split(':').next().unwrap_or_default())
         }
@@ -84,6 +117,7 @@ fn sentence(event: &Event) -> Option<String> {
             format!("{} by {}", if *approved { "approved" } else { "denied" }, answered_by.as_str())
         }
         EventKind::RequestWithdrawn { .. } => "takes its request back".to_owned(),
+        EventKind::MemberExited { outcome, description } => format!("{ENDED}, {outcome}: {description}"),
         kind => kind.to_string(),
     })
 }

@@ -2,13 +2,14 @@
 
 use crate::core::connection_spawn_and_watch_ids::set_uuid_counter;
 use crate::core::deadlines::next_deadline;
-use crate::simulator::clients::CallOrigin;
-use crate::simulator::random_calls::REQUEST_ID_VARIABLE;
+use crate::simulator::disk::SimulatedDisk;
+use crate::simulator::replay::comparable_history::TimedEvent;
+use crate::simulator::replay::conditions_of_record::ConditionsOfRecord;
 use crate::simulator::replay::script_from_record::{
     BEFORE_FIRST_REPORT, OutsideAction, Script, ScriptedTurn,
 };
-use crate::simulator::scans_and_watcher_events::TeamFile;
-use crate::simulator::shim::AgentIdentity;
+use crate::simulator::scan_memory::TeamFile;
+use crate::simulator::shim::{AgentIdentity, REQUEST_ID_VARIABLE};
 use crate::simulator::simulation::Simulation;
 use protocol::control_socket::{Activity, Request};
 use protocol::event_log_line::Event;
@@ -17,7 +18,8 @@ use protocol::inbox_message_payload::Payload;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::task::Task;
 use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::BTreeMap;
+use protocol::timestamp::parse_iso8601;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A shim that could look for work earlier than in the record waits for the recorded time, but at
@@ -26,55 +28,71 @@ use std::sync::Arc;
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
-/// Maximum number of actions of a replay. More actions are a livelock.
-const MAX_STEPS: usize = 1_000_000;
+/// Maximum number of actions of a replay, for each line of its record and beside them. More actions
+/// are a livelock, or a record of more than a year.
+const MAX_STEPS: (usize, usize) = (100, 20_000_000);
 
-/// Runs a script. Returns the event log of the team, as JSON lines.
-pub(super) fn run_script(script: Script) -> Vec<String> {
+/// Runs a script. Returns the event log of the team.
+///
+/// # Errors
+///
+/// The replay does not end.
+pub(super) fn run_script(script: Script) -> Result<Vec<TimedEvent>, String> {
     set_uuid_counter(1 << 40);
+    let max_steps = MAX_STEPS.0 * script.lines + MAX_STEPS.1;
     let mut replay = Replay::new(script);
     replay.simulation.start();
-    for _ in 0..MAX_STEPS {
+    for _ in 0..max_steps {
         if replay.act_now() {
             continue;
         }
-        let Some(next) = replay.next_time() else { return replay.into_log() };
+        let Some(next) = replay.next_time() else { return Ok(replay.into_log()) };
         let now = replay.simulation.now.mono;
         replay.simulation.advance_clock(next.max(now + 1) - now);
     }
-    panic!("the replay does not end");
+    Err(format!("the replay does not end within {max_steps} steps"))
 }
 
 /// A replay that is running.
 struct Replay {
-    simulation: Simulation,
+    simulation: Simulation<ConditionsOfRecord>,
     /// When the record starts, on the monotonic clock.
     start: u64,
+    /// When the record starts, on the wall clock.
+    wall_start: u64,
     script: Script,
     /// The running turns, by the pid of the shim.
     turns: BTreeMap<u32, RunningTurn>,
     /// The activity and the turn number that each shim has reported last.
     reported: BTreeMap<u32, (Activity, u64)>,
-    /// Since when each shim could have scanned for its next work.
-    waiting_since: BTreeMap<u32, u64>,
+    /// The shims that could scan for their next work.
+    waiting: BTreeMap<u32, WaitingShim>,
+}
+
+/// A shim that could scan for its next work.
+struct WaitingShim {
+    /// In milliseconds since the start of the replay.
+    since: u64,
+    /// The agent is idle next in the record, and would have found nothing at some time since. A shim
+    /// reports this some milliseconds after the scan, and work may come in between.
+    is_idle: bool,
 }
 
 /// A turn that is replayed.
 struct RunningTurn {
-    /// The recorded start, or the start in the replay if that is much earlier or later. In
-    /// milliseconds since the start of the replay.
+    /// From when on the times of the record count, in milliseconds since the start of the replay.
     start: u64,
     turn: ScriptedTurn,
 }
 
 impl Replay {
     fn new(mut script: Script) -> Replay {
-        let mut simulation = Simulation::for_replay();
-        let start = simulation.now.mono;
-        script.replayed.delay(start);
-        simulation.replayed = Some(std::mem::take(&mut script.replayed));
-        let (turns, reported, waiting_since) = Default::default();
-        Replay { simulation, start, script, turns, reported, waiting_since }
+        let conditions = ConditionsOfRecord { agents: std::mem::take(&mut script.replayed) };
+        let mut simulation = Simulation::new(conditions, SimulatedDisk::with_event_log());
+        let (start, wall_start) = (simulation.now.mono, simulation.now.wall);
+        simulation.conditions.agents.delay(start);
+        let (turns, reported, waiting) = Default::default();
+        Replay { simulation, start, wall_start, script, turns, reported, waiting }
     }
 
     fn elapsed(&self) -> u64 {
@@ -84,7 +102,11 @@ impl Replay {
     /// Does the first thing that is due. Returns false if nothing is.
     fn act_now(&mut self) -> bool {
         self.wake_for_messages();
-        self.run_daemon() || self.run_first_shim() || self.run_turn_action() || self.run_outside_action()
+        if self.run_daemon() {
+            return true;
+        }
+        self.update_waiting_shims();
+        self.run_turn_action() || self.run_first_shim() || self.run_outside_action()
     }
 
     fn run_daemon(&mut self) -> bool {
@@ -94,18 +116,32 @@ impl Replay {
         action.is_some()
     }
 
+    /// Follows which shims could scan for their next work.
+    fn update_waiting_shims(&mut self) {
+        let elapsed = self.elapsed();
+        let scanning: Vec<u32> = self.simulation.due_shims().filter(|pid| self.scans(*pid)).collect();
+        self.waiting.retain(|pid, _| scanning.contains(pid));
+        for pid in scanning {
+            let finds_nothing = self.is_idle_next(pid) && self.finds_nothing(pid);
+            let waiting = self.waiting.entry(pid).or_insert(WaitingShim { since: elapsed, is_idle: false });
+            waiting.is_idle |= finds_nothing;
+        }
+    }
+
     /// Runs the shim that acts next. Shims that could scan at the same time take the order of the
     /// record. Returns whether there was one.
     fn run_first_shim(&mut self) -> bool {
         let elapsed = self.elapsed();
-        let scanning: Vec<u32> = self.simulation.due_shims().filter(|pid| self.scans(*pid)).collect();
-        self.waiting_since.retain(|pid, _| scanning.contains(pid));
-        for pid in scanning {
-            self.waiting_since.entry(pid).or_insert(elapsed);
+        let due = self.simulation.due_shims();
+        let due = due.map(|pid| (self.hold_until(pid), self.is_idle_next(pid), pid));
+        let Some((.., pid)) = due.filter(|(until, ..)| *until <= elapsed).min() else { return false };
+        let pid = self.recorded_claimer(pid).unwrap_or(pid);
+        if self.waiting.get(&pid).is_some_and(|waiting| waiting.is_idle) && !self.has_message(pid) {
+            self.waiting.remove(&pid);
+            self.simulation.become_idle(pid);
+        } else {
+            self.simulation.run_shim(pid);
         }
-        let due = self.simulation.due_shims().map(|pid| (self.hold_until(pid), pid));
-        let Some((_, pid)) = due.filter(|(until, _)| *until <= elapsed).min() else { return false };
-        self.simulation.run_shim(pid);
         self.follow_turns();
         true
     }
@@ -115,7 +151,7 @@ impl Replay {
     fn wake_for_messages(&mut self) {
         let now = self.simulation.now.mono;
         let starts = |name: &MemberName| {
-            self.simulation.replayed.as_ref()?.next_message_turn(name).filter(|start| *start <= now)
+            self.simulation.conditions.agents.next_message_turn(name).filter(|start| *start <= now)
         };
         let is_due = |identity: &AgentIdentity| {
             starts(&identity.name).is_some() && self.simulation.next_message(identity).is_some()
@@ -142,11 +178,49 @@ impl Replay {
     /// When this shim may act: at once, or if it scans for its next work, when it did in the
     /// record.
     fn hold_until(&self, pid: u32) -> u64 {
-        let Some(since) = self.waiting_since.get(&pid) else { return 0 };
-        let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
-        let replayed = self.simulation.replayed.as_ref();
-        let recorded = name.and_then(|name| replayed?.next_report(&name));
-        recorded.map_or(0, |recorded| (recorded - self.start).min(since + MAX_HOLD))
+        let Some(waiting) = self.waiting.get(&pid) else { return 0 };
+        let recorded = self.next_report(pid).map_or(u64::MAX, |(recorded, _)| recorded - self.start);
+        recorded.min(waiting.since + MAX_HOLD)
+    }
+
+    /// When the agent of a shim next reports something, on the monotonic clock.
+    fn next_report(&self, pid: u32) -> Option<(u64, Activity)> {
+        let identity = self.simulation.shims.get(&pid)?.identity.as_ref()?;
+        self.simulation.conditions.agents.next_report(&identity.name)
+    }
+
+    fn is_idle_next(&self, pid: u32) -> bool {
+        matches!(self.next_report(pid), Some((_, Activity::Idle)))
+    }
+
+    /// Whether an agent that scans now finds no text and no task. Other messages start no turn.
+    fn finds_nothing(&self, pid: u32) -> bool {
+        let Some(identity) = self.simulation.agent_identity(pid) else { return false };
+        let files = self.simulation.disk.teams.get(&self.script.team);
+        let task = files.and_then(|files| files.next_task(&identity.name, &BTreeSet::new()));
+        let message = self.simulation.next_message(&identity);
+        task.is_none() && message.is_none_or(|message| message.payload.is_some())
+    }
+
+    /// Another waiting shim that claims the task in the record which this shim would find now. A shim
+    /// claims a task some milliseconds before the daemon notices it.
+    fn recorded_claimer(&self, pid: u32) -> Option<u32> {
+        let waiting = self.waiting.get(&pid)?;
+        let identity = self.simulation.agent_identity(pid).filter(|_| !waiting.is_idle)?;
+        let files = self.simulation.disk.teams.get(&self.script.team)?;
+        let task = files.next_task(&identity.name, &BTreeSet::new())?;
+        let claims = |pid: &u32| self.next_claim(*pid) == Some(task);
+        self.waiting.keys().copied().find(|pid| claims(pid)).filter(|_| !claims(&pid))
+    }
+
+    fn next_claim(&self, pid: u32) -> Option<TaskId> {
+        let identity = self.simulation.shims.get(&pid)?.identity.as_ref()?;
+        self.simulation.conditions.agents.next_claim(&identity.name)
+    }
+
+    fn has_message(&self, pid: u32) -> bool {
+        let identity = self.simulation.agent_identity(pid);
+        identity.is_some_and(|identity| self.simulation.next_message(&identity).is_some())
     }
 
     /// Compares what the shims report of their turns with what they reported before. A new turn
@@ -166,19 +240,18 @@ impl Replay {
             if status.activity == Activity::Active {
                 let turn = self.take_turn(pid, status.task());
                 self.drop_message_turn(pid, &turn);
-                let is_on_time = self.elapsed().abs_diff(turn.start) <= MAX_HOLD;
-                let start = if is_on_time { turn.start } else { self.elapsed() };
-                self.turns.insert(pid, RunningTurn { start, turn });
+                self.turns.insert(pid, RunningTurn::new(self.elapsed(), turn));
             }
         }
     }
 
     fn drop_message_turn(&mut self, pid: u32, turn: &ScriptedTurn) {
         let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
-        let replayed = self.simulation.replayed.as_mut().filter(|_| turn.task.is_none());
-        if let Some(starts) = name.and_then(|name| replayed?.message_turns.get_mut(&name)) {
+        let message_turns = &mut self.simulation.conditions.agents.message_turns;
+        let starts = name.filter(|_| turn.task.is_none()).and_then(|name| message_turns.get_mut(&name));
+        starts.into_iter().for_each(|starts| {
             starts.pop_front();
-        }
+        });
     }
 
     /// Takes the recorded turn of this task, even if another member had it. Without a task, takes
@@ -200,13 +273,9 @@ impl Replay {
     fn run_turn_action(&mut self) -> bool {
         let elapsed = self.elapsed();
         let is_due = |running: &RunningTurn| running.next_time().is_some_and(|next| next <= elapsed);
-        let due = self.turns.iter_mut().find(|(_, running)| is_due(running));
+        let due = self.turns.iter_mut().filter(|(_, running)| is_due(running));
+        let due = due.min_by_key(|(_, running)| running.turn.end_reported);
         let Some((&pid, running)) = due else { return false };
-        if running.turn.result.is_some_and(|after| running.start + after <= elapsed) {
-            running.turn.result = None;
-            self.simulation.finish_task_of_turn(pid);
-            return true;
-        }
         if !running.turn.sent.is_empty() {
             let (_, inbox, message) = running.turn.sent.remove(0);
             self.send(&inbox, &message);
@@ -252,7 +321,7 @@ impl Replay {
             let id = self.simulation.next_pid().to_string();
             spawn.env.insert(REQUEST_ID_VARIABLE.to_owned(), id);
         }
-        self.simulation.send_call_as(CallOrigin::Person, token, request);
+        self.simulation.send_call_as(None, token, request);
     }
 
     fn running_agent(&self, name: &MemberName) -> Option<(u32, AgentIdentity)> {
@@ -310,34 +379,41 @@ impl Replay {
         let message_turn = self.next_message_turn();
         let next = action.into_iter().chain(turn).chain(held).chain(message_turn).min();
         let next = next.map(|elapsed| elapsed + self.start);
-        let last = self.start + self.script.end + SETTLING_TIME;
         let deadline = self.simulation.daemon.as_ref().map(|daemon| next_deadline(&daemon.state));
-        next.into_iter().chain(deadline.filter(|deadline| *deadline <= last)).min()
+        let last = self.start + self.script.end + SETTLING_TIME;
+        next.into_iter().chain(deadline).min().filter(|next| *next <= last)
     }
 
     /// When an agent that runs starts its next turn on messages.
     fn next_message_turn(&self) -> Option<u64> {
-        let replayed = self.simulation.replayed.as_ref()?;
+        let agents = &self.simulation.conditions.agents;
         let names = self.simulation.running_shims().filter_map(|(_, shim)| shim.identity.as_ref());
-        let starts = names.filter_map(|identity| replayed.next_message_turn(&identity.name));
+        let starts = names.filter_map(|identity| agents.next_message_turn(&identity.name));
         starts.filter(|start| *start > self.simulation.now.mono).min().map(|start| start - self.start)
     }
 
-    fn into_log(self) -> Vec<String> {
-        let is_of_team = |line: &String| {
-            serde_json::from_str::<Event>(line)
-                .is_ok_and(|event| event.team.as_ref() == Some(&self.script.team))
-        };
-        self.simulation.disk.log.into_iter().flatten().filter(is_of_team).collect()
+    fn into_log(self) -> Vec<TimedEvent> {
+        let lines = self.simulation.disk.log.iter().flatten();
+        let events = lines.filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        let events = events.filter(|event| event.team.as_ref() == Some(&self.script.team));
+        let elapsed = |event: &Event| Some(parse_iso8601(&event.time)?.saturating_sub(self.wall_start));
+        events.map(|event| (elapsed(&event).unwrap_or_default(), event)).collect()
     }
 }
 
 impl RunningTurn {
+    /// A turn that starts at the time `elapsed`. The record may name a later time, because a shim
+    /// claims a task some milliseconds before it reports the turn. The turn ends when it did in the
+    /// record, so that turns of several members end in the order of the record.
+    fn new(elapsed: u64, turn: ScriptedTurn) -> RunningTurn {
+        let start = if turn.start <= elapsed + MAX_HOLD { turn.start.max(elapsed) } else { elapsed };
+        RunningTurn { start, turn }
+    }
+
     /// When the turn next does something. `None` if it has ended, or if the record ends before it.
     fn next_time(&self) -> Option<u64> {
-        let end = self.turn.end.map(|end| end - self.turn.start);
-        let sent = self.turn.sent.first().map(|(after, ..)| *after);
-        let next = sent.into_iter().chain(self.turn.result).min().or(end)?;
+        let end = self.turn.end.map(|end| end.saturating_sub(self.turn.start));
+        let next = self.turn.sent.first().map(|(after, ..)| *after).or(end)?;
         Some(self.start + end.map_or(next, |end| next.min(end)))
     }
 }

@@ -1,17 +1,19 @@
 //! Turns a record into a script: what people and agents did and when, and the recorded event log to
 //! compare with.
 
-use crate::simulator::replay::replayed_agents::{RecordedStatus, ReplayedAgents, TaskResult};
+use crate::simulator::replay::comparable_history::TimedEvent;
+use crate::simulator::replay::parse_record::ParsedRecord;
+use crate::simulator::replay::replayed_agents::{RecordedStatus, ReplayedAgents};
+use crate::simulator::turn_agent_state::TaskResult;
 use protocol::control_socket::{Activity, ExitReport, FromShim, Request, TurnStatus};
-use protocol::event_log_line::{Event, EventKind};
+use protocol::event_log_line::EventKind;
 use protocol::inbox_file::Message;
-use protocol::inbox_message_payload::{IdleReason, Payload};
+use protocol::inbox_message_payload::{IdleReason, Payload, ShutdownApproved};
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::AnsweredBy;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::team_record_line::{RECORD_VERSION, RecordEntry, RecordLine};
-use protocol::timestamp::parse_iso8601;
+use protocol::team_record_line::RecordEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What people and agents did in a recorded team. Times are in milliseconds since the first line.
@@ -25,7 +27,9 @@ pub(super) struct Script {
     /// What the shims report. Times are as in the other fields.
     pub(super) replayed: ReplayedAgents,
     /// The recorded event log of the team.
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<TimedEvent>,
+    /// How many lines the record has.
+    pub(super) lines: usize,
     /// The time of the last line.
     pub(super) end: u64,
 }
@@ -46,20 +50,50 @@ pub(super) struct ScriptedTurn {
     pub(super) start: u64,
     /// `None` if the record ends before the turn ends.
     pub(super) end: Option<u64>,
+    /// When the daemon noticed the end of the turn. This order is that of the ends, also of turns
+    /// whose results the daemon found in one scan.
+    pub(super) end_reported: u64,
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
     pub(super) reason: IdleReason,
-    /// When the result of the task was written, since the start of the turn. `None` if the daemon
-    /// saw it after the turn, or if there is none.
-    pub(super) result: Option<u64>,
     /// What the agent sent in the turn, with the time since its start.
     pub(super) sent: Vec<(u64, MemberName, Message)>,
 }
 
 impl ScriptedTurn {
     pub(super) fn new(start: u64, task: Option<TaskId>) -> ScriptedTurn {
-        ScriptedTurn { start, end: None, task, reason: IdleReason::Available, result: None, sent: Vec::new() }
+        let reason = IdleReason::Available;
+        ScriptedTurn { start, end: None, end_reported: 0, task, reason, sent: Vec::new() }
     }
+
+    /// Ends the turn at this time, or before it when its result was written.
+    fn end_at(&mut self, at: u64, written_results: &mut BTreeMap<TaskId, u64>) {
+        let written_at = self.task.and_then(|task| written_results.remove(&task));
+        self.end = Some(written_at.unwrap_or(at).min(at));
+        self.end_reported = at;
+    }
+}
+
+/// The activity and the turn number of a shim that has not reported yet.
+pub(super) const BEFORE_FIRST_REPORT: (Activity, u64) = (Activity::Active, 0);
+
+impl Script {
+    /// The script of a record.
+    pub(super) fn from_record(record: &ParsedRecord) -> Script {
+        let mut reader = RecordReader::new(record);
+        for (at, entry) in &record.entries {
+            reader.script.end = reader.script.end.max(*at);
+            reader.read_entry(*at, entry);
+        }
+        reader.add_unreported_turns();
+        reader.attribute_messages_to_turns();
+        reader.put_approvals_before_exits();
+        reader.script
+    }
+}
+
+fn is_claimed_by(task: &Task, member: &MemberName) -> bool {
+    task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(member)
 }
 
 /// A task that the daemon has seen only after its claim, as it was before. `teamctl run` assigns a
@@ -70,49 +104,25 @@ fn before_claim(task: &Task) -> Task {
     Task { status: TaskStatus::Pending, owner, ..task.clone() }
 }
 
-/// The activity and the turn number of a shim that has not reported yet.
-pub(super) const BEFORE_FIRST_REPORT: (Activity, u64) = (Activity::Active, 0);
-
-/// Parses a record.
-///
-/// # Errors
-///
-/// The number of the line that is no line of a record of this version, and why.
-pub(super) fn parse_record(text: &str) -> Result<Vec<RecordLine>, String> {
-    let lines: Vec<RecordLine> = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| {
-            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))
-        })
-        .collect::<Result<_, _>>()?;
-    match lines.first().map(|line| &line.entry) {
-        Some(RecordEntry::Start { version: RECORD_VERSION, .. }) => Ok(lines),
-        _ => Err(format!("the first line is no start of a record of version {RECORD_VERSION}")),
-    }
+/// Whether one of these members works on a task.
+fn is_worked_on_by(task: &Task, members: &BTreeSet<MemberName>) -> bool {
+    let is_in_progress = task.status == TaskStatus::InProgress && task.failure().is_none();
+    is_in_progress && task.owner.as_ref().is_some_and(|owner| members.contains(owner))
 }
 
-impl Script {
-    /// The script of a record that [`parse_record`] has accepted.
-    pub(super) fn from_lines(lines: &[RecordLine]) -> Script {
-        let Some(RecordEntry::Start { team, .. }) = lines.first().map(|line| &line.entry) else {
-            panic!("a record begins with its start");
-        };
-        let mut reader = RecordReader::new(team.clone(), lines);
-        let first = time_of(&lines[0]);
-        for line in lines {
-            let at = time_of(line).saturating_sub(first);
-            reader.script.end = at.max(reader.script.end);
-            reader.read_entry(at, &line.entry);
-        }
-        reader.attribute_messages_to_turns();
-        reader.put_approvals_before_exits();
-        reader.script
-    }
+fn is_approved_exit(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::MemberExited { description, .. } if description == "approved")
 }
 
-fn time_of(line: &RecordLine) -> u64 {
-    parse_iso8601(&line.time).unwrap_or_else(|| panic!("{} is a time", line.time))
+/// The replay fills in the request.
+fn shutdown_approved_by(member: &MemberName) -> ShutdownApproved {
+    ShutdownApproved {
+        request_id: RequestId::parse("shutdown").expect("the id is valid"),
+        from: member.to_string(),
+        timestamp: String::new(),
+        pane_id: None,
+        backend_type: None,
+    }
 }
 
 /// The state while a record is read.
@@ -120,6 +130,8 @@ struct RecordReader {
     script: Script,
     /// The members whose turns a shim runs.
     turn_members: BTreeSet<MemberName>,
+    /// The tasks for which each member had a turn.
+    task_turns: BTreeSet<(MemberName, TaskId)>,
     /// The requests that people answered. The daemon answers the others.
     answered_by_people: BTreeSet<RequestId>,
     /// The prompts of spawned members. The daemon stores each as the first message.
@@ -128,6 +140,11 @@ struct RecordReader {
     reported: BTreeMap<MemberName, (Activity, u64)>,
     /// When members claimed the tasks for which no turn has been reported yet.
     claims: BTreeMap<(MemberName, TaskId), u64>,
+    /// When members wrote the results of the tasks whose turns have not ended yet. A shim reports
+    /// the end of a turn some milliseconds after it has written the result.
+    written_results: BTreeMap<TaskId, u64>,
+    /// When the first turn on each task began.
+    first_turns: BTreeMap<TaskId, u64>,
     /// The last state of each task.
     tasks: BTreeMap<TaskId, Task>,
     /// The messages that members with turns sent.
@@ -135,10 +152,16 @@ struct RecordReader {
 }
 
 impl RecordReader {
-    fn new(team: TeamName, lines: &[RecordLine]) -> RecordReader {
-        let entries = || lines.iter().map(|line| &line.entry);
+    fn new(record: &ParsedRecord) -> RecordReader {
+        let entries = || record.entries.iter().map(|(_, entry)| entry);
         let turn_member = |entry: &RecordEntry| match entry {
             RecordEntry::Report { member, report: FromShim::TurnStatus(_) } => Some(member.clone()),
+            _ => None,
+        };
+        let task_turn = |entry: &RecordEntry| match entry {
+            RecordEntry::Report { member, report: FromShim::TurnStatus(status) } => {
+                Some((member.clone(), status.task()?))
+            }
             _ => None,
         };
         let answered = |entry: &RecordEntry| match entry {
@@ -152,18 +175,22 @@ impl RecordReader {
         };
         RecordReader {
             script: Script {
-                team,
+                team: record.team.clone(),
                 actions: VecDeque::new(),
                 turns: BTreeMap::new(),
                 replayed: ReplayedAgents::default(),
                 events: Vec::new(),
+                lines: record.entries.len(),
                 end: 0,
             },
             turn_members: entries().filter_map(turn_member).collect(),
+            task_turns: entries().filter_map(task_turn).collect(),
             answered_by_people: entries().filter_map(answered).collect(),
             prompts: BTreeMap::new(),
             reported: BTreeMap::new(),
             claims: BTreeMap::new(),
+            written_results: BTreeMap::new(),
+            first_turns: BTreeMap::new(),
             tasks: BTreeMap::new(),
             sent: Vec::new(),
         }
@@ -181,7 +208,7 @@ impl RecordReader {
             RecordEntry::Message { inbox, message, .. } => self.read_message(at, inbox, message),
             RecordEntry::Task { task } => self.read_task(at, task),
             RecordEntry::TaskRemoved { id } => self.act(at, OutsideAction::RemoveTask(*id)),
-            RecordEntry::Event { event } => self.script.events.push((**event).clone()),
+            RecordEntry::Event { event } => self.script.events.push((at, (**event).clone())),
         }
     }
 
@@ -204,8 +231,6 @@ impl RecordReader {
         match report {
             FromShim::TurnStatus(status) => self.read_turn_status(at, member, status),
             FromShim::Exited(report) => {
-                let turns = self.script.turns.get_mut(member).into_iter().flatten();
-                turns.filter(|turn| turn.end.is_none()).for_each(|turn| turn.end = Some(at));
                 self.act(at, OutsideAction::Exit { member: member.clone(), report: report.clone() });
             }
             FromShim::Started { .. } | FromShim::Failed(_) | FromShim::Interrupted { .. } => {}
@@ -223,15 +248,19 @@ impl RecordReader {
             return;
         }
         let claimed_at = status.task().and_then(|task| self.claims.remove(&(member.clone(), task)));
-        let start = claimed_at.unwrap_or(at);
-        statuses.push_back(RecordedStatus { at: start, status: status.clone() });
+        let scanned_at = claimed_at.unwrap_or(at);
+        statuses.push_back(RecordedStatus { at: scanned_at, status: status.clone() });
         let turns = self.script.turns.entry(member.clone()).or_default();
         if let Some(running) = turns.last_mut().filter(|turn| turn.end.is_none()) {
-            running.end = Some(at);
+            running.end_at(scanned_at, &mut self.written_results);
             running.reason = status.idle_reason.unwrap_or(running.reason);
         }
+        if let Some(task) = status.task().filter(|_| status.activity == Activity::Active) {
+            self.complete_blockers(scanned_at, task);
+        }
+        let turns = self.script.turns.entry(member.clone()).or_default();
         if status.activity == Activity::Active {
-            turns.push(ScriptedTurn::new(start, status.task()));
+            turns.push(ScriptedTurn::new(scanned_at, status.task()));
         }
         if status.activity == Activity::Active && status.task().is_none() {
             self.script.replayed.message_turns.entry(member.clone()).or_default().push_back(at);
@@ -267,43 +296,75 @@ impl RecordReader {
         }
     }
 
-    /// Reads a change of a task. If a shim runs the owner's turns, two changes are no actions: the
-    /// claim, which the replayed agent makes by itself, and the result, which the replayed agent
-    /// writes at the end of its turn.
+    /// A claim by a member with turns, and the result of its turn, are left out: the replayed agent
+    /// claims by itself, and writes the recorded result at the end of its turn.
     fn read_task(&mut self, at: u64, task: &Task) {
         let previous = self.tasks.insert(task.id, task.clone());
-        let is_in_turn = |task: &Task| {
-            task.status == TaskStatus::InProgress
-                && task.failure().is_none()
-                && task.owner.as_ref().is_some_and(|owner| self.turn_members.contains(owner))
-        };
-        if is_in_turn(task) {
-            if previous.is_none() {
-                self.act(at, OutsideAction::WriteTask(Box::new(before_claim(task))));
-            }
-            let owner = task.owner.clone().into_iter();
-            self.claims.extend(owner.map(|owner| ((owner, task.id), at)));
+        let is_in_turn = |task: &Task| is_worked_on_by(task, &self.turn_members);
+        let is_same_turn = |previous: &Task| is_in_turn(previous) && previous.owner == task.owner;
+        if is_in_turn(task) && previous.as_ref().is_some_and(is_same_turn) {
             return;
         }
-        let is_result = previous.as_ref().is_some_and(is_in_turn)
-            && (task.status == TaskStatus::Completed || task.failure().is_some());
-        match is_result {
-            true => {
-                self.note_time_of_result(at, task);
-                let result = TaskResult { status: task.status.clone(), metadata: task.metadata.clone() };
-                self.script.replayed.results.entry(task.id).or_default().push_back(result);
-            }
-            false => self.act(at, OutsideAction::WriteTask(Box::new(task.clone()))),
+        let (is_in_turn_now, was_in_turn) = (is_in_turn(task), previous.as_ref().is_some_and(is_in_turn));
+        // The daemon may see a task only after a turn on it has begun or ended.
+        let has_turn = task.owner.clone().is_some_and(|owner| self.task_turns.contains(&(owner, task.id)));
+        let is_over = task.status == TaskStatus::Completed || task.failure().is_some();
+        let was_startable = previous.as_ref().is_none_or(|task| task.status == TaskStatus::Pending);
+        let was_in_turn = was_in_turn || has_turn && was_startable;
+        if previous.is_none() && (is_in_turn_now || has_turn && is_over) {
+            let seen_at = self.first_turns.get(&task.id).map_or(at, |first| at.min(*first));
+            self.act(seen_at, OutsideAction::WriteTask(Box::new(before_claim(task))));
+        }
+        if is_in_turn_now {
+            let owner = task.owner.clone().into_iter();
+            self.claims.extend(owner.map(|owner| ((owner, task.id), at)));
+        } else if was_in_turn && is_over {
+            let result = TaskResult { status: task.status.clone(), metadata: task.metadata.clone() };
+            self.written_results.entry(task.id).or_insert(at);
+            self.script.replayed.results.entry(task.id).or_default().push_back(result);
+        } else {
+            self.act(at, OutsideAction::WriteTask(Box::new(task.clone())));
         }
     }
 
-    /// Stores in the owner's turn when the task got its result.
-    fn note_time_of_result(&mut self, at: u64, task: &Task) {
-        let turns = task.owner.as_ref().and_then(|owner| self.script.turns.get_mut(owner));
-        let turn = turns.into_iter().flatten().rfind(|turn| turn.task == Some(task.id));
-        if let Some(turn) = turn.filter(|turn| turn.end.is_none_or(|end| at <= end)) {
-            turn.result = Some(at.saturating_sub(turn.start));
+    /// A turn on this task has begun, so the tasks that block it are completed, even if the daemon
+    /// sees their files later.
+    fn complete_blockers(&mut self, at: u64, task: TaskId) {
+        self.first_turns.entry(task).or_insert(at);
+        let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
+        for blocker in blockers {
+            if self.tasks.get(&blocker).is_some_and(|task| task.status != TaskStatus::Completed) {
+                self.written_results.entry(blocker).or_insert(at);
+            }
         }
+    }
+
+    /// Ends and starts the turns of which the record has only the results and claims, because it
+    /// ends before the reports of the shims.
+    fn add_unreported_turns(&mut self) {
+        for ((member, task), at) in std::mem::take(&mut self.claims) {
+            if self.tasks.get(&task).is_some_and(|task| is_claimed_by(task, &member)) {
+                self.add_unreported_turn(member, task, at);
+            }
+        }
+        for running in self.script.turns.values_mut().filter_map(|turns| turns.last_mut()) {
+            let is_written = |task: TaskId| self.written_results.contains_key(&task);
+            if running.end.is_none() && running.task.is_some_and(is_written) {
+                running.end_at(u64::MAX, &mut self.written_results);
+            }
+        }
+    }
+
+    fn add_unreported_turn(&mut self, member: MemberName, task: TaskId, at: u64) {
+        let statuses = self.script.replayed.statuses.entry(member.clone()).or_default();
+        let Some(last) = statuses.back().filter(|last| last.at <= at) else { return };
+        let status = TurnStatus { activity: Activity::Active, ..last.status.clone() };
+        statuses.push_back(RecordedStatus { at, status });
+        let turns = self.script.turns.entry(member).or_default();
+        if let Some(running) = turns.last_mut().filter(|turn| turn.end.is_none()) {
+            running.end_at(at, &mut self.written_results);
+        }
+        turns.push(ScriptedTurn::new(at, Some(task)));
     }
 
     /// A message of a member with turns belongs to the turn in which it was sent. Without such a
@@ -322,9 +383,33 @@ impl RecordReader {
         self.script.actions.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
+    /// Adds the messages by which agents agreed to shut down, if the record ends before the daemon
+    /// has seen them. The daemon reads them when the agents exit.
+    fn add_unseen_approvals(&mut self) {
+        let is_approval = |message: &Message, from: &MemberName| {
+            message.from == from.as_str()
+                && matches!(Payload::parse(&message.text), Some(Payload::ShutdownApproved(_)))
+        };
+        let is_seen = |member: &MemberName| {
+            let mut actions = self.script.actions.iter();
+            actions.any(|(_, action)| {
+                matches!(action, OutsideAction::Send { message, .. } if is_approval(message, member))
+            })
+        };
+        let approved = self.script.events.iter().filter(|(_, event)| is_approved_exit(&event.kind));
+        let approved = approved.filter_map(|(at, event)| Some((*at, event.member.clone()?)));
+        let unseen: Vec<_> = approved.filter(|(_, member)| !is_seen(member)).collect();
+        for (at, member) in unseen {
+            let payload = Payload::ShutdownApproved(shutdown_approved_by(&member));
+            let message = Message::new(&member, payload.to_text(), 0);
+            self.act(at, OutsideAction::Send { inbox: MemberName::lead(), message });
+        }
+    }
+
     /// The daemon sees the exit of an agent at once, and the message by which the agent agreed to
     /// shut down some milliseconds later. The replay has them in the order in which they happened.
     fn put_approvals_before_exits(&mut self) {
+        self.add_unseen_approvals();
         let actions = self.script.actions.make_contiguous();
         let exits: Vec<(u64, MemberName)> = actions
             .iter()

@@ -3,8 +3,6 @@
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::{InboxScanResult, MessageContent, MessageHeader, TaskSelection};
-use crate::simulator::disk::SimulatedDisk;
-use crate::simulator::simulation::Simulation;
 use crate::simulator::team_files::SimulatedMessage;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;
@@ -149,7 +147,7 @@ fn to_message(header: &MessageHeader) -> (usize, Message) {
     (header.index, Message::new(&header.from, text, 0))
 }
 
-fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
+pub(super) fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
     let team = team.clone();
     match part {
         TeamFile::Config => CoreEvent::ConfigChanged { team },
@@ -157,47 +155,5 @@ fn change_event((team, part): &(TeamName, TeamFile)) -> CoreEvent {
             CoreEvent::InboxChanged { team, inbox: name.to_string(), owner_wake: Wake::Needed }
         }
         TeamFile::Task(task) => CoreEvent::TaskChanged { team, task: *task },
-    }
-}
-
-impl SimulatedDisk {
-    /// Records a write of a file, and queues its file event.
-    pub(super) fn record_change(&mut self, team: &TeamName, part: TeamFile) {
-        self.writes += 1;
-        let change = WatcherEvent::Changed(team.clone(), part.clone());
-        if self.pending_events.back() != Some(&change) {
-            self.pending_events.push_back(change);
-        }
-        self.versions.insert((team.clone(), part), self.writes);
-    }
-}
-
-impl Simulation {
-    /// The watcher reports the next file event, and wakes the owner of a changed inbox.
-    pub(super) fn run_watcher(&mut self) {
-        let Some(change) = self.disk.pending_events.pop_front() else { return };
-        let Some(daemon) = &mut self.daemon else { return };
-        let change = match change {
-            WatcherEvent::Barrier(barrier) => {
-                return daemon.events.push_back(CoreEvent::BarrierReached { barrier });
-            }
-            WatcherEvent::Changed(team, part) => (team, part),
-        };
-        if !self.disk.is_reporting_changes || !daemon.scans.watched.contains(&change.0) {
-            return;
-        }
-        let mut event = change_event(&change);
-        if let (CoreEvent::InboxChanged { owner_wake, .. }, (team, TeamFile::Inbox(name))) =
-            (&mut event, &change)
-            && let Some(agent) = daemon.state.member(team, name)
-            && daemon.wake_sockets.contains(&agent.record.spawn_id)
-        {
-            *owner_wake = Wake::Done;
-            let own_shims = self.shims.values_mut().filter(|shim| shim.spawn == agent.record.spawn_id);
-            own_shims
-                .filter_map(|shim| shim.turn_agent.as_mut())
-                .for_each(|turn_agent| turn_agent.is_awake = true);
-        }
-        daemon.events.push_back(event);
     }
 }

@@ -1,7 +1,8 @@
 //! Random calls of clients: users, and programs that lead a team.
 
-use crate::simulator::clients::CallOrigin;
-use crate::simulator::simulation::Simulation;
+use crate::simulator::random::clients::CallOrigin;
+use crate::simulator::random::conditions::RandomSimulation;
+use crate::simulator::shim::REQUEST_ID_VARIABLE;
 use protocol::control_socket::{
     Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, Iterm2Access, LaunchArgv, Layout,
     MemberAddress, MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest,
@@ -17,23 +18,23 @@ use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, TurnProgram};
 pub(super) const TEAMS: [&str; 2] = ["red", "blue"];
 const NAMES: [&str; 4] = ["ann", "bob", "cid", "eve"];
 
-pub(super) fn random_team(simulation: &mut Simulation) -> TeamName {
-    let team = if simulation.rng.u8(..) < 190 { 0 } else { 1 };
+pub(super) fn random_team(simulation: &mut RandomSimulation) -> TeamName {
+    let team = if simulation.conditions.rng.u8(..) < 190 { 0 } else { 1 };
     TeamName::parse(TEAMS[team]).expect("the name is valid")
 }
 
-fn random_name(simulation: &mut Simulation) -> &'static str {
-    NAMES[simulation.rng.usize(0..NAMES.len())]
+fn random_name(simulation: &mut RandomSimulation) -> &'static str {
+    NAMES[simulation.conditions.rng.usize(0..NAMES.len())]
 }
 
-fn random_names(simulation: &mut Simulation) -> Vec<String> {
-    let count = simulation.rng.usize(0..3);
+fn random_names(simulation: &mut RandomSimulation) -> Vec<String> {
+    let count = simulation.conditions.rng.usize(0..3);
     (0..count).map(|_| random_name(simulation).to_owned()).collect()
 }
 
-pub(super) fn send_random_call(simulation: &mut Simulation) {
+pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
     let team = random_team(simulation);
-    match simulation.rng.u8(0..43) {
+    match simulation.conditions.rng.u8(0..43) {
         0..=2 => {
             let request = create_request(simulation, team);
             simulation.send_call(request);
@@ -61,7 +62,7 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
         }
         25 => {
             let person_pane = PersonPane { pane: "%0".to_owned(), server_pid: 1, kept_percent: 30 };
-            let request = match simulation.rng.bool() {
+            let request = match simulation.conditions.rng.bool() {
                 true => Request::SetLayout(SetLayoutRequest { team, layout: Layout::Tiled }),
                 false => Request::SetPersonPane(SetPersonPaneRequest { team, person_pane }),
             };
@@ -70,9 +71,13 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
         26..=28 => {
             let members = simulation.disk.teams.get(&team).into_iter().flat_map(|files| files.members.keys());
             let members: Vec<String> = members.map(ToString::to_string).collect();
-            let name = simulation.rng.choice(members).unwrap_or_else(|| random_name(simulation).to_owned());
+            let name = simulation
+                .conditions
+                .rng
+                .choice(members)
+                .unwrap_or_else(|| random_name(simulation).to_owned());
             let address = MemberAddress { team: team.clone(), name: name.clone() };
-            let request = match simulation.rng.u8(0..5) {
+            let request = match simulation.conditions.rng.u8(0..5) {
                 0 => Request::HidePane(address),
                 1 => Request::ShowPane(address),
                 2 => Request::Interrupt(address),
@@ -84,12 +89,15 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
         29 => simulation.send_call(Request::Status),
         30 => simulation.send_call(Request::StatusWithScreens),
         31 => {
-            let request =
-                if simulation.rng.bool() { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
+            let request = if simulation.conditions.rng.bool() {
+                Request::StopDaemonAndSuspend
+            } else {
+                Request::StopDaemon
+            };
             simulation.send_call(request);
         }
         37..=38 => {
-            let team = simulation.rng.bool().then_some(team);
+            let team = simulation.conditions.rng.bool().then_some(team);
             simulation.send_call(Request::ResumeMembers(ResumeMembersRequest { team }));
         }
         32..=36 => {
@@ -104,31 +112,32 @@ pub(super) fn send_random_call(simulation: &mut Simulation) {
     }
 }
 
-pub(super) fn create_request(simulation: &mut Simulation, team: TeamName) -> Request {
-    let policy = if simulation.rng.bool() { simulation.random_policy(&team) } else { Default::default() };
+pub(super) fn create_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
+    let policy =
+        if simulation.conditions.rng.bool() { simulation.random_policy(&team) } else { Default::default() };
     Request::CreateTeam(CreateTeamRequest {
-        unique: simulation.rng.bool(),
+        unique: simulation.conditions.rng.bool(),
         policy,
-        record: simulation.rng.u8(..) < 60,
+        record: simulation.conditions.rng.u8(..) < 60,
         ..CreateTeamRequest::new(team, "/".into())
     })
 }
 
-fn shutdown_request(simulation: &mut Simulation, team: TeamName) -> Request {
+fn shutdown_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     Request::Shutdown(ShutdownMembersRequest {
         targets: MemberSelection { team, names: random_names(simulation) },
         reason: None,
-        grace_ms: simulation.rng.u64(0..40_000),
-        force: simulation.rng.bool(),
-        no_wait: simulation.rng.u8(..) < 60,
+        grace_ms: simulation.conditions.rng.u64(0..40_000),
+        force: simulation.conditions.rng.bool(),
+        no_wait: simulation.conditions.rng.u8(..) < 60,
     })
 }
 
 /// A request to delete a team. Some requests discard the worktrees with unsaved work.
-fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
-    let force = simulation.rng.bool();
+fn delete_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
+    let force = simulation.conditions.rng.bool();
     let paths = simulation.disk.worktrees.present.keys().cloned();
-    let discard = if simulation.rng.u8(..) < 40 { paths.collect() } else { Vec::new() };
+    let discard = if simulation.conditions.rng.u8(..) < 40 { paths.collect() } else { Vec::new() };
     Request::DeleteTeam(DeleteTeamRequest {
         force,
         discard_worktrees: discard,
@@ -136,9 +145,9 @@ fn delete_request(simulation: &mut Simulation, team: TeamName) -> Request {
     })
 }
 
-fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {
+fn worktree_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     let name = MemberName::parse(random_name(simulation)).expect("the name is valid");
-    let (unique, cwd) = (simulation.rng.bool(), "/repo/sub".into());
+    let (unique, cwd) = (simulation.conditions.rng.bool(), "/repo/sub".into());
     Request::CreateWorktree(WorktreeRequest {
         team,
         name,
@@ -149,17 +158,18 @@ fn worktree_request(simulation: &mut Simulation, team: TeamName) -> Request {
     })
 }
 
-impl Simulation {
+impl RandomSimulation {
     /// A spawn request for a new member. `worktree` is the worktree that was created for it.
     pub(super) fn spawn_request(&mut self, team: TeamName, worktree: Option<&WorktreeReply>) -> Request {
         let name = worktree.map(|worktree| worktree.name.clone());
         let name = name.unwrap_or_else(|| MemberName::parse(random_name(self)).expect("the name is valid"));
         let request_id = self.next_pid().to_string();
-        let backend = Backend::ALL[self.rng.usize(0..Backend::ALL.len())];
-        let restart = if self.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
-        let dialog = if self.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
+        let backend = Backend::ALL[self.conditions.rng.usize(0..Backend::ALL.len())];
+        let restart =
+            if self.conditions.rng.bool() { RestartPolicy::OnFailure(None) } else { RestartPolicy::Never };
+        let dialog = if self.conditions.rng.bool() { vec!["Proceed?".to_owned()] } else { Vec::new() };
         let mut request = default_request(team, name);
-        request.unique = worktree.is_none() && self.rng.bool();
+        request.unique = worktree.is_none() && self.conditions.rng.bool();
         request.iterm2 =
             (backend == Backend::Iterm2).then(|| Iterm2Access { it2: "/bin/it2".into(), session: None });
         (request.backend, request.restart, request.dialog_patterns) = (backend, restart, dialog);
@@ -172,7 +182,7 @@ impl Simulation {
     }
 }
 
-impl Simulation {
+impl RandomSimulation {
     /// Chooses the delivery of a new member, and whether the member must plan first.
     fn choose_delivery(&mut self, request: &mut SpawnRequest, request_id: &str) {
         let deliveries = [
@@ -183,8 +193,8 @@ impl Simulation {
             Delivery::Pull,
             Delivery::Native,
         ];
-        request.delivery = deliveries[self.rng.usize(0..deliveries.len())];
-        let must_plan = request.delivery != Delivery::Native && self.rng.u8(..) < 90;
+        request.delivery = deliveries[self.conditions.rng.usize(0..deliveries.len())];
+        let must_plan = request.delivery != Delivery::Native && self.conditions.rng.u8(..) < 90;
         request.prompt_in_args = request.delivery == Delivery::Hook;
         if request.delivery == Delivery::Turn {
             let modes = ["plan", "default", "acceptEdits"].map(|mode| (mode.to_owned(), Vec::new()));
@@ -202,13 +212,10 @@ impl Simulation {
         }
         if must_plan {
             request.mode = Some(PermissionMode::Plan);
-            self.planning_spawns.insert(request_id.to_owned());
+            self.conditions.planning_spawns.insert(request_id.to_owned());
         }
     }
 }
-
-/// The environment variable with the id of the spawn request. All respawns of a member keep the id.
-pub(super) const REQUEST_ID_VARIABLE: &str = "CHAIN";
 
 fn default_request(team: TeamName, name: MemberName) -> Box<SpawnRequest> {
     Box::new(SpawnRequest {
@@ -239,15 +246,15 @@ fn default_request(team: TeamName, name: MemberName) -> Box<SpawnRequest> {
     })
 }
 
-impl Simulation {
+impl RandomSimulation {
     /// A request to change the policy of a team or the permission mode of a member.
     pub(super) fn random_setting(&mut self, team: TeamName, name: String) -> Request {
-        if self.rng.bool() {
+        if self.conditions.rng.bool() {
             return Request::SetPolicy(SetPolicyRequest { policy: self.random_policy(&team), team });
         }
         let modes = [PermissionMode::Plan, PermissionMode::AcceptEdits, PermissionMode::Default];
-        let mode = modes[self.rng.usize(0..modes.len())];
-        let name = if self.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
+        let mode = modes[self.conditions.rng.usize(0..modes.len())];
+        let name = if self.conditions.rng.u8(..) < 40 { "team-lead".to_owned() } else { name };
         Request::SetMode(SetModeRequest { team, name, mode })
     }
 
@@ -255,14 +262,14 @@ impl Simulation {
     pub(super) fn random_policy(&mut self, team: &TeamName) -> Policy {
         let approvers = [Approver::Auto, Approver::Lead, Approver::Person];
         let policy = Policy {
-            plan_approver: approvers[self.rng.usize(0..3)],
-            permission_approver: approvers[self.rng.usize(0..3)],
-            answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.rng.usize(0..3)],
+            plan_approver: approvers[self.conditions.rng.usize(0..3)],
+            permission_approver: approvers[self.conditions.rng.usize(0..3)],
+            answer_timeout_ms: [None, Some(5_000), Some(20_000)][self.conditions.rng.usize(0..3)],
             on_timeout: [TimeoutAction::Wait, TimeoutAction::Deny, TimeoutAction::Approve]
-                [self.rng.usize(0..3)],
+                [self.conditions.rng.usize(0..3)],
             ..Policy::default()
         };
-        self.policy_history.entry(team.clone()).or_default().push(policy.clone());
+        self.conditions.policy_history.entry(team.clone()).or_default().push(policy.clone());
         policy
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
-use crate::simulator::clients::CallOrigin;
-use crate::simulator::scans_and_watcher_events::TeamFile;
+use crate::simulator::random::clients::CallOrigin;
+use crate::simulator::random::conditions::RandomSimulation;
+use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::AgentIdentity;
-use crate::simulator::simulation::Simulation;
 use protocol::control_socket::{
     HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process, Reply, Request, Response,
 };
@@ -57,22 +57,23 @@ impl HookedProgram {
     }
 }
 
-impl Simulation {
+impl RandomSimulation {
     /// Adds the program of a started agent, if it has hooks.
-    pub(super) fn start_program(&mut self, pid: u32, identity: &AgentIdentity, shim_pid: u32) {
+    pub(super) fn start_program(&mut self, shim_pid: u32) {
+        let Some(identity) = self.agent_identity(shim_pid) else { return };
+        let Some(pid) = self.shims[&shim_pid].agent_pid() else { return };
         if identity.delivery == Delivery::Hook {
-            let (team, name) = (identity.team.clone(), identity.name.clone());
             let program = HookedProgram {
-                team,
-                name,
-                identity: Some(identity.clone()),
+                team: identity.team.clone(),
+                name: identity.name.clone(),
+                identity: Some(identity),
                 shim_pid,
                 state: ProgramState::NotStarted,
                 has_open_plan: false,
                 is_turn_from_hook: false,
                 last_typed_at: 0,
             };
-            self.programs.insert(pid, program);
+            self.conditions.programs.insert(pid, program);
         }
     }
 
@@ -89,18 +90,18 @@ impl Simulation {
             is_turn_from_hook: false,
             last_typed_at: 0,
         };
-        self.programs.insert(pid, program);
+        self.conditions.programs.insert(pid, program);
     }
 
     /// Ends a program and its hook.
     pub(super) fn end_program(&mut self, pid: u32) {
         self.kill_hook(pid);
-        self.programs.remove(&pid);
+        self.conditions.programs.remove(&pid);
     }
 
     /// Ends the hook of a program: it is killed, or its time limit has passed.
     pub(super) fn kill_hook(&mut self, pid: u32) {
-        let Some(program) = self.programs.get_mut(&pid) else { return };
+        let Some(program) = self.conditions.programs.get_mut(&pid) else { return };
         let previous = program.state;
         if !matches!(previous, ProgramState::Turn | ProgramState::NotStarted) {
             program.state = ProgramState::Prompt;
@@ -108,14 +109,14 @@ impl Simulation {
         if let ProgramState::EndReported(conn) | ProgramState::LongPolling(conn) = previous
             && self.clients.remove(&conn).is_some()
         {
-            self.dropped_clients.insert(conn);
+            self.conditions.dropped_clients.insert(conn);
             self.send_event(CoreEvent::ConnectionClosed { conn });
         }
     }
 
     /// Continues the hooks that waited for a reply of a killed daemon.
     pub(super) fn disconnect_hooks(&mut self) {
-        for program in self.programs.values_mut() {
+        for program in self.conditions.programs.values_mut() {
             match program.state {
                 ProgramState::EndReported(_) => program.state = ProgramState::Scanning,
                 ProgramState::LongPolling(_) => program.state = ProgramState::Retrying,
@@ -131,12 +132,14 @@ impl Simulation {
             ProgramState::Scanning => true,
             // Work that no hook has taken is found at the end of a user's turn.
             ProgramState::Prompt => {
-                self.is_fault_free && program.last_typed_at != self.now.mono && self.lacks_hook(program)
+                self.conditions.is_fault_free
+                    && program.last_typed_at != self.now.mono
+                    && self.lacks_hook(program)
             }
-            ProgramState::Turn => self.is_fault_free,
+            ProgramState::Turn => self.conditions.is_fault_free,
             ProgramState::EndReported(_) | ProgramState::LongPolling(_) => false,
         };
-        self.programs.iter().filter(move |(_, program)| is_due(program)).map(|(pid, _)| *pid)
+        self.conditions.programs.iter().filter(move |(_, program)| is_due(program)).map(|(pid, _)| *pid)
     }
 
     /// Whether a running agent or lead session has no waiting hook.
@@ -150,8 +153,8 @@ impl Simulation {
 
     pub(super) fn run_hook(&mut self) {
         let pids: Vec<u32> = self.due_hooks().collect();
-        let Some(pid) = self.rng.choice(pids) else { return };
-        match self.programs[&pid].state {
+        let Some(pid) = self.conditions.rng.choice(pids) else { return };
+        match self.conditions.programs[&pid].state {
             ProgramState::NotStarted => self.start_session(pid),
             ProgramState::Retrying => {
                 let request = LongPollRequest { leads_team: self.lead_team(pid), hook_started_at: 0 };
@@ -167,22 +170,22 @@ impl Simulation {
     }
 
     fn set_state(&mut self, pid: u32, state: ProgramState) {
-        self.programs.get_mut(&pid).into_iter().for_each(|program| program.state = state);
+        self.conditions.programs.get_mut(&pid).into_iter().for_each(|program| program.state = state);
     }
 
     fn lead_team(&self, pid: u32) -> Option<TeamName> {
-        let program = &self.programs[&pid];
+        let program = &self.conditions.programs[&pid];
         program.identity.is_none().then(|| program.team.clone())
     }
 
     fn send_hook_call(&mut self, pid: u32, request: Request) -> Option<ConnId> {
-        let token = self.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
+        let token = self.conditions.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
         self.send_call_as(CallOrigin::Hook(pid), token, request)
     }
 
     /// Sends a report of a program's hook.
     fn send_hook_event(&mut self, pid: u32, event: HookEvent) -> Option<ConnId> {
-        let program = &self.programs[&pid];
+        let program = &self.conditions.programs[&pid];
         let ancestors = [pid, program.shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
         let session_id = Some(format!("session {pid}"));
         let report =
@@ -193,19 +196,20 @@ impl Simulation {
     /// Sends a hook report of a nested program. The agent's program has started the nested program,
     /// which has the same hooks.
     pub(super) fn send_nested_event(&mut self, pid: u32) {
-        let ancestors =
-            [1, pid, self.programs[&pid].shim_pid].map(|pid| Process { pid, start_time: 1 }).to_vec();
+        let ancestors = [1, pid, self.conditions.programs[&pid].shim_pid]
+            .map(|pid| Process { pid, start_time: 1 })
+            .to_vec();
         let session_id = Some("another".to_owned());
-        let event = if self.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
+        let event = if self.conditions.rng.bool() { HookEvent::SessionStarted } else { HookEvent::TurnEnded };
         let lead = self.lead_team(pid);
         let report = HookReport { leads_team: lead, session_id, ancestors, usage: None, event };
-        let token = self.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
+        let token = self.conditions.programs[&pid].identity.as_ref().map(|identity| identity.token.clone());
         self.send_call_as(CallOrigin::Person, token, Request::ReportHook(report));
     }
 
     fn start_session(&mut self, pid: u32) {
         self.send_hook_event(pid, HookEvent::SessionStarted);
-        let is_lead = self.programs[&pid].identity.is_none();
+        let is_lead = self.conditions.programs[&pid].identity.is_none();
         self.set_state(pid, if is_lead { ProgramState::Scanning } else { ProgramState::Turn });
     }
 
@@ -213,7 +217,7 @@ impl Simulation {
     pub(super) fn type_prompt(&mut self, pid: u32) {
         let mono = self.now.mono;
         let Some(program) =
-            self.programs.get_mut(&pid).filter(|program| program.state == ProgramState::Prompt)
+            self.conditions.programs.get_mut(&pid).filter(|program| program.state == ProgramState::Prompt)
         else {
             return;
         };
@@ -225,7 +229,7 @@ impl Simulation {
     }
 
     pub(super) fn end_program_turn(&mut self, pid: u32) {
-        if self.programs.get(&pid).is_none_or(|program| program.state != ProgramState::Turn) {
+        if self.conditions.programs.get(&pid).is_none_or(|program| program.state != ProgramState::Turn) {
             return;
         }
         let conn = self.send_hook_event(pid, HookEvent::TurnEnded);
@@ -235,13 +239,17 @@ impl Simulation {
     /// A program shows a dialog, or its session ends.
     pub(super) fn send_other_event(&mut self, pid: u32) {
         let text = "May I?".to_owned();
-        let event = if self.rng.bool() { HookEvent::DialogShown { text } } else { HookEvent::SessionEnded };
+        let event = if self.conditions.rng.bool() {
+            HookEvent::DialogShown { text }
+        } else {
+            HookEvent::SessionEnded
+        };
         self.send_hook_event(pid, event);
     }
 
     /// Handles the daemon's response to a hook's call.
     pub(super) fn handle_hook_response(&mut self, pid: u32, conn: ConnId, response: &Response) {
-        let Some(program) = self.programs.get(&pid) else { return };
+        let Some(program) = self.conditions.programs.get(&pid) else { return };
         let is_waiting = matches!(
             program.state,
             ProgramState::EndReported(waiting) | ProgramState::LongPolling(waiting) if waiting == conn
@@ -268,7 +276,7 @@ impl Simulation {
     /// Marks as read the messages that the program has received: the messages in its arguments, and
     /// the messages that were delivered for the turn that has ended.
     fn mark_hook_messages(&mut self, pid: u32, reply: &HookReply, delivered: &[u64]) {
-        let Some(program) = self.programs.get(&pid) else { return };
+        let Some(program) = self.conditions.programs.get(&pid) else { return };
         let (team, name, is_turn_from_hook) =
             (program.team.clone(), program.name.clone(), program.is_turn_from_hook);
         let files = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full);
@@ -290,7 +298,7 @@ impl Simulation {
     }
 
     fn end_hook_turn(&mut self, pid: u32, reply: &HookReply) {
-        let Some(program) = self.programs.get(&pid) else { return };
+        let Some(program) = self.conditions.programs.get(&pid) else { return };
         let (is_turn_from_hook, identity) = (program.is_turn_from_hook, program.identity.clone());
         if let Some(identity) = identity.filter(|_| reply.delivers_by_hook && reply.is_first_report) {
             if let Some(task) = reply.task.filter(|_| is_turn_from_hook && identity.first_argument != "plan")
@@ -308,10 +316,17 @@ impl Simulation {
 
     /// A planning program submits its plan, if it has none open.
     fn submit_program_plan(&mut self, pid: u32, identity: &AgentIdentity) {
-        let must_submit =
-            self.programs.get(&pid).is_some_and(|program| program.is_planning() && !program.has_open_plan);
+        let must_submit = self
+            .conditions
+            .programs
+            .get(&pid)
+            .is_some_and(|program| program.is_planning() && !program.has_open_plan);
         if must_submit && self.write_plan_request(identity).is_some() {
-            self.programs.get_mut(&pid).into_iter().for_each(|program| program.has_open_plan = true);
+            self.conditions
+                .programs
+                .get_mut(&pid)
+                .into_iter()
+                .for_each(|program| program.has_open_plan = true);
         }
     }
 
@@ -338,15 +353,15 @@ impl Simulation {
     }
 
     fn scan_for_work(&mut self, pid: u32) {
-        let (messages, task) = self.deliverable(&self.programs[&pid]);
+        let (messages, task) = self.deliverable(&self.conditions.programs[&pid]);
         let summary = match (&task, messages.is_empty()) {
             (None, true) => return self.set_state(pid, ProgramState::Retrying),
             (Some(id), _) => format!("task {id}: count"),
             _ => "message from bob".to_owned(),
         };
         // Some programs have ended their hook in the meantime.
-        let is_delivered = self.is_fault_free || self.rng.u8(..) < 220;
-        let Some(program) = self.programs.get_mut(&pid) else { return };
+        let is_delivered = self.conditions.is_fault_free || self.conditions.rng.u8(..) < 220;
+        let Some(program) = self.conditions.programs.get_mut(&pid) else { return };
         (program.is_turn_from_hook, program.state) =
             (is_delivered, if is_delivered { ProgramState::Turn } else { ProgramState::Prompt });
         let (team, name, identity) = (program.team.clone(), program.name.clone(), program.identity.clone());
@@ -356,13 +371,14 @@ impl Simulation {
         if let Some(files) = self.disk.teams.get_mut(&team).filter(|_| is_delivered) {
             files.mark_delivered(&name, &messages);
             // Any of the messages may be the answer to the plan.
-            self.programs
+            self.conditions
+                .programs
                 .get_mut(&pid)
                 .into_iter()
                 .for_each(|program| program.has_open_plan &= messages.is_empty());
         }
         // Some hooks are killed before they report the turn.
-        if self.is_fault_free || self.rng.u8(..) < 240 {
+        if self.conditions.is_fault_free || self.conditions.rng.u8(..) < 240 {
             self.send_hook_event(pid, HookEvent::TurnStarted { summary, delivered_ids: messages });
         }
     }

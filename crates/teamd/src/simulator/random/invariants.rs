@@ -2,16 +2,23 @@
 //! idle, and at the end of a simulation.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::effect::Effect;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::spawn_lifecycle::Lifecycle;
-use crate::simulator::hooked_programs::ProgramState;
+use crate::core::state::core_state::State;
+use crate::simulator::disk::SimulatedDisk;
+use crate::simulator::random::conditions::RandomSimulation;
+use crate::simulator::random::hooked_programs::ProgramState;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
-use crate::simulator::simulation::Simulation;
-use crate::simulator::tmux::PaneOwner;
+use crate::simulator::team_files::SimulatedTeamFiles;
+use crate::simulator::turn_agent_state::SimulatedTurnAgent;
 use protocol::member_request::MemberRequestKind;
 use protocol::policy::PolicyDecision;
+use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeSet;
 
-impl Simulation {
+impl RandomSimulation {
     /// Checks an agent that starts: the roster on disk must contain its record, and the agent must
     /// be registered with its team. So if the daemon is killed now, the next daemon knows the
     /// agent.
@@ -27,7 +34,7 @@ impl Simulation {
         let Some(identity) = shim
             .identity
             .as_ref()
-            .filter(|identity| self.planning_spawns.contains(&identity.spawn_request_id))
+            .filter(|identity| self.conditions.planning_spawns.contains(&identity.spawn_request_id))
         else {
             return;
         };
@@ -36,7 +43,7 @@ impl Simulation {
             .as_ref()
             .map_or(identity.first_argument == "plan", |turn_agent| turn_agent.status.plan_stage.is_some());
         assert!(
-            is_planning || self.approved_spawns.contains(&identity.spawn_request_id),
+            is_planning || self.conditions.approved_spawns.contains(&identity.spawn_request_id),
             "{} of {} does not plan",
             identity.name,
             identity.spawn_request_id
@@ -48,7 +55,10 @@ impl Simulation {
     pub(super) fn check_idle(&self) {
         let daemon = self.daemon.as_ref().expect("a daemon runs");
         let is_long_poll = |client: &ConnId| {
-            self.programs.values().any(|program| program.state == ProgramState::LongPolling(*client))
+            self.conditions
+                .programs
+                .values()
+                .any(|program| program.state == ProgramState::LongPolling(*client))
         };
         let open: Vec<_> = self.clients.iter().filter(|(client, _)| !is_long_poll(client)).collect();
         assert!(open.is_empty(), "calls without a reply: {open:?}");
@@ -75,13 +85,10 @@ impl Simulation {
         let on_disk: BTreeSet<_> =
             self.disk.roster.records.iter().map(|record| record.spawn_id.clone()).collect();
         assert_eq!(on_disk, running, "left: the roster on disk; right: running");
-        let shim_pid = |owner: &PaneOwner| match owner {
-            PaneOwner::Teamd(_, pid) => Some(*pid),
-            PaneOwner::Foreign => None,
+        let is_dead = |pid: &u32| {
+            self.shims[pid].stage == ShimStage::Dead && !self.conditions.killed_early.contains(pid)
         };
-        let is_dead =
-            |pid: &u32| self.shims[pid].stage == ShimStage::Dead && !self.shims[pid].was_killed_early;
-        let orphaned: Vec<u32> = self.tmux.panes.values().filter_map(shim_pid).filter(is_dead).collect();
+        let orphaned: Vec<u32> = self.shim_pids_of_panes().filter(is_dead).collect();
         assert!(orphaned.is_empty(), "open panes of dead shims: {orphaned:?}");
         self.check_worktrees();
         self.check_usage();
@@ -148,14 +155,14 @@ impl Simulation {
         for (pid, shim) in self.running_shims() {
             let (Some(identity), Some(turn_agent)) = (&shim.identity, &shim.turn_agent) else { continue };
             let files = self.disk.teams.get(&identity.team);
-            let misses_work = files.is_some_and(|files| turn_agent.misses_work(files, &identity.name));
+            let misses_work = files.is_some_and(|files| misses_work(turn_agent, files, &identity.name));
             assert!(
                 !misses_work,
                 "{}@{} is idle and misses work: {turn_agent:?} {pid}",
                 identity.name, identity.team
             );
         }
-        for (pid, program) in &self.programs {
+        for (pid, program) in &self.conditions.programs {
             assert!(!self.misses_work(program), "the hook of {pid} waits and misses work: {program:?}");
             let is_agent = program.identity.is_some();
             assert!(
@@ -205,8 +212,8 @@ impl Simulation {
     pub(super) fn check_empty(&self) {
         let alive: Vec<_> = self.shims.values().filter(|shim| shim.is_alive()).collect();
         assert!(alive.is_empty(), "shims that still run: {alive:?}");
-        let is_open = |owner: &&PaneOwner| matches!(owner, PaneOwner::Teamd(_, pid) if !self.shims[pid].was_killed_early);
-        let panes: Vec<_> = self.tmux.panes.values().filter(is_open).collect();
+        let is_open = |pid: &u32| !self.conditions.killed_early.contains(pid);
+        let panes: Vec<_> = self.shim_pids_of_panes().filter(is_open).collect();
         assert!(panes.is_empty(), "panes that are still open: {panes:?}");
         assert!(self.disk.roster.records.is_empty());
         let pending_respawn =
@@ -216,6 +223,58 @@ impl Simulation {
             "a respawn is pending for a member that is not suspended: {pending_respawn:?}"
         );
         assert!(self.disk.teams.values().all(|team| team.members.is_empty()), "{:?}", self.disk.teams);
-        assert!(self.clients.is_empty() || self.programs.values().any(|program| program.identity.is_none()));
+        assert!(
+            self.clients.is_empty()
+                || self.conditions.programs.values().any(|program| program.identity.is_none())
+        );
     }
+
+    /// The shims of the panes of the daemon.
+    fn shim_pids_of_panes(&self) -> impl Iterator<Item = u32> {
+        self.tmux.panes.values().flatten().map(|owner| owner.shim_pid)
+    }
+
+    /// Checks that the core saves the roster in each event that changes it.
+    pub(super) fn check_roster_saved(&mut self, effects: &[Effect]) {
+        let Some(daemon) = &self.daemon else { return };
+        let (roster, saved) = (roster_text(&daemon.state), &self.conditions.saved_roster);
+        let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
+        assert!(is_saved || roster == *saved, "{roster}\nis not saved: {saved}");
+        self.conditions.saved_roster = roster;
+    }
+}
+
+/// Whether there is a message or task for which the agent should have started a turn.
+fn misses_work(agent: &SimulatedTurnAgent, files: &SimulatedTeamFiles, name: &MemberName) -> bool {
+    let task = || files.next_task(name, &agent.tasks_without_result);
+    files.unread(name).next().is_some() || (!agent.awaits_answer() && task().is_some())
+}
+
+/// Checks that the roster on disk names a worktree before git fills it.
+pub(super) fn check_worktree_recorded(disk: &SimulatedDisk, creation: &WorktreeCreation) {
+    let record = &creation.proposal.record;
+    let worktrees = disk.roster.worktrees.get(&creation.team).into_iter().flatten();
+    let mut recorded = worktrees.filter(|worktree| worktree.member == creation.name);
+    assert!(
+        recorded.any(|worktree| worktree.record == *record),
+        "git fills {}, which is not in the roster",
+        record.path.display()
+    );
+}
+
+/// The roster as text. The simulator compares such texts to find changes that were not saved. Two
+/// fields may change without a save and are left out:
+///
+/// - the number of turns of a team without a limit of turns;
+/// - the tracking task of a starting member, an internal task that represents the member. If the id
+///   of this task is not saved, the deregistration finds the task by its subject.
+fn roster_text(state: &State) -> String {
+    let mut roster = state.to_roster();
+    let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());
+    for (team, _) in unlimited {
+        roster.usage.entry(team.clone()).and_modify(|usage| usage.turns = 0);
+    }
+    let starting = roster.records.iter_mut().filter(|record| record.lifecycle.is_starting());
+    starting.for_each(|record| record.tracking_task = None);
+    serde_json::to_string(&roster).expect("a roster is serializable")
 }

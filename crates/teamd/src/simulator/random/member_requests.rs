@@ -1,9 +1,9 @@
 //! Simulates the requests of members and their answers.
 
-use crate::simulator::random_calls::random_team;
-use crate::simulator::scans_and_watcher_events::TeamFile;
+use crate::simulator::random::calls::random_team;
+use crate::simulator::random::conditions::RandomSimulation;
+use crate::simulator::scan_memory::TeamFile;
 use crate::simulator::shim::AgentIdentity;
-use crate::simulator::simulation::Simulation;
 use protocol::inbox_message_payload::{Payload, PermissionOutcome, PermissionRequest, PermissionResponse};
 use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::member_task_and_request_ids::RequestId;
@@ -20,7 +20,7 @@ pub(super) struct AskedRequest {
     asked_at: u64,
 }
 
-impl Simulation {
+impl RandomSimulation {
     pub(super) fn request_permission(&mut self, identity: &AgentIdentity) -> Option<RequestId> {
         let id = RequestId::parse(&format!("perm-{}", self.next_pid())).ok()?;
         let request = PermissionRequest {
@@ -34,21 +34,37 @@ impl Simulation {
         };
         let (at, payload) = (self.now.wall, Payload::PermissionRequest(request));
         let is_sent = self.disk.send(&identity.team, &MemberName::lead(), &identity.name, Some(payload), at);
-        self.record_request(identity, &id).filter(|()| is_sent).map(|()| id)
+        self.record_request(identity, &id);
+        is_sent.then_some(id)
     }
 
-    pub(super) fn record_request(&mut self, identity: &AgentIdentity, id: &RequestId) -> Option<()> {
+    pub(super) fn record_request(&mut self, identity: &AgentIdentity, id: &RequestId) {
         let asked_request = AskedRequest {
             team: identity.team.clone(),
             spawn_request_id: identity.spawn_request_id.clone(),
             asked_at: self.now.mono,
         };
-        self.asked_requests.insert(id.clone(), asked_request);
-        Some(())
+        self.conditions.asked_requests.insert(id.clone(), asked_request);
+    }
+
+    /// An agent requests a permission during its turn.
+    pub(super) fn request_permission_in_turn(&mut self, pid: u32) {
+        let Some((_, identity)) = self.turn_agent(pid).filter(|(turn_agent, _)| turn_agent.is_in_turn) else {
+            return;
+        };
+        if let Some(id) = self.request_permission(&identity) {
+            self.conditions.open_requests.entry(pid).or_default().push(id);
+        }
+    }
+
+    /// An agent whose turn has ended withdraws the requests that it sent in the turn.
+    pub(super) fn withdraw_requests_of_turn(&mut self, pid: u32, identity: &AgentIdentity) {
+        let withdrawn = self.conditions.open_requests.remove(&pid);
+        withdrawn.iter().flatten().for_each(|id| self.withdraw_request(identity, id));
     }
 
     /// A member withdraws its request.
-    pub(super) fn withdraw_request(&mut self, identity: &AgentIdentity, id: &RequestId) {
+    fn withdraw_request(&mut self, identity: &AgentIdentity, id: &RequestId) {
         let outcome = PermissionOutcome::Error { error: "taken back".to_owned() };
         let response = PermissionResponse { request_id: id.clone(), outcome };
         let at = self.now.wall;
@@ -64,8 +80,8 @@ impl Simulation {
 
     /// Checks an answer of the policy: a policy of the team allows it, and not too early.
     pub(super) fn check_policy_answer(&self, id: &RequestId, by: AnsweredBy) {
-        let Some(asked_request) = self.asked_requests.get(id) else { return };
-        let policies = self.policy_history.get(&asked_request.team).into_iter().flatten();
+        let Some(asked_request) = self.conditions.asked_requests.get(id) else { return };
+        let policies = self.conditions.policy_history.get(&asked_request.team).into_iter().flatten();
         match by {
             AnsweredBy::Auto => {
                 let kind = if id.as_str().starts_with("plan") {
@@ -87,7 +103,10 @@ impl Simulation {
                 let waited = self.now.mono - asked_request.asked_at;
                 let is_early = shortest.is_none_or(|shortest| waited < shortest);
                 // A new daemon knows the age of a request only by the wall clock.
-                assert!(!is_early || self.was_clock_set, "{id} is answered after {waited} ms: {shortest:?}");
+                assert!(
+                    !is_early || self.conditions.was_clock_set,
+                    "{id} is answered after {waited} ms: {shortest:?}"
+                );
             }
             AnsweredBy::Lead | AnsweredBy::Rule => {}
         }
@@ -95,8 +114,8 @@ impl Simulation {
 
     /// Records that a request was approved.
     pub(super) fn record_approval(&mut self, id: &RequestId, answer: &Answer) {
-        if let (Some(asked_request), Answer::Approve(_)) = (self.asked_requests.get(id), answer) {
-            self.approved_spawns.insert(asked_request.spawn_request_id.clone());
+        if let (Some(asked_request), Answer::Approve(_)) = (self.conditions.asked_requests.get(id), answer) {
+            self.conditions.approved_spawns.insert(asked_request.spawn_request_id.clone());
         }
     }
 
@@ -105,8 +124,8 @@ impl Simulation {
         let team = random_team(self);
         let Some(files) = self.disk.teams.get_mut(&team).filter(|_| !self.disk.is_full) else { return };
         let open = files.open_requests();
-        let Some(request) = self.rng.choice(open) else { return };
-        let answer = match self.rng.u8(0..4) {
+        let Some(request) = self.conditions.rng.choice(open) else { return };
+        let answer = match self.conditions.rng.u8(0..4) {
             0 => Answer::Deny { reason: "no".to_owned() },
             _ => Answer::Approve(Approval::default()),
         };
