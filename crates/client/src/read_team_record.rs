@@ -12,6 +12,10 @@ use std::path::Path;
 /// How much of the first line is read, in bytes.
 const MAX_START_BYTES: u64 = 64 << 10;
 
+/// The notice for a record whose last line was cut.
+pub const CUT_RECORD: &str =
+    "the record ends within a line, because its teamd was killed: the rest is missing";
+
 /// The speeds of a film, as a person types them. Each is twice the one before.
 pub const FILM_SPEEDS: [&str; 8] = ["0.5", "1", "2", "4", "8", "16", "32", "64"];
 
@@ -96,13 +100,12 @@ impl TeamRecord {
 
     /// What is missing in the file, as a sentence for people. `None` if nothing is.
     pub fn missing_part(&self) -> Option<String> {
-        let cut = "the record ends within a line, because its teamd was killed: the rest is missing";
         let unreadable = match self.unreadable_lines {
             0 => None,
             1 => Some("1 line of the record cannot be read: it is left out".to_owned()),
             lines => Some(format!("{lines} lines of the record cannot be read: they are left out")),
         };
-        let cut = (self.end == RecordEnd::CutLine).then(|| cut.to_owned());
+        let cut = (self.end == RecordEnd::CutLine).then(|| CUT_RECORD.to_owned());
         let parts: Vec<String> = cut.into_iter().chain(unreadable).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -1,6 +1,7 @@
 //! `teamctl replay`: plays the record of a team. On a terminal, `teamd-top` shows it as a film.
-//! Without a terminal, it is printed as text.
+//! Without a terminal, it is printed as text. With `--check`, teamd decides again.
 
+mod check_record;
 mod text_lines;
 
 use super::exec_teamd_top::{POPUP_VARIABLES, exec_screen, exec_screen_in_tmux};
@@ -25,9 +26,12 @@ use std::process::ExitCode;
 ///
 /// Times in which nothing happened are shortened to 5 s. Without a terminal, the record is printed as
 /// text.
+///
+/// With --check, the installed teamd decides again, while people and agents do what they did in the
+/// record: exit code 0 if it decides as recorded, 1 and a diff if not.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  teamctl replay survey.jsonl --text | grep failed\n  teamctl replay survey.jsonl --asciinema survey.cast --speed 4"
+    after_help = "Examples:\n  teamctl replay survey.jsonl --text | grep failed\n  teamctl replay survey.jsonl --asciinema survey.cast --speed 4\n  teamctl replay survey.jsonl --check"
 )]
 pub(crate) struct ReplayArgs {
     /// The record
@@ -50,6 +54,9 @@ pub(crate) struct ReplayArgs {
     /// Open a tmux window with the film and a pane with the output of each member
     #[arg(long)]
     panes: bool,
+    /// Check whether the installed teamd decides as recorded; if not, print the differences
+    #[arg(long, conflicts_with_all = ["text", "asciinema", "panes", "keep_pauses", "speed"])]
+    check: bool,
 }
 
 fn check_size(text: &str) -> Result<String, String> {
@@ -60,6 +67,9 @@ fn check_size(text: &str) -> Result<String, String> {
 pub(crate) fn run(context: &CommandContext, args: &ReplayArgs) -> Result<ExitCode, ErrorReport> {
     // Errors of most wrong files are printed here, in the form of all commands.
     read_start(&args.file)?;
+    if args.check {
+        return check_record::check_record(context, &args.file);
+    }
     if let Some(path) = &args.asciinema {
         let size = args.size.clone().unwrap_or_else(|| "120x40".to_owned());
         let cast = ["--asciinema".into(), path.into(), "--size".into(), size.into()];
