@@ -1,5 +1,7 @@
 //! Checks `teamctl replay`: the film of a record in tmux, as text and as an asciicast.
 
+mod check;
+
 use crate::top::TopPane;
 use harness::TestEnv;
 use serde_json::{Value, json};
