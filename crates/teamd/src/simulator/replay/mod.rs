@@ -5,9 +5,8 @@
 //! `teamctl replay --check` shows this to users. Turns of a few milliseconds may differ by chance,
 //! because the daemon learns of claims, results and turns in different ways.
 //!
-//! A record of `teamctl create --record` or `teamctl run --record` becomes a test when it is put
-//! into tests/records. `RECORD=FILE cargo test -p teamd replay` replays one record and prints the
-//! differences.
+//! A complete record of `teamctl create --record` becomes a test when it is put into tests/records.
+//! `RECORD=/ABSOLUTE/PATH cargo test -p teamd replay` replays one record and prints the differences.
 
 pub(crate) mod check_record;
 mod comparable_history;
