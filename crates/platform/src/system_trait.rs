@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The facilities of an operating system. `pid` is a process id. The unit of a process's start time
 /// depends on the system.
@@ -183,6 +184,12 @@ pub trait System: Debug + Sync {
     /// The path of the terminal with this device number, as in [`ProcessEntry::tty`]. `None` if the number
     /// is not that of a pseudo-terminal.
     fn terminal_path(&self, _device: u32) -> Option<PathBuf> {
+        None
+    }
+
+    /// The program that copies its standard input to the clipboard of the screen. `None` if the
+    /// system has no such program that is always installed.
+    fn clipboard_program(&self) -> Option<Command> {
         None
     }
 

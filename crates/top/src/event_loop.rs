@@ -1,6 +1,7 @@
 //! The event loop of the screen.
 
 use crate::background_action_threads::BackgroundRunner;
+use crate::clipboard_program;
 use crate::terminal_screen::TerminalScreen;
 use crate::tmux_client_of_this_pane::is_inside_tmux;
 use crate::ui_events_and_effects::{BackgroundAction, UiEffect, UiEvent};
@@ -34,10 +35,13 @@ pub(crate) fn run_event_loop(
                 UiEffect::Suspend => screen.suspend()?,
                 UiEffect::Redraw => screen.redraw_all()?,
                 UiEffect::SetMouse(mode) => screen.set_mouse(mode)?,
-                UiEffect::Copy(text) if is_inside_tmux() => {
-                    effects.start(BackgroundAction::CopyToTmux { text });
+                UiEffect::Copy(text) => {
+                    clipboard_program::copy_in_background(&text);
+                    match is_inside_tmux() {
+                        true => effects.start(BackgroundAction::CopyToTmux { text }),
+                        false => screen.copy(&text)?,
+                    }
                 }
-                UiEffect::Copy(text) => screen.copy(&text)?,
                 UiEffect::Background(action) => effects.start(action),
             }
         }

@@ -9,6 +9,7 @@
 
 mod args;
 mod background_action_threads;
+mod clipboard_program;
 mod clipboard_sequence;
 mod clock_time;
 mod detail_page_layout;

@@ -97,6 +97,11 @@ impl System for Bsd {
         output.status.success().then(|| output.stdout.trim_ascii() == b"Aqua")
     }
 
+    #[cfg(target_os = "macos")]
+    fn clipboard_program(&self) -> Option<Command> {
+        Some(Command::new("/usr/bin/pbcopy"))
+    }
+
     fn mount_points(&self) -> io::Result<Vec<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }
