@@ -43,7 +43,7 @@ test:
 	scripts/prepare-tests
 	rm -rf $(FIGURES)
 	$(CARGO) build --workspace --bins --locked
-	FIGURES=$(FIGURES) SEEDS=15000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
+	FIGURES=$(FIGURES) SEEDS=5000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
 	    $(CARGO) test --workspace --locked --no-fail-fast
 	FIGURES=$(FIGURES) scripts/fuzz 10
 

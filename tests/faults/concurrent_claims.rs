@@ -220,7 +220,7 @@ fn teammate_entry(name: &str) -> TeammateEntry {
 #[test]
 fn concurrent_claims_give_one_owner_and_unique_ids() {
     let env = TestEnv::with_daemon();
-    let (wanted, mut created_count, mut claimed_count) = (number_from_env("CLAIMS", 200), 0, 0);
+    let (wanted, mut created_count, mut claimed_count) = (number_from_env("CLAIMS", 100), 0, 0);
     for number in 0.. {
         if claimed_count >= wanted {
             break;

@@ -251,7 +251,7 @@ fn run_rounds(first_round: u64, wanted: u64, messages_per_reader: u64) -> u64 {
 
 #[test]
 fn concurrent_messages_are_neither_lost_nor_duplicated() {
-    let wanted = number_from_env("MESSAGES", 20_000);
+    let wanted = number_from_env("MESSAGES", 8_000);
     // A small number keeps the inboxes of a round short. They are read and written as a whole.
     let messages_per_reader = if wanted < 100_000 { 250 } else { 1_000 };
     let stored = std::thread::scope(|scope| {

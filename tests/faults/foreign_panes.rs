@@ -2,7 +2,7 @@
 //! pane tags, and moves agents' panes. Tests that the panes of ended agents are closed, and that
 //! each pane of the user stays with its process.
 //!
-//! `KILLS_UNDER_CHURN=n` sets the number of agents that teamd ends (500 by default); `SEED=n`
+//! `KILLS_UNDER_CHURN=n` sets the number of agents that teamd ends (150 by default); `SEED=n`
 //! chooses the actions.
 
 use harness::{TestEnv, number_from_env, record_result, start_time};
@@ -281,7 +281,7 @@ const MAX_CRASHES: u64 = 2;
 #[test]
 #[allow(clippy::print_stderr, reason = "reports a crash of tmux itself")]
 fn foreign_panes_survive_ending_agents() {
-    let (wanted, mut ended, mut crashes) = (number_from_env("KILLS_UNDER_CHURN", 500), 0, 0);
+    let (wanted, mut ended, mut crashes) = (number_from_env("KILLS_UNDER_CHURN", 150), 0, 0);
     while ended < wanted {
         let env = TestEnv::with_team();
         let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();

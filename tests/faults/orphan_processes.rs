@@ -3,7 +3,7 @@
 //! own session or are forked twice. The agent exits by itself, its pane is closed, its tmux server
 //! or its shim is killed, it is shut down, or its pane is closed while no daemon runs.
 //!
-//! `ORPHANS=n` sets the number of children (200 by default). The test holds a pidfd of each child.
+//! `ORPHANS=n` sets the number of children (100 by default). The test holds a pidfd of each child.
 
 use harness::{
     Facility, TaggedProcesses, TestEnv, number_from_env, record_result, record_skip, skips_without,
@@ -187,7 +187,7 @@ fn planned_ends(count: usize) -> Vec<AgentEnd> {
 #[test]
 fn agents_leave_no_processes() {
     let mut test = OrphanTest::open();
-    let endings = planned_ends(number_from_env("ORPHANS", 200) as usize);
+    let endings = planned_ends(number_from_env("ORPHANS", 100) as usize);
     for (batch, ending) in endings.iter().enumerate() {
         let children = test.start_batch(batch, &KINDS, BATCH_SIZE);
         test.end_agents(*ending, BATCH_SIZE);

@@ -134,7 +134,7 @@ fn run_kills(kills: u64, seed: u64) -> u64 {
 
 #[test]
 fn random_kills_lose_nothing() {
-    let (kills, seed) = (number_from_env("KILLS", 300), number_from_env("SEED", 1));
+    let (kills, seed) = (number_from_env("KILLS", 100), number_from_env("SEED", 1));
     let environments = kills.div_ceil(KILLS_PER_ENV);
     let stored: u64 = (0..environments)
         .map(|index| run_kills(KILLS_PER_ENV.min(kills - index * KILLS_PER_ENV), seed * 1_000 + index))

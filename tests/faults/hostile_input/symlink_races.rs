@@ -66,7 +66,7 @@ fn create_link_target(env: &TestEnv) -> PathBuf {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a directory of the test's own")]
 fn delete_does_not_follow_swapped_links() {
-    let (env, races) = (TestEnv::with_daemon(), number_from_env("RACES", 200));
+    let (env, races) = (TestEnv::with_daemon(), number_from_env("RACES", 50));
     let target = create_link_target(&env);
     let (before, swaps) = (contents_below(&target), AtomicU64::new(0));
     let mut deletions = 0;
