@@ -9,6 +9,7 @@ const SSH: &str = "ssh";
 
 /// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
 pub struct HostName(String);
 

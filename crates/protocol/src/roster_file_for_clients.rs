@@ -171,6 +171,14 @@ impl RosterFile {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
+    /// Whether teamd gives the member its tasks, and asks the home of a mirrored team before the member
+    /// begins one. False if no such member runs.
+    pub fn confirms_claims(&self, team: &TeamName, name: &MemberName) -> bool {
+        self.running_record(team, name).is_some_and(|record| {
+            matches!(record.request.delivery, Delivery::Turn | Delivery::Acp | Delivery::Hook)
+        })
+    }
+
     fn running_record(&self, team: &TeamName, name: &MemberName) -> Option<&RosterRecord> {
         self.records.iter().rev().find(|record| record.is_running_member(team, name))
     }

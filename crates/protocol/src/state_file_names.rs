@@ -12,6 +12,12 @@ pub const DAEMON_LOCK: &str = "teamd.lock";
 pub const ROSTER: &str = "roster.json";
 /// The programs that lead teams from a person's terminal.
 pub const LEADS: &str = "leads.json";
+/// Identity of this home, and the hosts that run members of its teams.
+pub const HOSTS: &str = "hosts.json";
+/// The directory of the links to other hosts, one directory for each.
+pub const LINKS_DIR: &str = "links";
+/// The directory of the links from homes that have members here, one directory for each.
+pub const HOMES_DIR: &str = "homes";
 /// The event log that the daemon appends to.
 pub const EVENT_LOG: &str = "events.jsonl";
 /// The part of the event log before [`EVENT_LOG`].
@@ -48,6 +54,11 @@ pub fn policy(team: &TeamName) -> String {
 /// The daemon's copy of a team's config.json, from which it repairs a damaged one.
 pub fn config_backup(team: &TeamName) -> String {
     format!("config-backup-{team}.json")
+}
+
+/// The file that exists if the team's home is another machine, and the files here are a mirror.
+pub fn mirror_marker(team: &TeamName) -> String {
+    format!("mirrored-{team}")
 }
 
 /// The team whose policy or config backup `file` is.

@@ -69,7 +69,9 @@ pub use repair_team_config::ConfigDamage;
 pub use root_directory_handle::{Root, check_own_path, check_root_trusted, has_teams_directory};
 pub use settings_files_of_other_programs::ForeignSettings;
 pub use state_directory_handle::StateDir;
-pub use task_list::{BatchTask, NewTask, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS};
+pub use task_list::{
+    BatchTask, NewTask, RewriteRules, TaskHold, TaskHolder, TaskUpdate, Tasks, UNREADABLE_STATUS,
+};
 pub use team_config_cache::{BaseVersion, CachedConfig};
 pub use team_export_import::TeamArchive;
 pub use team_handle::Team;

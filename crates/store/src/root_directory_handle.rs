@@ -10,6 +10,7 @@ use crate::file_io::{CorruptBackups, IoOptions, TempFile, sync_dir};
 use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::private_directory::{check_not_replaceable, check_own_link, create_private_dir};
 use crate::remove_stale_files::remove_temp_files;
+use crate::state_directory_handle::StateDir;
 use crate::state_shared_by_root_handles::SharedRootState;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
@@ -17,7 +18,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fstat};
 use protocol::did_you_mean::nearest_names;
-use protocol::state_file_names::{ANSWERS_DIR, CORRUPT_DIR, JOURNAL_DIR};
+use protocol::state_file_names::{ANSWERS_DIR, CORRUPT_DIR, JOURNAL_DIR, mirror_marker};
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::TeamConfig;
 use std::fs::{File, TryLockError};
@@ -218,6 +219,31 @@ impl Root {
         // that is newer than the answer.
         self.delete_records(team.name()).ok();
         Ok(team)
+    }
+
+    /// Marks a team as the mirror of a link, before it is created ([`Team::is_mirror`]).
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`.
+    pub fn mark_as_mirror(&self, team: &TeamName, link: &str) -> Result<(), Error> {
+        StateDir::open(&self.0.state_dir)?.replace(&mirror_marker(team), link.as_bytes())
+    }
+
+    /// The link whose mirror the team is. `None` if the team's home is here.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`.
+    pub fn mirror_mark(&self, team: &TeamName) -> Result<Option<String>, Error> {
+        let mark = StateDir::open(&self.0.state_dir)?.read(&mirror_marker(team))?;
+        Ok(mark.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Removes the mark of a mirror that was deleted.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`.
+    pub fn unmark_mirror(&self, team: &TeamName) -> Result<(), Error> {
+        StateDir::open(&self.0.state_dir)?.remove(&mirror_marker(team))
     }
 
     /// Deletes the answer log and the journal of a team. Callers do this when they create or delete

@@ -41,6 +41,11 @@ impl SharedRootState {
         read_roster_file(&self.state_dir).unwrap_or_default().member_capabilities(team, name)
     }
 
+    /// See [`crate::Team::confirms_claims`].
+    pub(crate) fn confirms_claims(&self, team: &TeamName, name: &MemberName) -> bool {
+        read_roster_file(&self.state_dir).unwrap_or_default().confirms_claims(team, name)
+    }
+
     /// Whether the member is suspended, from the daemon's roster.
     pub(crate) fn is_suspended(&self, team: &TeamName, name: &MemberName) -> bool {
         read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)

@@ -103,6 +103,20 @@ impl Team {
         &self.0.root.state_dir
     }
 
+    /// Whether the team's config and the directory of its tasks exist. False while it is deleted.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn is_complete(&self) -> Result<bool, Error> {
+        let tasks = self.0.root.tasks.stat(self.0.name.as_str())?;
+        Ok(tasks.is_some() && self.0.dir.stat(CONFIG_FILE)?.is_some())
+    }
+
+    /// Whether the team's home is another machine, so that the files here are a mirror.
+    pub fn is_mirror(&self) -> bool {
+        self.state_dir().join(state_file_names::mirror_marker(self.name())).exists()
+    }
+
     /// The team's policy, which the daemon writes into its state directory. See
     /// [`Policy::parse_file`] for a missing or invalid file.
     ///
@@ -207,6 +221,12 @@ impl Team {
     /// The capabilities of a member's program, from the daemon's roster.
     pub(crate) fn member_capabilities(&self, name: &MemberName) -> Capabilities {
         self.0.root.member_capabilities(&self.0.name, name)
+    }
+
+    /// Whether teamd asks the home of a mirrored team before the member begins a task, from the
+    /// daemon's roster.
+    pub fn confirms_claims(&self, name: &MemberName) -> bool {
+        self.0.root.confirms_claims(&self.0.name, name)
     }
 
     pub(crate) fn root_handles(&self) -> &Arc<SharedRootState> {

@@ -12,10 +12,12 @@
 mod frame;
 mod length_prefix;
 mod payload;
+mod task_change;
 
 pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
 pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
-pub use payload::{ItemPayload, TaskClaim, TaskClaimAnswer};
+pub use payload::ItemPayload;
+pub use task_change::{AppliedChange, FieldChange, FieldPath, TaskChange};
 
 /// How many items an end may send before the first of them is acknowledged. The other end keeps as
 /// many in memory until it has stored them.

@@ -1,20 +1,50 @@
 //! The contents of items. A new kind needs a new [`LINK_VERSION`](super::LINK_VERSION), because an
 //! end can't store an item that it can't read.
+//!
+//! The home is the host whose files are true for a team. The annex has a mirror of these files for
+//! the members that it runs.
 
-use crate::control_socket::{Call, Response};
+use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
-use crate::event_log_line::Event;
 use crate::inbox_file::Message;
 use crate::member_task_and_request_ids::TaskId;
-use crate::task::{Task, deserialize_task};
 use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The content of an item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemPayload {
+    /// From the home: the team's config.json without the members of the annex. The first one makes
+    /// the mirror.
+    Team {
+        /// The team.
+        team: TeamName,
+        /// The fields of config.json.
+        config: Map<String, Value>,
+    },
+    /// From the home: the team was deleted.
+    TeamDeleted {
+        /// The team.
+        team: TeamName,
+    },
+    /// From the annex: the mirror can't be made, for example because the annex has another team of
+    /// this name.
+    TeamRefused {
+        /// The team.
+        team: TeamName,
+        /// Why.
+        error: ErrorReport,
+    },
+    /// From the annex: the members that it runs.
+    Members {
+        /// The team.
+        team: TeamName,
+        /// Their entries in the mirror's config.json.
+        members: Vec<Map<String, Value>>,
+    },
     /// A message for an inbox.
     Message {
         /// The team of the recipient.
@@ -24,50 +54,81 @@ pub enum ItemPayload {
         /// The message.
         message: Message,
     },
-    /// A task was created or changed.
+    /// From the annex: the owner of an inbox has read these messages.
+    Read {
+        /// The team.
+        team: TeamName,
+        /// The owner of the inbox.
+        owner: MemberName,
+        /// The ids of the messages: hashes of sender, time and text.
+        messages: Vec<String>,
+    },
+    /// From the home: a task as it is now.
     Task {
         /// The task's team.
         team: TeamName,
-        /// The whole task after the change.
-        #[serde(deserialize_with = "deserialize_task")]
-        task: Box<Task>,
+        /// The task.
+        id: TaskId,
+        /// The fields of its file. `None` if the task was deleted.
+        task: Option<Map<String, Value>>,
     },
-    /// A member of the annex claims a task. The home decides.
-    TaskClaim(TaskClaim),
-    /// The home's answer to a claim.
-    TaskClaimAnswer(TaskClaimAnswer),
-    /// A call of an agent on the annex's control socket that the home must carry out.
-    Call(Box<Call>),
-    /// The answer to a call.
-    Reply {
-        /// The sequence number of the item with the call.
-        call: u64,
-        /// The answer.
-        response: Box<Response>,
+    /// From the home, after all its tasks: it has no others.
+    TaskIds {
+        /// The team.
+        team: TeamName,
+        /// The ids of the tasks.
+        ids: Vec<TaskId>,
     },
-    /// A line of the event log.
-    Event(Box<Event>),
+    /// From the annex: somebody has changed a task in the mirror. The home decides.
+    TaskChange {
+        /// The task's team.
+        team: TeamName,
+        /// The task.
+        id: TaskId,
+        /// The change.
+        change: TaskChange,
+    },
+    /// From the home: the answer to a change.
+    TaskChangeAnswer {
+        /// The task's team.
+        team: TeamName,
+        /// The task.
+        id: TaskId,
+        /// The change.
+        change: TaskChange,
+        /// The task as it is at the home after the decision. `None` if it does not exist there.
+        task: Option<Map<String, Value>>,
+        /// Why the home did not make the change. `None` if it did.
+        error: Option<ErrorReport>,
+    },
+    /// Asks for a [`ItemPayload::BarrierReached`] after everything before it was handled.
+    Barrier {
+        /// Chosen by the sender.
+        number: u64,
+    },
+    /// Everything before this barrier was handled, and what that has caused was sent before this
+    /// item.
+    BarrierReached {
+        /// The number of the barrier.
+        number: u64,
+    },
 }
 
-/// A claim of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskClaim {
-    /// The task's team.
-    pub team: TeamName,
-    /// The claimed task.
-    pub task: TaskId,
-    /// The member that claims the task.
-    pub claimant: MemberName,
-}
-
-/// The answer to a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskClaimAnswer {
-    /// The claim.
-    pub claim: TaskClaim,
-    /// Why the claimant does not get the task. `None` if it owns the task now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorReport>,
+impl ItemPayload {
+    /// The team that the item concerns. `None` for barriers.
+    pub fn team(&self) -> Option<&TeamName> {
+        match self {
+            ItemPayload::Team { team, .. }
+            | ItemPayload::TeamDeleted { team }
+            | ItemPayload::TeamRefused { team, .. }
+            | ItemPayload::Members { team, .. }
+            | ItemPayload::Message { team, .. }
+            | ItemPayload::Read { team, .. }
+            | ItemPayload::Task { team, .. }
+            | ItemPayload::TaskIds { team, .. }
+            | ItemPayload::TaskChange { team, .. }
+            | ItemPayload::TaskChangeAnswer { team, .. } => Some(team),
+            ItemPayload::Barrier { .. } | ItemPayload::BarrierReached { .. } => None,
+        }
+    }
 }

@@ -156,6 +156,14 @@ impl Task {
         serde_json::to_string_pretty(self).expect("a task has string keys and no failing impl")
     }
 
+    /// The fields of the file, with the known ones first.
+    pub fn to_fields(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(fields)) => fields,
+            other => unreachable!("a task is an object: {other:?}"),
+        }
+    }
+
     /// Whether this is a tracking task, which Claude Code creates for every spawn.
     pub fn is_internal(&self) -> bool {
         self.metadata.as_ref().and_then(|data| data.get("_internal")) == Some(&Value::Bool(true))

@@ -81,6 +81,15 @@ impl TeamConfig {
     }
 }
 
+/// Parses one entry of `members`.
+///
+/// # Errors
+///
+/// [`ConfigError`] if the text is not an object, or if a field has the wrong type.
+pub fn parse_member(text: &str) -> Result<Member, ConfigError> {
+    Ok(Member::from_object(&Object::parse(text)?)?)
+}
+
 fn parse_members(text: &str, object: &Object) -> Result<Vec<Member>, ConfigError> {
     let parsed = |(index, raw): (usize, &&RawValue)| {
         let object = Object::from_raw(text, raw)

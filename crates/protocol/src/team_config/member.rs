@@ -60,6 +60,9 @@ pub struct Member {
     /// The permission mode, if it was changed after the spawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The host that runs the member, if it is not this one. A key of teamd.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// The fields of a new teammate's entry.
@@ -122,6 +125,7 @@ impl Member {
             is_active: None,
             worktree_path: None,
             mode: None,
+            host: None,
         }
     }
 
@@ -143,6 +147,7 @@ impl Member {
             is_active: Some(true),
             worktree_path: entry.worktree_path,
             mode: None,
+            host: None,
         }
     }
 
@@ -164,6 +169,7 @@ impl Member {
             is_active: object.optional_boolean("isActive")?,
             worktree_path: object.optional_string("worktreePath")?,
             mode: object.optional_string("mode")?,
+            host: object.optional_string("host")?,
         })
     }
 }

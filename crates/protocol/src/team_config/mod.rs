@@ -4,7 +4,7 @@ mod config;
 mod edit;
 mod member;
 
-pub use config::{ConfigError, TeamConfig};
+pub use config::{ConfigError, TeamConfig, parse_member};
 pub use edit::{
     with_member, with_member_fields, with_members, with_team_fields, without_first_matches, without_member,
     without_members,

@@ -1,6 +1,7 @@
 //! The handle of one agent's inbox: its team and its file.
 
-use crate::team_file_names::INBOXES_DIR;
+use crate::error::Error;
+use crate::team_file_names::{INBOXES_DIR, is_inbox_file};
 use crate::team_handle::Team;
 use protocol::team_and_member_names::MemberName;
 use std::path::PathBuf;
@@ -16,6 +17,18 @@ impl Team {
     /// The inbox of an agent. The agent need not be a member, and the file need not exist.
     pub fn inbox(&self, name: &MemberName) -> Inbox {
         Inbox { team: self.clone(), file: format!("{}.json", name.file_stem()) }
+    }
+
+    /// The owners of all inbox files whose names are names of members.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn inbox_owners(&self) -> Result<Vec<MemberName>, Error> {
+        let Some(dir) = self.inboxes_dir()? else { return Ok(Vec::new()) };
+        let names = dir.file_names()?;
+        let stems =
+            names.iter().filter(|name| is_inbox_file(name)).filter_map(|name| name.strip_suffix(".json"));
+        Ok(stems.filter_map(|stem| MemberName::parse(stem).ok()).collect())
     }
 }
 

@@ -131,6 +131,14 @@ impl Inbox {
         Ok(())
     }
 
+    /// Appends a message that another host has accepted already. It may be as long as an answer.
+    ///
+    /// # Errors
+    /// As [`Inbox::append`].
+    pub fn append_received(&self, message: &Message) -> Result<(), Error> {
+        self.append_unless(message, ANSWER_LIMIT, |_| false).map(drop)
+    }
+
     fn check_lengths(&self, messages: &[Message], limit: usize) -> Result<(), Error> {
         if let Some(long) = messages.iter().find(|message| message.text.len() > limit) {
             let (size, limit) = (long.text.len() as u64, limit as u64);

@@ -11,6 +11,7 @@ use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
 use super::lock_queue_ticket::Ticket;
 use super::new_task::NewTask;
 use super::new_task_batch::{BatchTask, TaskBatch};
+use super::rewrite::{RewriteRules, parse_fields, used_id_error};
 use super::task_list_handle::{ReadScope, Tasks};
 use crate::error::Error;
 use crate::file_io::{FILE_LIMIT, MAX_ATTEMPTS, TempFile, UNLOCKED_ATTEMPTS, sync_dir};
@@ -68,6 +69,45 @@ impl Tasks {
             }]
         })?;
         Ok(tasks.pop().expect("one file was placed for one task"))
+    }
+
+    /// Creates a task with these fields, under the next id.
+    ///
+    /// # Errors
+    /// `Malformed` if the fields are no task; errors of the files.
+    pub fn create_from_fields(&self, fields: &Map<String, Value>) -> Result<Task, Error> {
+        self.team.check_writable()?;
+        let malformed = |reason| Error::Malformed { path: self.path(), reason };
+        let task = parse_fields(fields).map_err(malformed)?;
+        let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
+        let mut tasks = self.place_files(&ticket, &[0], |id| vec![Task { id, ..task.clone() }])?;
+        Ok(tasks.pop().expect("one file was placed for one task"))
+    }
+
+    /// Creates a task with this id. Returns false if there is a task with this id.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the rules are checked and a task had this id; `Malformed` if the fields are
+    /// no task; errors of the files.
+    pub(super) fn create_with_id(
+        &self,
+        id: &TaskId,
+        fields: &Map<String, Value>,
+        rules: RewriteRules,
+    ) -> Result<bool, Error> {
+        let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
+        let first_free_id = self.first_free_id(&ticket, 1)?;
+        if rules == RewriteRules::Checked && first_free_id.is_some_and(|free| free > *id) {
+            return Err(used_id_error(*id));
+        }
+        let malformed = |reason| Error::Malformed { path: self.path().join(task_file_name(*id)), reason };
+        let task = parse_fields(fields).map_err(malformed)?;
+        let (name, file) = self.write_temp_file(&ticket, &Task { id: *id, ..task })?;
+        let list_lock = Lock::acquire(ticket.dir(), LOCK_FILE)?;
+        let is_created = list_lock.is_ours()? && file.create(&name)?;
+        drop(list_lock);
+        sync_dir(ticket.dir(), self.team.io().durability)?;
+        Ok(is_created)
     }
 
     fn create_with_links(&self, ticket: &Ticket, batch: &TaskBatch) -> Result<Vec<Task>, Error> {

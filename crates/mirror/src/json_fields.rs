@@ -1,0 +1,22 @@
+//! The fields of a JSON object, as the files and the items have them.
+
+use serde_json::{Map, Value};
+
+/// The fields of a task file, of config.json, or of a member's entry.
+pub(crate) type Fields = Map<String, Value>;
+
+/// The fields of a config or of a member.
+pub(crate) fn to_fields(value: &impl serde::Serialize) -> Fields {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        other => unreachable!("a config and its members are objects: {other:?}"),
+    }
+}
+
+/// The fields that differ, with their new values. A removed field is null.
+pub(crate) fn changed_fields(from: &Fields, to: &Fields) -> Vec<(String, Value)> {
+    let changed = to.iter().filter(|(key, value)| from.get(*key) != Some(*value));
+    let changed = changed.map(|(key, value)| (key.clone(), value.clone()));
+    let removed = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    changed.chain(removed).collect()
+}

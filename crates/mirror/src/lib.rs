@@ -1,0 +1,34 @@
+//! Keeps the mirror of a team on an annex equal to the files at the team's home.
+//!
+//! The home's files are true. The annex has a mirror: the team's config, its tasks, and the inboxes
+//! of the members that run there. Programs on the annex read and write these files as they would at
+//! the home. Each end has one [`Mirror`] for each link. It compares the files with what the other
+//! end has, and says what to send ([`MirrorOutput`]).
+//!
+//! - **Messages** are known by their ids. Each end stores a message that it does not know yet, once.
+//! - **Tasks** change at the home. A change in the mirror is a proposal ([`TaskChange`]). Until the
+//!   home has answered, the mirror has the home's task with the proposal on top.
+//! - **Members:** the annex says which members it runs. The home lists them with the key `host`.
+//!
+//! After a crash, both ends compare all files again ([`Mirror::compare_all`]). What the other end has
+//! already changes nothing there.
+//!
+//! [`TaskChange`]: protocol::annex_link::TaskChange
+
+mod damaged_files;
+mod items_awaiting_acceptance;
+mod json_fields;
+mod known_messages;
+mod members;
+mod messages;
+mod mirror;
+mod mirrored_teams;
+mod output;
+mod sent_task_changes;
+mod tasks_at_annex;
+mod tasks_at_home;
+mod team_mirror;
+mod unsent_answers;
+
+pub use mirror::{FileChange, Mirror, MirrorSide, TaskCheck};
+pub use output::{MirrorNotice, MirrorOutput};

@@ -1,0 +1,145 @@
+//! The members in config.json: the annex says which it runs, and the home says all others.
+
+use crate::json_fields::{Fields, changed_fields, to_fields};
+use crate::team_mirror::TeamMirror;
+use protocol::annex_link::ItemPayload;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_config::{Member, TeamConfig, parse_member};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use store::{Error, Root, Team};
+
+/// The host of the home's members, at an annex.
+const HOME: &str = "home";
+
+impl TeamMirror {
+    /// At the home: the config without the members of this annex, if it differs from what was sent
+    /// last.
+    pub(crate) fn config_for_annex(&mut self, annex: &HostName) -> Result<Option<ItemPayload>, Error> {
+        let mut config = self.team.config()?;
+        config.members.retain(|member| member.host.as_deref() != Some(annex.as_str()));
+        config.hidden_pane_ids.clear();
+        let config = to_fields(&config);
+        if self.sent_config.as_ref() == Some(&config) {
+            return Ok(None);
+        }
+        self.sent_config = Some(config.clone());
+        Ok(Some(ItemPayload::Team { team: self.name(), config }))
+    }
+
+    /// At the annex: the members that run here, if they differ from what was sent last.
+    pub(crate) fn members_for_home(&mut self) -> Result<Option<ItemPayload>, Error> {
+        let config = self.team.config()?;
+        let own = config.members.iter().filter(|member| member.host.is_none() && !member.name.is_lead());
+        let own: BTreeMap<MemberName, Fields> =
+            own.map(|member| (member.name.clone(), to_fields(member))).collect();
+        if self.members_are_sent && own == self.members {
+            return Ok(None);
+        }
+        self.members.clone_from(&own);
+        self.members_are_sent = true;
+        let members = own.into_values().collect();
+        Ok(Some(ItemPayload::Members { team: self.name(), members }))
+    }
+
+    /// At the home: lists the members of the annex, with its name as their host. Returns those that
+    /// are new.
+    pub(crate) fn store_members(
+        &mut self,
+        annex: &HostName,
+        members: &[Fields],
+    ) -> Result<Vec<MemberName>, Error> {
+        let mut listed: Vec<Member> = members.iter().filter_map(parse_entry).collect();
+        listed.retain(|member| MemberName::parse(member.name.as_str()).is_ok() && !member.name.is_lead());
+        listed.iter_mut().for_each(|member| *member = on_host(member, annex.as_str()));
+        let is_of_annex = |member: &Member| member.host.as_deref() == Some(annex.as_str());
+        update_members(&self.team, is_of_annex, &listed)?;
+        let before = std::mem::take(&mut self.members);
+        self.load_members(annex)?;
+        Ok(self.members.keys().filter(|name| !before.contains_key(*name)).cloned().collect())
+    }
+
+    /// At the home: reads which members the annex runs. A member of another host may have one of the
+    /// names that the annex has sent.
+    pub(crate) fn load_members(&mut self, annex: &HostName) -> Result<(), Error> {
+        let config = self.team.config()?;
+        let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex.as_str()));
+        self.members = members.map(|member| (member.name.clone(), to_fields(member))).collect();
+        Ok(())
+    }
+
+    /// At the annex: lists the members of the home and of other annexes.
+    pub(crate) fn store_config(&mut self, config: &TeamConfig) -> Result<(), Error> {
+        update_members(&self.team, |member| member.host.is_some(), &members_elsewhere(config))?;
+        let fields = [
+            ("description", config.description.clone().map_or(Value::Null, Value::from)),
+            ("leadSessionId", Value::from(config.lead_session_id.clone())),
+        ];
+        let now = self.team.config()?;
+        if now.description != config.description || now.lead_session_id != config.lead_session_id {
+            self.team.set_fields(&fields)?;
+        }
+        Ok(())
+    }
+}
+
+/// At the annex: makes the mirror of a team.
+pub(crate) fn create_mirror(root: &Root, config: &TeamConfig, link: &str) -> Result<(), Error> {
+    let name = TeamName::parse(&config.name)?;
+    let config = TeamConfig { members: members_elsewhere(config), ..config.clone() };
+    // The mark comes first, so that a crash leaves no mirror without it.
+    root.mark_as_mirror(&name, link)?;
+    root.create_team(&config).map(drop)
+}
+
+/// The members of a config from the home, as the annex lists them.
+fn members_elsewhere(config: &TeamConfig) -> Vec<Member> {
+    let elsewhere = |member: &Member| on_host(member, member.host.as_deref().unwrap_or(HOME));
+    config.members.iter().map(elsewhere).collect()
+}
+
+/// The entry of a member that runs on `host`. It has no pane, because the id of a pane there is that of
+/// another pane here, which a program could close.
+fn on_host(member: &Member, host: &str) -> Member {
+    let tmux_pane_id = String::new();
+    Member { host: Some(host.to_owned()), tmux_pane_id, backend_type: None, ..member.clone() }
+}
+
+/// Makes the entries of the members for which `is_listed` is true equal to `listed`. A member of
+/// `listed` whose name another member has is left out.
+fn update_members(team: &Team, is_listed: impl Fn(&Member) -> bool, listed: &[Member]) -> Result<(), Error> {
+    let config = team.config()?;
+    let old: Vec<&Member> = config.members.iter().filter(|member| is_listed(member)).collect();
+    let is_kept = |member: &&&Member| !listed.iter().any(|other| other.name == member.name);
+    let ended: Vec<MemberName> = old.iter().filter(is_kept).map(|member| member.name.clone()).collect();
+    if !ended.is_empty() {
+        team.remove_members(&ended)?;
+    }
+    let new: Vec<Member> =
+        listed.iter().filter(|member| config.member(&member.name).is_none()).cloned().collect();
+    if !new.is_empty() {
+        team.add_missing_members(&new)?;
+    }
+    for member in listed {
+        let Some(old) = old.iter().find(|old| old.name == member.name) else { continue };
+        let fields = changed_fields(&to_fields(*old), &to_fields(member));
+        if !fields.is_empty() {
+            let fields: Vec<(&str, Value)> =
+                fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+            team.set_member_fields(&member.name, &fields)?;
+        }
+    }
+    Ok(())
+}
+
+/// Parses a config from the home.
+pub(crate) fn parse_config(fields: &Fields) -> Result<TeamConfig, String> {
+    let text = Value::Object(fields.clone()).to_string();
+    TeamConfig::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Parses the entry of a member. `None` if it is invalid.
+fn parse_entry(fields: &Fields) -> Option<Member> {
+    parse_member(&Value::Object(fields.clone()).to_string()).ok()
+}

@@ -1,0 +1,41 @@
+//! The record of the teams that are mirrored over one link.
+
+use protocol::team_and_member_names::TeamName;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use store::{Error, StateDir};
+
+/// The name of the record's file.
+const FILE: &str = "teams.json";
+
+/// The teams, by their names.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct MirroredTeams {
+    /// The teams that are mirrored.
+    pub(crate) active: BTreeSet<TeamName>,
+    /// At the home: deleted teams whose end the annex does not know yet. At the annex: those of the
+    /// mirrored teams that the home has deleted, and the daemon not yet.
+    #[serde(default)]
+    pub(crate) ended: BTreeSet<TeamName>,
+}
+
+impl MirroredTeams {
+    /// Reads the record. A damaged one counts as empty.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn open(state: &StateDir) -> Result<MirroredTeams, Error> {
+        let bytes = state.read(FILE)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+    }
+
+    /// Writes the record.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn save(&self, state: &StateDir) -> Result<(), Error> {
+        state.replace(FILE, &serde_json::to_vec(self).expect("team names are strings"))
+    }
+}

@@ -1,0 +1,132 @@
+//! The mirror of one team at one end: what the two ends have in common, and what waits for an answer.
+
+use crate::json_fields::Fields;
+use crate::known_messages::{KnownMessages, messages_file};
+use crate::sent_task_changes::SentTaskChanges;
+use crate::unsent_answers::{UnsentAnswers, answers_file};
+use protocol::annex_link::TaskChange;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use store::{Error, InboxCursor, StateDir, Team};
+
+/// One end of the mirror of one team.
+#[derive(Debug)]
+pub(crate) struct TeamMirror {
+    pub(crate) team: Team,
+    pub(crate) known_messages: KnownMessages,
+    /// How far each inbox was compared, by its owner.
+    pub(crate) cursors: BTreeMap<MemberName, InboxCursor>,
+    /// At the annex: the messages in inboxes of its members that the home has as unread, by their ids.
+    pub(crate) unread: BTreeMap<MemberName, BTreeSet<String>>,
+    /// The members that the annex runs.
+    pub(crate) members: BTreeMap<MemberName, Fields>,
+    /// At the annex: whether the home has them.
+    pub(crate) members_are_sent: bool,
+    /// At the home: the config as it was sent last.
+    pub(crate) sent_config: Option<Fields>,
+    /// At the home: the tasks as they were sent last.
+    pub(crate) sent_tasks: BTreeMap<TaskId, Fields>,
+    /// At the home: the answers to changes of tasks that the link may lose yet.
+    pub(crate) unsent_answers: UnsentAnswers,
+    /// At the annex: the tasks as the home has them.
+    pub(crate) tasks: BTreeMap<TaskId, MirroredTask>,
+}
+
+/// At the annex: a task as the home has it, and what was proposed to the home.
+#[derive(Debug, Default)]
+pub(crate) struct MirroredTask {
+    /// `None` if the home has no such task.
+    pub(crate) at_home: Option<Fields>,
+    pub(crate) changes: SentTaskChanges,
+}
+
+/// A [`MirroredTask`] in its file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct StoredTask {
+    at_home: Option<Fields>,
+    /// The changes with the numbers of their items. `None`: it is sent again after a crash.
+    changes: Vec<(Option<u64>, TaskChange)>,
+}
+
+impl TeamMirror {
+    /// Opens the mirror of a team.
+    ///
+    /// # Errors
+    ///
+    /// If its state can't be read.
+    pub(crate) fn open(team: Team, state: &StateDir) -> Result<TeamMirror, Error> {
+        let known_messages = KnownMessages::open(state, team.name())?;
+        let unsent_answers = UnsentAnswers::open(state, team.name())?;
+        let tasks = read_tasks(state, team.name())?;
+        Ok(TeamMirror {
+            team,
+            known_messages,
+            cursors: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            members: BTreeMap::new(),
+            members_are_sent: false,
+            sent_config: None,
+            sent_tasks: BTreeMap::new(),
+            unsent_answers,
+            tasks,
+        })
+    }
+
+    pub(crate) fn name(&self) -> TeamName {
+        self.team.name().clone()
+    }
+
+    /// Writes the file of a task.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn save_task(&mut self, state: &StateDir, id: TaskId) -> Result<(), Error> {
+        let file = task_file(self.team.name(), id);
+        let Some(task) = self.tasks.get(&id) else { return Ok(()) };
+        let stored = StoredTask { at_home: task.at_home.clone(), changes: task.changes.all() };
+        if stored.at_home.is_none() && stored.changes.is_empty() {
+            state.remove(&file)?;
+            if task.changes.is_empty() {
+                self.tasks.remove(&id);
+            }
+            return Ok(());
+        }
+        state.replace(&file, &serde_json::to_vec(&stored).expect("fields have string keys"))
+    }
+}
+
+fn read_tasks(state: &StateDir, team: &TeamName) -> Result<BTreeMap<TaskId, MirroredTask>, Error> {
+    let prefix = tasks_prefix(team);
+    let mut tasks = BTreeMap::new();
+    for file in state.names()? {
+        let Some(id) = file.strip_prefix(&prefix).and_then(|id| TaskId::parse(id).ok()) else { continue };
+        let bytes = state.read(&file)?.unwrap_or_default();
+        if let Ok(StoredTask { at_home, changes }) = serde_json::from_slice(&bytes) {
+            tasks.insert(id, MirroredTask { at_home, changes: SentTaskChanges::new(changes) });
+        }
+    }
+    Ok(tasks)
+}
+
+fn tasks_prefix(team: &TeamName) -> String {
+    format!("{team}.task-")
+}
+
+fn task_file(team: &TeamName, id: TaskId) -> String {
+    format!("{}{id}", tasks_prefix(team))
+}
+
+/// Removes the state of a team.
+///
+/// # Errors
+///
+/// `Io`.
+pub(crate) fn remove_state(state: &StateDir, team: &TeamName) -> Result<(), Error> {
+    state.remove(&messages_file(team))?;
+    state.remove(&answers_file(team))?;
+    let prefix = tasks_prefix(team);
+    state.names()?.iter().filter(|file| file.starts_with(&prefix)).try_for_each(|file| state.remove(file))
+}

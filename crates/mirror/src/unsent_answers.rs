@@ -1,0 +1,99 @@
+//! At the home: answers to changes of tasks. They are kept in a file until the link keeps them, because
+//! the annex waits for each, and the home makes a change only once.
+
+use protocol::annex_link::ItemPayload;
+use protocol::team_and_member_names::TeamName;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use store::{AppendOnlyFile, Durability, Error, StateDir};
+
+/// The answers, oldest first.
+#[derive(Debug)]
+pub(crate) struct UnsentAnswers {
+    file: AppendOnlyFile,
+    answers: VecDeque<ItemPayload>,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Answer(Box<ItemPayload>),
+    /// The link keeps the oldest answer.
+    Kept,
+}
+
+impl UnsentAnswers {
+    /// Reads the answers of a team. Lines that can't be read are skipped.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn open(state: &StateDir, team: &TeamName) -> Result<UnsentAnswers, Error> {
+        let dir = StateDir::open(state.path())?;
+        let (file, lines) = AppendOnlyFile::open(dir, &answers_file(team), Durability::Process)?;
+        let mut answers = VecDeque::new();
+        for line in lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+            match line {
+                Line::Answer(answer) => answers.push_back(*answer),
+                Line::Kept => drop(answers.pop_front()),
+            }
+        }
+        Ok(UnsentAnswers { file, answers })
+    }
+
+    /// The answers that may be sent again after a crash.
+    pub(crate) fn all(&self) -> Vec<ItemPayload> {
+        self.answers.iter().cloned().collect()
+    }
+
+    /// Adds an answer, before it is sent.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn add(&mut self, answer: &ItemPayload) -> Result<(), Error> {
+        self.append(&Line::Answer(Box::new(answer.clone())))?;
+        self.answers.push_back(answer.clone());
+        Ok(())
+    }
+
+    /// Removes the oldest answer, which the link keeps now.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn remove_oldest(&mut self) -> Result<(), Error> {
+        match self.answers.len() {
+            0 => return Ok(()),
+            1 => self.file.replace(b"")?,
+            _ => self.append(&Line::Kept)?,
+        }
+        self.answers.pop_front();
+        Ok(())
+    }
+
+    /// Removes the oldest answer if it is this one, which the link keeps.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn remove_if_oldest(&mut self, answer: &ItemPayload) -> Result<(), Error> {
+        let text = |answer| serde_json::to_string(answer).ok();
+        match self.answers.front().is_some_and(|oldest| text(oldest) == text(answer)) {
+            true => self.remove_oldest(),
+            false => Ok(()),
+        }
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), Error> {
+        let mut text = serde_json::to_vec(line).expect("an item has string keys");
+        text.push(b'\n');
+        self.file.append(&text)
+    }
+}
+
+/// The name of the file with the answers of a team.
+pub(crate) fn answers_file(team: &TeamName) -> String {
+    format!("{team}.answers")
+}

@@ -1,0 +1,9 @@
+//! Two ends with real files, and a link between them that delivers when the test says so. Either end
+//! can be killed at any time.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::print_stdout, reason = "a failed test shows what was sent")]
+
+mod end;
+mod pair;
+mod random_life;
+mod steps;

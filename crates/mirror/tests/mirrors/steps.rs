@@ -1,0 +1,198 @@
+//! Single steps, each with what the other end then has.
+
+use crate::end::{name, task_id, team_name};
+use crate::pair::Pair;
+use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::task::TaskStatus;
+use store::{NewTask, TaskUpdate};
+
+fn inbox(owner: &str) -> FileChange {
+    FileChange::Inbox(name(owner))
+}
+
+#[test]
+fn mirror_has_the_members_and_the_home_lists_those_of_the_annex() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.annex.notices, [MirrorNotice::TeamMade { team: team_name() }]);
+    assert!(pair.annex.team().is_mirror() && !pair.home.team().is_mirror());
+    let hosts = |end: &crate::end::End| {
+        let members = end.team().config().unwrap().members;
+        members.into_iter().map(|member| (member.name.to_string(), member.host)).collect::<Vec<_>>()
+    };
+    let host = |name: &str, host: Option<&str>| (name.to_owned(), host.map(str::to_owned));
+    assert_eq!(hosts(&pair.annex), [host("team-lead", Some("home")), host("bob", Some("home"))]);
+    pair.join("ann");
+    assert_eq!(hosts(&pair.home), [host("team-lead", None), host("bob", None), host("ann", Some("devbox"))]);
+    pair.annex.team().set_member_fields(&name("ann"), &[("isActive", false.into())]).unwrap();
+    pair.annex.changed(&FileChange::Config);
+    pair.deliver_all();
+    assert_eq!(pair.home.team().member("ann").unwrap().is_active, Some(false));
+    pair.annex.team().remove_member(&name("ann")).unwrap();
+    pair.annex.changed(&FileChange::Config);
+    pair.deliver_all();
+    assert!(pair.home.team().member("ann").is_err());
+}
+
+#[test]
+fn messages_go_both_ways_once_and_reads_come_back() {
+    let mut pair = Pair::new();
+    pair.home.send("bob", "ann", "before she came", 1);
+    pair.home.changed(&inbox("ann"));
+    pair.join("ann");
+    pair.home.send("bob", "ann", "hello", 2);
+    pair.home.changed(&inbox("ann"));
+    pair.annex.send("ann", "bob", "hi", 3);
+    pair.annex.changed(&inbox("bob"));
+    pair.deliver_all();
+    pair.settle();
+    assert_eq!(pair.annex.texts("ann"), ["before she came", "hello"]);
+    assert_eq!((pair.home.texts("bob"), pair.home.texts("ann").len()), (vec!["hi".to_owned()], 2));
+    assert_eq!(pair.home.team().inbox(&name("ann")).count_unread().unwrap(), 2);
+    let first = pair.annex.team().inbox(&name("ann")).read_unread().unwrap().remove(0);
+    pair.annex.team().inbox(&name("ann")).mark_read(&[first]).unwrap();
+    pair.annex.changed(&inbox("ann"));
+    pair.deliver_all();
+    let unread = pair.home.team().inbox(&name("ann")).read_unread().unwrap();
+    assert_eq!(unread.len(), 1);
+    assert_eq!(unread[0].message.as_ref().unwrap().text, "hello");
+}
+
+#[test]
+fn claims_of_both_ends_give_one_owner_and_the_other_is_told() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    let task = NewTask::new("count", &name("team-lead"));
+    pair.home.team().tasks().create(task).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
+    pair.home.team().tasks().claim(Some(&task_id(1)), &name("bob")).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    let (check, output) = pair.annex.mirror.check_task(&team_name(), task_id(1)).unwrap();
+    assert_eq!((check, output.items.len()), (TaskCheck::Undecided, 1));
+    pair.annex.add_output(output);
+    pair.deliver_all();
+    assert_eq!(pair.annex.task(1).owner, Some(name("bob")));
+    assert_eq!(pair.home.task(1).owner, Some(name("bob")));
+    let refused = |notice: &MirrorNotice| matches!(notice, MirrorNotice::TaskDecided { error: Some(_), .. });
+    assert!(pair.annex.notices.iter().any(refused));
+    let told = pair.annex.texts("ann").pop().unwrap();
+    assert_eq!(told, "cannot change task 1: somebody has changed its field owner at the home first");
+    assert_eq!(pair.annex.mirror.check_task(&team_name(), task_id(1)).unwrap().0, TaskCheck::Decided);
+}
+
+#[test]
+fn changes_of_different_fields_are_kept_while_there_is_no_contact() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    let task = NewTask::new("count", &name("team-lead"));
+    pair.home.team().tasks().create(task).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
+    pair.annex.changed(&FileChange::Task(task_id(1)));
+    pair.annex.team().tasks().complete(&task_id(1), &name("ann")).unwrap();
+    let subject = TaskUpdate { subject: Some("count again".to_owned()), ..TaskUpdate::default() };
+    pair.home.team().tasks().update(&task_id(1), subject, &name("team-lead")).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    // The home's change arrives before the home has the changes of the annex.
+    pair.home.accept_all();
+    pair.deliver_to_annex();
+    assert_eq!(pair.annex.task(1).status, TaskStatus::Completed);
+    pair.annex.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    pair.settle();
+    for end in [&pair.home, &pair.annex] {
+        let task = end.task(1);
+        assert_eq!((task.subject.as_str(), &task.status), ("count again", &TaskStatus::Completed));
+    }
+}
+
+#[test]
+fn task_with_a_taken_id_gets_another_and_nothing_is_lost() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    let create = |end: &crate::end::End, subject: &str| {
+        end.team().tasks().create(NewTask::new(subject, &name("team-lead"))).unwrap();
+    };
+    create(&pair.home, "of the home");
+    create(&pair.annex, "of the annex");
+    pair.annex.changed(&FileChange::Task(task_id(1)));
+    pair.settle();
+    for end in [&pair.home, &pair.annex] {
+        assert_eq!((end.task(1).subject, end.task(2).subject), ("of the home".into(), "of the annex".into()));
+    }
+    let told = pair.annex.texts("ann").pop().unwrap();
+    assert_eq!(told, "the new task 1 is task 2 now, because its id was taken at the home");
+    pair.home.team().tasks().delete(&task_id(1)).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    assert!(pair.annex.team().tasks().get(&task_id(1)).is_err());
+}
+
+/// The watcher reports the new task late. Meanwhile the home's task of the same id arrives, and the process
+/// is killed.
+#[test]
+fn new_task_that_was_not_sent_is_not_replaced_by_one_of_the_home() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    let create = |end: &crate::end::End, subject: &str| {
+        end.team().tasks().create(NewTask::new(subject, &name("team-lead"))).unwrap();
+    };
+    create(&pair.annex, "of the annex");
+    pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
+    create(&pair.home, "of the home");
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.home.accept_all();
+    pair.deliver_to_annex();
+    assert_eq!(pair.annex.task(1).subject, "of the home");
+    pair.annex.crash();
+    pair.settle();
+    for end in [&pair.home, &pair.annex] {
+        assert_eq!((end.task(1).subject, end.task(2).subject), ("of the home".into(), "of the annex".into()));
+        assert_eq!(end.task(1).owner, None, "ann has claimed the other task");
+    }
+    assert_eq!(pair.home.team().tasks().list().unwrap().len(), 2);
+}
+
+#[test]
+fn another_team_of_the_same_name_is_left_alone() {
+    let mut pair = Pair::new();
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = crate::end::End::new(dir.path().to_owned(), mirror::MirrorSide::Annex);
+    let config = pair.home.team().config().unwrap();
+    other.root.create_team(&config).unwrap();
+    pair.home.compare_all();
+    pair.home.accept_all();
+    let before = std::fs::read(other.team().config_path()).unwrap();
+    while let Some(item) = pair.home.spool.pop_front() {
+        other.apply(&item.payload);
+    }
+    other.accept_all();
+    assert_eq!(std::fs::read(other.team().config_path()).unwrap(), before);
+    while let Some(item) = other.spool.pop_front() {
+        pair.home.apply(&item.payload);
+    }
+    let [MirrorNotice::TeamRefused { error, .. }] = &pair.home.notices[..] else { panic!() };
+    assert_eq!(error.message, "cannot use this host for survey: it has another team of that name");
+}
+
+#[test]
+fn end_of_a_team_reaches_the_annex_after_a_crash() {
+    let mut pair = Pair::new();
+    drop(pair.home.mirror.remove_team(&team_name()).unwrap());
+    pair.home.crash();
+    pair.deliver_all();
+    let ended = MirrorNotice::TeamEnded { team: team_name() };
+    assert_eq!(pair.annex.notices.last(), Some(&ended));
+    pair.annex.notices.clear();
+    pair.annex.crash();
+    assert_eq!(pair.annex.notices, [ended]);
+    drop(pair.annex.mirror.remove_team(&team_name()).unwrap());
+    pair.annex.crash();
+    assert_eq!(pair.annex.notices.len(), 1);
+    pair.home.crash();
+    assert!(pair.home.mirror.teams().is_empty());
+    pair.home.accept_all();
+    assert!(pair.home.spool.is_empty());
+}
