@@ -36,7 +36,7 @@ check:
 	scripts/check-advisories
 	scripts/check-spelling
 
-# Runs all tests, and fuzzes each parser for ten seconds. Installs what the tests need: they run the real tmux, and
+# Runs all tests, and fuzzes each parser for five seconds. Installs what the tests need: they run the real tmux, and
 # other programs that write to team files. How many cases the tests have tried is written below target/figures.
 test:
 	scripts/need c++
@@ -45,7 +45,7 @@ test:
 	$(CARGO) build --workspace --bins --locked
 	FIGURES=$(FIGURES) SEEDS=5000 FOREIGN=needed RUST_TEST_THREADS=$(TEST_THREADS) \
 	    $(CARGO) test --workspace --locked --no-fail-fast
-	FIGURES=$(FIGURES) scripts/fuzz 10
+	FIGURES=$(FIGURES) scripts/fuzz 5
 
 # Tests with real agent programs, which talk to a simulated model. Not part of `make test`, because it downloads the
 # programs and installs them below target/.

@@ -9,7 +9,7 @@ use module_imports::ModuleImports;
 use std::collections::BTreeSet;
 
 /// The crates of the workspace that each crate may depend on.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 18] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 19] = [
     ("acp", &["protocol"]),
     ("failpoint", &[]),
     ("platform", &[]),
@@ -19,7 +19,8 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("client", &["failpoint", "platform", "protocol", "store", "worktree"]),
     ("worktree", &["failpoint", "platform", "protocol"]),
     ("link", &["protocol", "store"]),
-    ("teamd", &["failpoint", "platform", "protocol", "store", "tmux", "worktree"]),
+    ("mirror", &["protocol", "store"]),
+    ("teamd", &["failpoint", "link", "mirror", "platform", "protocol", "store", "tmux", "worktree"]),
     ("profile", &["protocol", "store"]),
     ("shim", &["client", "failpoint", "platform", "profile", "protocol", "store"]),
     ("runner", &["client", "platform", "profile", "protocol", "store"]),

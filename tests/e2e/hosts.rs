@@ -1,6 +1,7 @@
 //! `teamctl hosts` and `teamctl --host`: the hosts file, and transports that fail. A transport that works
 //! is a program that starts the command on this machine, with another home directory.
 
+mod members_on_hosts;
 mod over_ssh;
 
 use harness::{TaggedProcesses, TestEnv};
@@ -90,7 +91,7 @@ fn errors_of_the_hosts_file_have_their_place_and_unknown_hosts_a_suggestion() {
 fn members_and_asked_programs_do_not_reach_other_hosts() {
     let env = env_with_hosts("[host.here]\nconnect = 'env'\n");
     for command in
-        [&["hosts"][..], &["hosts", "check"], &["--host", "here", "status"], &["status", "--host=here"]]
+        [&["hosts"][..], &["hosts", "check"], &["--host", "here", "status"], &["-q", "--host=here", "status"]]
     {
         for variable in [("TEAMD_MEMBER", "ann"), ("TEAMD_ASK", "1")] {
             let error = env.teamctl_with(command, &[variable]).expect_failure(77);
@@ -293,7 +294,7 @@ fn variables_that_name_a_member_or_a_root_stay_here() {
     for name in ["TEAMD_", "CLAUDE"] {
         assert!(!seen.lines().any(|line| line.starts_with(name)), "{seen}");
     }
-    assert!(output.stderr.contains("teamctl up --host box"), "{output:?}");
+    assert!(output.stderr.contains("teamctl --host box up"), "{output:?}");
     env.shut_down();
 }
 
@@ -307,7 +308,7 @@ fn command_for_another_machine_goes_no_further() {
         "#!/bin/sh\nexport TEAMD_HOST_OF_CALLER=far\nexec teamctl --host box status\n",
     );
     let error = env.teamctl(["--host", "box", "status"]).expect_failure(69);
-    assert!(error.contains("teamctl up --host box"), "{error}");
+    assert!(error.contains("teamctl --host box up"), "{error}");
     let error = env.teamctl(["--host", "far", "status"]).expect_failure(64);
     assert!(error.contains("this one runs on far for another machine"), "{error}");
     env.shut_down();

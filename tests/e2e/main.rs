@@ -5,6 +5,7 @@
 
 mod acp;
 mod agent_exit;
+mod annex;
 mod architecture;
 mod ask;
 mod ask_pane;

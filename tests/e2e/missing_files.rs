@@ -51,7 +51,7 @@ fn unsupervised_member_prevents_deletion_without_force() {
     env.write_file("root/teams/survey/config.json", config.to_string());
     let refused = env.teamctl(["delete", "survey"]).expect_failure(76);
     assert!(refused.contains("has members that teamd does not run: guest"), "{refused}");
-    assert!(refused.contains("let them run on: teamctl delete survey --force"), "{refused}");
+    assert!(refused.contains("to delete the team at once: teamctl delete survey --force"), "{refused}");
     for command in [&["kill", "guest"][..], &["shutdown", "guest", "--grace", "1s"]] {
         let error = env.teamctl_with(command, &[]).expect_failure(67);
         assert!(error.contains("an unsupervised member is ended by the program that started it"), "{error}");

@@ -97,7 +97,7 @@ fn every_request_with_the_token_of_a_member_follows_the_page() {
         }
         if line.contains("bob") {
             let own: Value = serde_json::from_str(&line.replace("bob", "ann")).unwrap();
-            let is_own = ["locate_pane", "capture_pane", "next_task"].contains(&name);
+            let is_own = ["locate_pane", "capture_pane", "next_task", "confirm_task"].contains(&name);
             let reply = env.call_daemon(Some(ann.token()), &own);
             assert_eq!(reply["failed"]["kind"] == "not_permitted", !is_own, "{name}: {reply}");
         }

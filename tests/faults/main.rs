@@ -20,6 +20,7 @@ mod many_members;
 mod message_traffic;
 mod night;
 mod orphan_processes;
+mod partitions;
 mod random_kills;
 mod recovery_time;
 mod soak;

@@ -13,6 +13,7 @@ pub mod checker;
 pub mod checker_mutations;
 mod command_output;
 mod control_call;
+mod cuttable_line;
 mod daemon;
 mod dir_watcher;
 mod env_files;
@@ -39,6 +40,7 @@ mod strace;
 mod test_env;
 
 pub use command_output::CommandOutput;
+pub use cuttable_line::{CUT_REASON, TwoHosts};
 pub use daemon::{TWO_WATCHES, can_limit_watches};
 pub use fault_injector::{FaultInjector, FaultTarget, InterruptedCall};
 pub use leak_check::files_below;

@@ -3,6 +3,7 @@
 //! Modes that need the wake socket read it as their standard input. Tests start them with
 //! `sh -c 'exec agent MODE <&$TEAMD_WAKE_FD'`.
 
+mod cut_relay;
 mod hook_program;
 #[cfg(target_os = "linux")]
 mod wake_probe;
@@ -25,6 +26,7 @@ fn main() {
         ["dump", file] => dump_process_state(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => dump_args(&PathBuf::from(file), rest),
         ["words", socket, rest @ ..] => send_args(socket, rest),
+        ["line", to_program, from_program, rest @ ..] => cut_relay::run(to_program, from_program, rest),
         #[cfg(target_os = "linux")]
         ["ear", socket] => wake_probe::report_pipe_wakes(socket),
         #[cfg(target_os = "linux")]
@@ -37,7 +39,7 @@ fn main() {
             writeln!(
                 std::io::stderr(),
                 "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
-                 words SOCKET … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
+                 words SOCKET … | line N N PROGRAM … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
             )
             .ok();
             std::process::exit(64);

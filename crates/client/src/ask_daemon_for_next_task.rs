@@ -41,6 +41,11 @@ impl NextTaskClient {
         NextTaskClient { timeout: SHIM_TIMEOUT, ..NextTaskClient::new(daemon) }
     }
 
+    /// Where the daemon is found.
+    pub fn daemon(&self) -> &DaemonAddress {
+        &self.daemon
+    }
+
     /// Asks the daemon for the next task, without waiting for one. Returns `Unknown` if the daemon
     /// cannot be reached, does not reply, or replies with an error.
     pub fn next_task(&self, request: NextTaskRequest) -> NextTaskHint {

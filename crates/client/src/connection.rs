@@ -176,6 +176,19 @@ impl Connection {
         result.map_err(|_| self.disconnect_error())
     }
 
+    /// Ends the exchange of objects. Returns the bytes that have arrived after the last object, and
+    /// the socket without timeouts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disconnected`] if the socket is closed.
+    pub fn into_stream(self) -> Result<(Vec<u8>, UnixStream), Error> {
+        let stream = self.reader.get_ref();
+        let result = stream.set_read_timeout(None).and_then(|()| stream.set_write_timeout(None));
+        result.map_err(|_| self.disconnect_error())?;
+        Ok((self.reader.buffer().to_vec(), self.reader.into_inner()))
+    }
+
     /// The socket's file descriptor, for poll(2).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;

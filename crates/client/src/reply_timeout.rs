@@ -22,6 +22,9 @@ pub fn reply_timeout(request: &Request) -> Duration {
         // The daemon may hold back the reply to a long poll for long. The caller sets a shorter
         // deadline.
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
+        // The home of a mirrored team may be out of reach for any time.
+        Request::ConfirmTask(_) => Duration::from_secs(24 * 3600),
+        Request::UseHost(_) | Request::AwaitHost(_) => Duration::from_secs(90),
         Request::SetMode(_) => Duration::from_secs(20),
         // For a spawn request, the daemon opens a pane, the shim starts the agent, and the agent's
         // program may have to open a session. Together these steps may take long.
@@ -30,6 +33,7 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::Kill(_)
         | Request::StopDaemon
         | Request::StopDaemonAndSuspend
+        | Request::ConnectHome(_)
         | Request::ConnectShim(_) => Duration::from_secs(60),
         // The daemon runs several git commands, each with its own deadline. Git can also run the
         // user's hooks and filters, and the team's policy can add commands. All of these may take

@@ -4,6 +4,7 @@
 //! The environment of an agent contains all these values. Any other caller acts as the lead.
 
 use crate::ask_daemon_for_next_task::NextTaskClient;
+use crate::confirm_claimed_task::confirm_task_in_progress;
 use crate::connect_to_daemon::DaemonAddress;
 use crate::connection::Connection;
 use crate::daemon_call_error::Error;
@@ -15,6 +16,7 @@ use protocol::control_socket::{Call, Reply, Request, Response, StatusReply, Work
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_and_runtime_directories::Directories;
+use protocol::task::Task;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -142,6 +144,16 @@ impl TeamContext {
     /// The places where a process looks for the daemon if it connects to the daemon often.
     pub fn daemon_address(&self) -> Result<DaemonAddress, ErrorReport> {
         Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
+    }
+
+    /// Waits until the home of a mirrored team has confirmed a task in progress. Returns at once for any
+    /// other task or team.
+    ///
+    /// # Errors
+    ///
+    /// Why the owner does not have the task, or why that is not known. The task must not be begun.
+    pub fn confirm_task(&self, team: &Team, task: &Task) -> Result<(), ErrorReport> {
+        confirm_task_in_progress(&self.daemon_address()?, team, task)
     }
 
     /// Path of the state directory, which need not exist. Commands that only read use it.

@@ -8,6 +8,8 @@ use protocol::team_and_member_names::TeamName;
 /// Builds `teamctl` commands with the options that the user needs, placed after the subcommand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SuggestedCommands {
+    /// The host on which the commands run. It is named before the subcommand.
+    host: Option<String>,
     /// Options, each followed by its value.
     options: Vec<String>,
     team: Option<TeamName>,
@@ -17,19 +19,25 @@ impl SuggestedCommands {
     /// Adds `options` to every suggested command. For example, the options name the root and the
     /// socket, if teamctl would not find these by default.
     pub fn with_options(options: impl IntoIterator<Item = String>) -> SuggestedCommands {
-        SuggestedCommands { options: options.into_iter().collect(), team: None }
+        SuggestedCommands { options: options.into_iter().collect(), ..SuggestedCommands::default() }
+    }
+
+    /// These suggestions for commands that run on another host.
+    #[must_use]
+    pub fn on_host(self, host: Option<String>) -> SuggestedCommands {
+        SuggestedCommands { host, ..self }
     }
 
     /// A copy of these suggestions whose commands also have the option `-t TEAM`.
     #[must_use]
     pub fn for_team(&self, team: &TeamName) -> SuggestedCommands {
-        SuggestedCommands { options: self.options.clone(), team: Some(team.clone()) }
+        SuggestedCommands { team: Some(team.clone()), ..self.clone() }
     }
 
     /// A copy of these suggestions whose commands have no option `-t`.
     #[must_use]
     pub fn without_team(&self) -> SuggestedCommands {
-        SuggestedCommands { options: self.options.clone(), team: None }
+        SuggestedCommands { team: None, ..self.clone() }
     }
 
     /// A copy of these suggestions whose commands also have the option `-t TEAM`. The option is
@@ -54,7 +62,8 @@ impl SuggestedCommands {
     /// The command with these words. The first is the subcommand.
     pub fn command(&self, words: &[&str]) -> String {
         let team = self.team.iter().flat_map(|team| ["-t", team.as_str()]);
-        let command = std::iter::once("teamctl").chain(words[..1].iter().copied());
+        let host = self.host.iter().flat_map(|host| ["--host", host]);
+        let command = std::iter::once("teamctl").chain(host).chain(words[..1].iter().copied());
         let command = command.chain(self.options.iter().map(String::as_str)).chain(team);
         let command = command.chain(words[1..].iter().copied());
         command.map(shell_quote).collect::<Vec<_>>().join(" ")
@@ -109,6 +118,10 @@ mod tests {
     #[test]
     fn command_is_quoted_for_the_shell() {
         assert_eq!(commands().command(&["why", "ann"]), "teamctl why --root '/tmp/a b' -t survey ann");
+        assert_eq!(
+            commands().on_host(Some("far".to_owned())).command(&["why"]),
+            "teamctl --host far why --root '/tmp/a b' -t survey"
+        );
         assert_eq!(
             SuggestedCommands::default().command(&["logs", "a'b; rm -r ~"]),
             r"teamctl logs 'a'\''b; rm -r ~'"

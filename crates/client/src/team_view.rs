@@ -2,8 +2,8 @@
 //! of a view are those that `teamctl --json` prints.
 
 use protocol::control_socket::{
-    Activity, BudgetStatus, LeadsFile, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
-    TurnPause, UsageLimit, WorktreeStatus,
+    Activity, BudgetStatus, HostContact, HostStatus, LeadsFile, MemberFlag, MemberStatus, PastMember,
+    StatusReply, TeamStatus, TurnPause, UsageLimit, WorktreeStatus,
 };
 use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -51,6 +51,9 @@ pub struct TeamView {
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_cycles: Vec<WaitCycle>,
+    /// The other hosts that run members, and whether they can be reached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostStatus>,
 }
 
 /// A member. `None` in a field means unknown.
@@ -58,6 +61,9 @@ pub struct TeamView {
 pub struct MemberView {
     pub name: String,
     pub agent_id: String,
+    /// The host that runs the member. `None`: this one, or the home of a mirrored team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     pub lifecycle: String,
     pub state: Option<String>,
     pub flags: Vec<MemberFlag>,
@@ -284,6 +290,7 @@ fn view_without_files(name: TeamName, status: Option<&TeamStatus>) -> TeamView {
         lead_session_ended_at: status.and_then(|team| team.lead_session_ended_at),
         record: status.and_then(|team| team.record.clone()),
         config_error: None,
+        hosts: status.map(|team| team.hosts.clone()).unwrap_or_default(),
         tasks,
         abandoned_tasks: Vec::new(),
         failed_tasks: Vec::new(),
@@ -295,6 +302,7 @@ fn member_view(team: &Team, agent: &MemberStatus, unread: &mut UnreadCounter) ->
     MemberView {
         name: agent.name.to_string(),
         agent_id: agent.agent_id.clone(),
+        host: None,
         lifecycle: agent.lifecycle.clone(),
         state: Some(agent.state.clone()),
         flags: agent.flags.clone(),
@@ -354,15 +362,22 @@ fn unsupervised_member_views(
     let unsupervised = config_members.iter().filter(|member| {
         !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
     });
+    let is_mirror = team.is_mirror();
+    let hosts = source.team_status(team.name()).map_or(&[][..], |team| &team.hosts);
     unsupervised
         .cloned()
         .map(|member| MemberView {
             lifecycle: match (member.name.is_lead(), source) {
-                (true, _) => "lead".to_owned(),
-                (false, StatusSource::Daemon(_)) if has_ended(&member) => "exited".to_owned(),
-                (false, StatusSource::Daemon(_)) => "unsupervised".to_owned(),
-                (false, StatusSource::Roster(_)) => "unknown".to_owned(),
-            },
+                (true, _) => "lead",
+                (false, StatusSource::Roster(_)) => "unknown",
+                (false, StatusSource::Daemon(_)) if is_mirror || member.host.is_some() => {
+                    remote_lifecycle(&member, hosts)
+                }
+                (false, StatusSource::Daemon(_)) if has_ended(&member) => "exited",
+                (false, StatusSource::Daemon(_)) => "unsupervised",
+            }
+            .to_owned(),
+            host: member.host,
             agent_id: member.agent_id,
             state: None,
             dialog: None,
@@ -391,6 +406,15 @@ fn unsupervised_member_views(
             name: member.name.to_string(),
         })
         .collect()
+}
+
+/// The lifecycle of a member that another host runs. Without contact, it is unknown.
+fn remote_lifecycle(member: &Member, hosts: &[HostStatus]) -> &'static str {
+    let host = hosts.iter().find(|host| member.host.as_deref() == Some(host.host.as_str()));
+    match host.map(|host| &host.contact) {
+        Some(HostContact::NoContact { .. }) => "unknown",
+        Some(HostContact::Connected) | None => "running",
+    }
 }
 
 /// Counts the unread messages in a member's inbox, without a cache. Returns `None`, not 0, if the
@@ -478,6 +502,21 @@ mod tests {
     }
 
     #[test]
+    fn lifecycle_of_a_remote_member_is_unknown_without_contact() {
+        let member = protocol::team_config::parse_member(r#"{"name":"ann","host":"devbox"}"#).unwrap();
+        let status = |host: &str, contact| HostStatus {
+            host: protocol::hosts_file_entry::HostName::parse(host).unwrap(),
+            contact,
+        };
+        let no_contact = || HostContact::NoContact { since: 1, reason: "exit code 255".to_owned() };
+        let lifecycle = |hosts: &[HostStatus]| remote_lifecycle(&member, hosts);
+        assert_eq!(lifecycle(&[]), "running");
+        assert_eq!(lifecycle(&[status("devbox", HostContact::Connected)]), "running");
+        assert_eq!(lifecycle(&[status("other", no_contact())]), "running");
+        assert_eq!(lifecycle(&[status("devbox", no_contact())]), "unknown");
+    }
+
+    #[test]
     fn respawning_members_count_as_workers() {
         let dir = tempfile::tempdir().unwrap();
         let durability = store::Durability::Process;
@@ -526,6 +565,7 @@ mod tests {
             budget: None,
             lead_session_ended_at: None,
             record: None,
+            hosts: Vec::new(),
         };
         assert_eq!(
             possible_workers(&config, Some(&status)),

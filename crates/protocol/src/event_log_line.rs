@@ -102,6 +102,18 @@ pub enum EventKind {
         /// Why it failed, as a sentence for people.
         reason: String,
     },
+    /// The connection to another host that runs members works.
+    HostConnected {
+        /// Name of the host in the hosts file.
+        host: String,
+    },
+    /// There is no connection to another host that runs members. What they do there is unknown.
+    HostLost {
+        /// Name of the host in the hosts file.
+        host: String,
+        /// Why, as a text for people.
+        reason: String,
+    },
     /// The process of the session that led the team has ended. The team has no leading session now.
     LeadSessionEnded,
     /// The member's turn has produced no output for a long time. Logged at most once per turn.
@@ -359,6 +371,8 @@ impl fmt::Display for EventKind {
             EventKind::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
             EventKind::BudgetExhausted { reason } => write!(f, "is stopped: {reason}"),
             EventKind::NotificationFailed { reason } => write!(f, "a notification failed: {reason}"),
+            EventKind::HostConnected { host } => write!(f, "host {host} is connected"),
+            EventKind::HostLost { host, reason } => write!(f, "no contact to host {host}: {reason}"),
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {
                 write!(f, "has written nothing for {} s", no_output_ms / 1_000)

@@ -222,6 +222,7 @@ impl RosterFile {
             budget: None,
             lead_session_ended_at: None,
             record: None,
+            hosts: Vec::new(),
         });
         teams.filter(|team| !team.past_members.is_empty()).collect()
     }

@@ -49,6 +49,8 @@ samples! {
     MemberAtDialog: EventKind::MemberAtDialog { text: text() };
     BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
     NotificationFailed: EventKind::NotificationFailed { reason: text() };
+    HostConnected: EventKind::HostConnected { host: "devbox".into() };
+    HostLost: EventKind::HostLost { host: "devbox".into(), reason: text() };
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };

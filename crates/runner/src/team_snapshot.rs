@@ -73,5 +73,6 @@ fn empty_status(team: &Team) -> TeamStatus {
         budget: None,
         lead_session_ended_at: None,
         record: None,
+        hosts: Vec::new(),
     }
 }

@@ -9,15 +9,16 @@ use protocol::team_and_member_names::TeamName;
 use store::env_var;
 
 /// The commands that take no `-t`: they work on no team, or name it in an argument.
-const COMMANDS_WITHOUT_TEAM: [&str; 12] = [
-    "create", "delete", "doctor", "down", "export", "hosts", "lead", "profiles", "replay", "run", "setup",
-    "up",
+const COMMANDS_WITHOUT_TEAM: [&str; 13] = [
+    "annex", "create", "delete", "doctor", "down", "export", "hosts", "lead", "profiles", "replay", "run",
+    "setup", "up",
 ];
 
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 49] = [
+pub(crate) const COMMAND_NAMES: [&str; 50] = [
+    "annex",
     "answer-shutdown",
     "approve",
     "ask",
@@ -79,8 +80,8 @@ pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands 
         let path = path.as_ref()?.display().to_string();
         (env_var(variable).as_ref() != Some(&path)).then(|| [option.to_owned(), path])
     };
-    let host = env_var(HOST_OF_CALLER_VARIABLE).map(|host| ["--host".to_owned(), host]);
-    SuggestedCommands::with_options(host.into_iter().chain(options.into_iter().filter_map(option)).flatten())
+    SuggestedCommands::with_options(options.into_iter().filter_map(option).flatten())
+        .on_host(env_var(HOST_OF_CALLER_VARIABLE))
 }
 
 /// Like [`suggested_commands`], but the commands also get `-t TEAM` where the team is not implied.

@@ -6,17 +6,20 @@ mod forgotten_option_value;
 pub(crate) mod help_layout;
 #[cfg(test)]
 mod help_tests;
+mod route_to_hosts_of_members;
 pub(crate) mod usage_error_tips;
 mod who_may_run_each_command;
 
 pub(crate) use cli_command::{CliCommand, IntegrationCommand};
+pub(crate) use forgotten_option_value::TEXT_OPTIONS;
 
 use crate::command_context::{CommandContext, GlobalArgs};
 use crate::commands;
+use crate::commands::run_on_other_host::{self, HostChoice};
+use crate::use_other_hosts::check_may_use_other_hosts;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use protocol::error_kind_and_report::ErrorReport;
 use std::process::ExitCode;
-use who_may_run_each_command::check_may_use_other_hosts;
 
 /// Run teams of coding agents in tmux
 #[derive(Debug, Parser)]
@@ -104,10 +107,15 @@ impl From<FrequentCommand> for CliCommand {
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     if let Some(host) = context.args.host.as_ref().filter(|_| !command.is_about_this_program()) {
         check_may_use_other_hosts(context)?;
-        return commands::run_on_other_host::run(context, host, command.terminal_use());
+        return run_on_other_host::run(context, host, &HostChoice::Typed, command.terminal_use());
     }
     command.check_asked_program()?;
     command.allowed_callers().check("run this command", &context.caller_name())?;
+    route_to_hosts_of_members::dispatch(command, context, dispatch_here)
+}
+
+/// Runs a command on this host.
+fn dispatch_here(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     match command {
         CliCommand::Up(args) => commands::up_start_daemon::run(context, &args),
         CliCommand::Down(args) => commands::down_stop_daemon::run(context, &args),
@@ -158,6 +166,7 @@ fn dispatch_integration(
     match command {
         IntegrationCommand::Profiles(args) => commands::profiles::run(context, args),
         IntegrationCommand::Hosts(args) => commands::hosts::run(context, &args),
+        IntegrationCommand::Annex(args) => commands::annex::run(context, args),
         IntegrationCommand::Setup(args) => commands::setup_program_settings::run(context, &args),
         IntegrationCommand::Doctor(args) => commands::diagnose::doctor::run(context, &args),
         IntegrationCommand::Mcp(args) => commands::exec_teamd_mcp::run(context, &args),

@@ -5,7 +5,8 @@ use client::root_socket_team_and_caller::{TeamContext, TeamOptions};
 use std::ops::Deref;
 use std::path::PathBuf;
 
-/// The options of all commands, accepted before and after the command's name.
+/// The options of all commands, accepted before and after the command's name. Only `--host` must be
+/// before it, because `spawn` has an option of that name.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
@@ -27,8 +28,8 @@ pub(crate) struct GlobalArgs {
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,
-    /// Run the command on this host of `teamctl hosts`; files and the team are those there
-    #[arg(long, global = true, env = "TEAMD_HOST", value_name = "NAME", hide_env = true)]
+    /// Run the command on this host of `teamctl hosts`, with its files and teams; before the command
+    #[arg(long, env = "TEAMD_HOST", value_name = "NAME", hide_env = true)]
     pub(crate) host: Option<String>,
     /// Print one JSON object; with a stream, one per line
     #[arg(long, global = true)]

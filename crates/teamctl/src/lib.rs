@@ -5,11 +5,13 @@
 //! crate `teamd` either: commands that concern agents or panes send a request to the running
 //! daemon.
 
+mod acted_on_members;
 mod add_options_to_suggested_commands;
 mod cli;
 mod command_context;
 mod commands;
 mod output;
+mod use_other_hosts;
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 //! binds the control socket. Then the event loop runs.
 
 use crate::args::Args;
+use crate::core::hosts::handle_host_events;
 use crate::core::roster::Roster;
 use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
@@ -11,6 +12,7 @@ use crate::io::control_connections::Connections;
 use crate::io::effect_runner::EffectRunner;
 use crate::io::files::{agent_environment_files, event_log, run_file_jobs as files_thread};
 use crate::io::headless_shim_processes::HeadlessShims;
+use crate::io::hosts::link_handles::LinkHandles;
 use crate::io::keep_control_socket_at_path::ControlListener;
 use crate::io::panes::run_pane_jobs::{self as panes_thread, TmuxLocation};
 use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
@@ -30,7 +32,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
 use protocol::policy::Policy;
 use protocol::state_file_names;
-use protocol::state_file_names::{DAEMON_LOCK, LEADS, ROSTER};
+use protocol::state_file_names::{DAEMON_LOCK, HOSTS, LEADS, ROSTER};
 use protocol::team_and_member_names::TeamName;
 use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
@@ -66,6 +68,7 @@ struct Startup {
     roster: Roster,
     settings: DaemonSettings,
     tmux_location: TmuxLocation,
+    durability: Durability,
     limits: SavedLimits,
 }
 
@@ -110,6 +113,7 @@ impl Startup {
             roster,
             settings,
             tmux_location: tmux_location(args),
+            durability,
             limits,
         })
     }
@@ -129,6 +133,8 @@ impl Startup {
             self.root.team(team).ok()?.config_if_valid()?.member(name)?.is_active
         });
         state.load_policies(|team| read_policy(&self.state_dir, team));
+        let mut links = LinkHandles::start(&self.root, &self.state_dir, self.durability, &events)?;
+        handle_host_events::load_links(&mut state, links.take_mirrored_teams(), store::now());
         let files = files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
         let processes = ProcessWatcher::start(events.clone());
         let processes = processes.map_err(|error| {
@@ -144,6 +150,7 @@ impl Startup {
             events: events.clone(),
             wake_sockets,
             processes,
+            links,
             headless_shims: HeadlessShims::new(self.limits),
             setups: CancelledSetups::default(),
             unwatched_processes: HashMap::new(),
@@ -182,7 +189,7 @@ fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
     // Only the daemon that holds the lock writes temporary files with these names. This daemon
     // holds the lock and has written none yet, so these files are left from killed daemons.
-    let prefixes = [ROSTER, LEADS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
+    let prefixes = [ROSTER, LEADS, HOSTS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()
         .filter(|name| name.contains(".tmp.") && prefixes.iter().any(|prefix| name.starts_with(prefix)));

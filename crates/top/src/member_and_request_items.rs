@@ -9,7 +9,8 @@ use protocol::control_socket::{Activity, BudgetStatus, PastMember};
 use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;
 
-/// The list item of a member. `last_line` is the last line of its log.
+/// The list item of a member. `last_line` is the last line of its log. The log of a member of another
+/// host is there, so the item names the host instead.
 pub(crate) fn member_item(member: &MemberView, last_line: String, clock: &ScreenClock) -> MemberItem {
     MemberItem {
         name: member.name.clone(),
@@ -19,7 +20,7 @@ pub(crate) fn member_item(member: &MemberView, last_line: String, clock: &Screen
         unread: member.unread,
         task: single_line(member.task.as_deref().unwrap_or_default()),
         usage: usage_text(member.usage),
-        last_line,
+        last_line: member.host.as_ref().map_or(last_line, |host| single_line(&format!("on {host}"))),
         pane: member.pane.clone(),
         details: detail_lines(member),
     }
@@ -61,6 +62,7 @@ fn detail_lines(member: &MemberView) -> Vec<String> {
     let respawns = member.respawns.filter(|times| *times > 0);
     let lines = [
         lifecycle.map(|text| format!("lifecycle {text}")),
+        member.host.as_ref().map(|host| format!("host {host}")),
         pane,
         member.backend.as_ref().map(|backend| format!("backend {backend}")),
         member.pid.map(|pid| format!("pid {pid}")),

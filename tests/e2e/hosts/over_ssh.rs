@@ -121,7 +121,7 @@ fn arguments_input_output_and_exit_codes_go_through_unchanged() {
         env.teamctl(["--host", "far", "send", "team-lead", "--", text]).expect_success();
     }
     let mut command = env.command("teamctl");
-    command.args(["send", "--host=far", "team-lead", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    command.args(["--host=far", "send", "team-lead", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all("from stdin\n\n".as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
@@ -137,7 +137,7 @@ fn arguments_input_output_and_exit_codes_go_through_unchanged() {
     assert_eq!(received, expected.copied().collect::<Vec<_>>());
     let output = env.teamctl(["--host", "far", "send", "nobody", "x"]);
     assert_eq!((output.code, output.stdout.as_str()), (67, ""));
-    assert!(output.stderr.contains("teamctl status --host far"), "{output:?}");
+    assert!(output.stderr.contains("teamctl --host far status"), "{output:?}");
     // A person's windows on the tmux server there are not those of a caller from here.
     let socket = format!(
         "{}/far/run/tmux-{}/teamd",

@@ -177,6 +177,10 @@ fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
         "long_poll",
         "set_lead",
         "resume_members",
+        "use_host",
+        "await_host",
+        "confirm_task",
+        "connect_home",
         "connect_shim",
         "nothing",
     ];

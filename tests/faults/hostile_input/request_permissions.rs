@@ -59,12 +59,21 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"long_poll": {}}), RequestPermission::Member),
         (json!({"set_lead": {"release": "nobodys"}}), RequestPermission::Lead),
         (json!({"resume_members": {"team": "nobodys"}}), RequestPermission::Lead),
+        (
+            json!({"use_host": {"team": "nobodys", "host": "devbox", "command": ["true"]}}),
+            RequestPermission::Lead,
+        ),
+        (json!({"await_host": {"team": "nobodys", "host": "devbox"}}), RequestPermission::Lead),
+        (
+            json!({"confirm_task": {"team": "survey", "task": "1", "owner": "nobody"}}),
+            RequestPermission::Lead,
+        ),
         // This request ends the daemon if it is allowed, so the test does not send it then.
         (json!({"stop_daemon": null}), RequestPermission::Lead),
     ]
 }
 
-/// `connect_shim` has its own tests, and `stop_daemon_and_suspend` ends the daemon like
+/// `connect_shim` and `connect_home` have their own tests, and `stop_daemon_and_suspend` ends the daemon like
 /// `stop_daemon`.
 #[test]
 fn every_request_kind_is_tested() {
@@ -75,7 +84,7 @@ fn every_request_kind_is_tested() {
         Value::Object(request) => request.keys().next().unwrap().clone(),
         request => request.as_str().unwrap().to_owned(),
     };
-    let untested = ["connect_shim", "stop_daemon_and_suspend"].map(str::to_owned);
+    let untested = ["connect_shim", "connect_home", "stop_daemon_and_suspend"].map(str::to_owned);
     let listed: BTreeSet<String> = requests().into_iter().map(name).chain(untested).collect();
     assert_eq!(kinds, listed.iter().map(String::as_str).collect());
 }

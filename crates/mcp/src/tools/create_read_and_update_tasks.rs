@@ -3,7 +3,10 @@
 
 use super::input_and_output_schemas::{Property, required_property};
 use super::tool_definition::{ToolDefinition, ToolEffect, run_blocking};
+use crate::args::ServerArgs;
 use crate::server_context::ServerContext;
+use client::confirm_claimed_task::confirm_task_in_progress;
+use client::connect_to_daemon::DaemonAddress;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
@@ -162,7 +165,12 @@ impl ToolDefinition for TaskUpdateTool {
         run_blocking(context, move |context| {
             let caller = context.caller()?;
             let update = parse_update(&caller, input)?;
+            let begins = update.status == Some(TaskStatus::InProgress);
             let task = caller.update_task(&id, update, now()).map_err(with_claim_help)?;
+            if begins {
+                let ServerArgs { socket, state_dir, .. } = context.arguments.clone();
+                confirm_task_in_progress(&DaemonAddress { socket, state_dir }, caller.team(), &task)?;
+            }
             if task.status == TaskStatus::Deleted {
                 Ok(json!({"task": task}))
             } else {

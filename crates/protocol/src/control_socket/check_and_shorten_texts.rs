@@ -5,6 +5,7 @@
 //! not checked here, because their types limit the length.
 
 use super::hook_messages::{HookEvent, HookReport};
+use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, UseHostRequest};
 use super::lead_session_and_leads_file::{LeadProcess, SetLeadRequest};
 use super::pane_layout_and_visibility::{PersonPane, SetPersonPaneRequest};
 use super::request::{
@@ -62,7 +63,13 @@ fn check_request(request: &Request) -> Result<(), TextTooLong> {
         Request::ConnectShim(ShimHello { spawn_id, agent_pid: _, turn_status: _ }) => {
             TextLimit::TOKEN.check(spawn_id)
         }
-        Request::Status
+        Request::UseHost(UseHostRequest { team: _, host: _, command }) => {
+            TextLimit::ARGUMENT.check_all(command)
+        }
+        Request::AwaitHost(AwaitHostRequest { team: _, host: _ })
+        | Request::ConfirmTask(ConfirmTaskRequest { team: _, task: _, owner: _ })
+        | Request::ConnectHome(_)
+        | Request::Status
         | Request::StatusWithScreens
         | Request::SetLayout(_)
         | Request::NextTask(_)

@@ -11,6 +11,7 @@
 mod check_and_shorten_texts;
 pub mod framing;
 mod hook_messages;
+mod host_requests;
 mod lead_session_and_leads_file;
 mod next_task_messages;
 mod pane_layout_and_visibility;
@@ -23,6 +24,9 @@ mod turn_status;
 mod worktree_messages;
 
 pub use hook_messages::{HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process};
+pub use host_requests::{
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostContact, HostStatus, UseHostRequest,
+};
 pub use lead_session_and_leads_file::{LeadProcess, LeadsFile, SetLeadRequest};
 pub use next_task_messages::{NextTaskHint, NextTaskRequest};
 pub use pane_layout_and_visibility::{

@@ -1,6 +1,7 @@
 //! Replies of the daemon to clients. The JSON keys are also those of `teamctl --json`.
 
 use super::hook_messages::{HookReply, LongPollEnd};
+use super::host_requests::HostStatus;
 use super::next_task_messages::NextTaskHint;
 use super::pane_layout_and_visibility::{SetLayoutReply, VisibilityReply};
 use super::turn_status::{Activity, TurnPause, UsageLimit};
@@ -110,6 +111,9 @@ pub struct TeamStatus {
     /// Path of the team's record. `None` if the team is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<PathBuf>,
+    /// The other hosts that run members of the team.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostStatus>,
 }
 
 impl TeamStatus {

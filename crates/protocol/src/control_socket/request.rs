@@ -1,6 +1,7 @@
 //! Requests of clients to the daemon.
 
 use super::hook_messages::{HookReport, LongPollRequest};
+use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, UseHostRequest};
 use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task_messages::NextTaskRequest;
 use super::pane_layout_and_visibility::{SetLayoutRequest, SetPersonPaneRequest};
@@ -115,6 +116,15 @@ pub enum Request {
     StopDaemonAndSuspend,
     /// Starts suspended members again. The reply lists them and does not wait for their starts.
     ResumeMembers(ResumeMembersRequest),
+    /// Prepares a host to run members of a team.
+    UseHost(UseHostRequest),
+    /// Waits until the files here have all changes of a host.
+    AwaitHost(AwaitHostRequest),
+    /// Waits until the home of a mirrored team has decided about the changes of a task.
+    ConfirmTask(ConfirmTaskRequest),
+    /// Makes the connection the link to the home of teams: after the reply it carries the frames of
+    /// [`annex_link`](crate::annex_link) instead of messages.
+    ConnectHome(ConnectHomeRequest),
     /// Connects the shim of an agent.
     ConnectShim(ShimHello),
 }
@@ -142,6 +152,9 @@ impl Request {
             Request::SetLead(SetLeadRequest::Take(lead)) => Some(&lead.team),
             Request::SetLead(SetLeadRequest::Release(team)) => Some(team),
             Request::ResumeMembers(request) => request.team.as_ref(),
+            Request::UseHost(request) => Some(&request.team),
+            Request::AwaitHost(request) => Some(&request.team),
+            Request::ConfirmTask(request) => Some(&request.team),
             Request::Status
             | Request::StatusWithScreens
             | Request::CreateTeam(_)
@@ -150,6 +163,7 @@ impl Request {
             | Request::LongPoll(_)
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
+            | Request::ConnectHome(_)
             | Request::ConnectShim(_) => None,
         }
     }
@@ -166,6 +180,7 @@ impl Request {
             Request::LocatePane(member) => AllowedCallers::MemberLeadOrPerson(&member.name),
             Request::CapturePane(request) => AllowedCallers::MemberLeadOrPerson(&request.name),
             Request::NextTask(request) => AllowedCallers::MemberLeadOrPerson(request.owner.as_str()),
+            Request::ConfirmTask(request) => AllowedCallers::MemberLeadOrPerson(request.owner.as_str()),
             Request::CreateTeam(_)
             | Request::CreateWorktree(_)
             | Request::Spawn(_)
@@ -184,6 +199,9 @@ impl Request {
             | Request::SetLead(_)
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
+            | Request::UseHost(_)
+            | Request::AwaitHost(_)
+            | Request::ConnectHome(_)
             | Request::ResumeMembers(_) => AllowedCallers::LeadOrPerson,
         }
     }

@@ -102,6 +102,11 @@ impl LongPoll {
         false
     }
 
+    /// Waits for this time. Returns why waiting has become useless, if it has.
+    pub(super) fn wait(&mut self, duration: Duration) -> Option<WaitEnd> {
+        self.wait_for_event(None, self.deadline.min(Instant::now() + duration))
+    }
+
     fn connect(&self) -> Option<Connection> {
         let mut connection = self.daemon.open().ok()?;
         connection.send(&self.call).ok()?;

@@ -23,6 +23,9 @@ use protocol::plan_mode_prompts::PLAN_PROMPT;
 use std::time::{Duration, Instant};
 use store::now;
 
+/// The time until a task that was not confirmed is asked about again.
+const CONFIRM_RETRY_DELAY: Duration = Duration::from_secs(3);
+
 pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), ErrorReport> {
     let started_at = Instant::now();
     let reply = report_turn_end(invocation, started_at)?;
@@ -43,13 +46,22 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let Some(mut poll) = long_poll(invocation, started_at)? else { return Ok(()) };
     loop {
         let prompt = match invocation.owner {
-            HookOwner::Teammate => files.next_prompt(PLAN_PROMPT)?,
-            HookOwner::Lead(_) => files.next_lead_prompt()?,
+            HookOwner::Teammate => files.next_prompt(PLAN_PROMPT),
+            HookOwner::Lead(_) => files.next_lead_prompt(),
         };
-        if let Some(prompt) = prompt {
-            return deliver(invocation, &mut files, prompt);
-        }
-        let reason = match poll.run() {
+        let end = match prompt {
+            Ok(Some(prompt)) => return deliver(invocation, &mut files, prompt),
+            Ok(None) => poll.run(),
+            // The home of a mirrored team may not have confirmed the next task yet.
+            Err(error)
+                if matches!(error.kind, ErrorKind::Timeout | ErrorKind::NoDaemon)
+                    && files.team().is_mirror() =>
+            {
+                poll.wait(CONFIRM_RETRY_DELAY).unwrap_or(WaitEnd::MessagesMayWait)
+            }
+            Err(error) => return Err(error),
+        };
+        let reason = match end {
             WaitEnd::MessagesMayWait => continue,
             WaitEnd::NoDaemon => "teamd is not running",
             WaitEnd::AgentExited => "its agent has ended",

@@ -4,9 +4,10 @@
 use super::choose_inbox_action::{answers_to_request, permission_answers, shutdown_requests};
 use super::find_messages_sent_to_peers::{PeerInboxCursors, SentMessages};
 use client::ask_daemon_for_next_task::NextTaskClient;
+use client::confirm_claimed_task::{ClaimDecision, confirm_claimed_task};
 use protocol::control_socket::PlanStage;
 use protocol::control_socket::{NextTaskHint, NextTaskRequest};
-use protocol::error_kind_and_report::ErrorReport;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{
     IdleNotification, Payload, PermissionRequest, PermissionResponse, ShutdownApproved, ShutdownRejected,
@@ -14,17 +15,21 @@ use protocol::inbox_message_payload::{
 };
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
 use protocol::policy::ExchangeLimits;
-use protocol::task::{ANSWER_KEY, Task};
+use protocol::task::{ANSWER_KEY, Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use protocol::timestamp::iso8601;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use store::now;
 use store::{Error, InboxCursor, TaskHold, TaskUpdate, Team};
 
 /// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
+/// How long the agent waits at once for the home of a mirrored team. During this time, it handles no
+/// other events. Afterwards it asks again.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many notifications are kept at most while the lead's inbox is damaged.
 const MAX_UNSENT: usize = 256;
 
@@ -79,7 +84,7 @@ impl AgentTeamFiles {
         AgentTeamFiles { next_task_client: Some(client), ..self }
     }
 
-    pub(super) fn team(&self) -> &Team {
+    pub(crate) fn team(&self) -> &Team {
         &self.team
     }
 
@@ -284,7 +289,41 @@ impl AgentTeamFiles {
     /// The next task of the agent. The first choice is a task that the agent already has in
     /// progress. The second choice is a pending task that the agent owns. The third is the task
     /// with the lowest id that the agent can claim.
+    ///
+    /// In a mirrored team, the team's home has confirmed the task.
+    ///
+    /// # Errors
+    ///
+    /// Also if the home has not decided yet. Then the agent asks again later.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
+        let mut refused = None;
+        loop {
+            let Some(task) = self.claim_or_resume()? else { return Ok(None) };
+            match self.confirm(&task)? {
+                ClaimDecision::Confirmed if !self.team.is_mirror() => return Ok(Some(task)),
+                // The home may have given the id of a new task to another one, which has this owner too.
+                ClaimDecision::Confirmed => {
+                    let task = self.team.tasks().get(&task.id)?;
+                    if task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(&self.me) {
+                        return Ok(Some(task));
+                    }
+                }
+                // The mirror does not have the home's task yet.
+                ClaimDecision::Refused(error) if refused == Some(task.id) => {
+                    return Err(ErrorReport { kind: ErrorKind::Timeout, ..error });
+                }
+                ClaimDecision::Refused(_) => refused = Some(task.id),
+            }
+        }
+    }
+
+    /// Whether the home of a mirrored team has decided that the agent has the task.
+    fn confirm(&self, task: &Task) -> Result<ClaimDecision, ErrorReport> {
+        let Some(client) = &self.next_task_client else { return Ok(ClaimDecision::Confirmed) };
+        confirm_claimed_task(client.daemon(), &self.team, task.id, &self.me, CONFIRM_TIMEOUT)
+    }
+
+    fn claim_or_resume(&self) -> Result<Option<Task>, ErrorReport> {
         if !self.release_counts.is_empty() {
             return Ok(match self.unfinished_task()? {
                 Some(task) => Some(task),
@@ -344,6 +383,13 @@ impl AgentTeamFiles {
     pub(crate) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))
+    }
+
+    /// As [`Self::unfinished_task`]. The home of a mirrored team has confirmed the task.
+    pub(super) fn confirmed_unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
+        let Some(task) = self.unfinished_task()? else { return Ok(None) };
+        let decision = self.confirm(&task)?;
+        Ok((decision == ClaimDecision::Confirmed).then_some(task))
     }
 
     /// The task as it is now. `None` if the task was deleted.

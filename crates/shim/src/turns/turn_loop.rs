@@ -215,7 +215,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
             }
             FirstStep::ResubmitPlan => self.resubmit_plan(),
             FirstStep::ResumeTask => {
-                let task = self.retry_until_done(|files| files.unfinished_task())?.flatten();
+                let task = self.retry_until_done(|files| files.confirmed_unfinished_task())?.flatten();
                 task.map_or(Ok(()), |task| self.run_turn(TurnWork::for_task(task)))
             }
         }

@@ -1,5 +1,6 @@
 //! The list of all commands.
 
+use crate::acted_on_members::ActedOnMembers;
 use crate::commands;
 use crate::commands::run_on_other_host::TerminalUse;
 use clap::Subcommand;
@@ -10,7 +11,7 @@ pub(crate) enum CliCommand {
     Up(commands::up_start_daemon::UpArgs),
     Down(commands::down_stop_daemon::DownArgs),
     Create(commands::create::CreateArgs),
-    Spawn(profile::build_spawn_request::SpawnOptions),
+    Spawn(commands::spawn::SpawnArgs),
     #[command(visible_alias = "ps")]
     Status(commands::status::StatusArgs),
     Top(commands::exec_teamd_top::TopArgs),
@@ -55,6 +56,8 @@ pub(crate) enum CliCommand {
 pub(crate) enum IntegrationCommand {
     Profiles(commands::profiles::ProfilesArgs),
     Hosts(commands::hosts::HostsArgs),
+    #[command(hide = true)]
+    Annex(commands::annex::AnnexArgs),
     Setup(commands::setup_program_settings::SetupArgs),
     Doctor(commands::diagnose::doctor::DoctorArgs),
     Mcp(commands::exec_teamd_mcp::McpArgs),
@@ -73,11 +76,30 @@ impl CliCommand {
         matches!(self, CliCommand::Integration(Completions(_) | Help(_) | Hosts(_) | Man(_)))
     }
 
+    /// The running members on which the command acts. It runs on the hosts of these members.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        match self {
+            CliCommand::Attach(args) => args.acted_on_members(),
+            CliCommand::Capture(args) => args.acted_on_members(),
+            CliCommand::Hide(args) => args.acted_on_members(),
+            CliCommand::Show(args) => args.acted_on_members(),
+            CliCommand::Logs(args) => args.acted_on_members(),
+            CliCommand::Mode(args) => args.acted_on_members(),
+            CliCommand::Interrupt(args) => args.acted_on_members(),
+            CliCommand::Shutdown(args) => args.acted_on_members(),
+            CliCommand::Kill(args) => args.acted_on_members(),
+            CliCommand::Why(args) => args.acted_on_members(),
+            _ => ActedOnMembers::None,
+        }
+    }
+
     /// What the command does with the terminal and with standard input.
     pub(crate) fn terminal_use(&self) -> TerminalUse {
         match self {
             CliCommand::Attach(_) | CliCommand::Top(_) => TerminalUse::NeedsTerminal,
-            CliCommand::Integration(IntegrationCommand::Mcp(_)) => TerminalUse::ReadsInput,
+            CliCommand::Integration(IntegrationCommand::Mcp(_) | IntegrationCommand::Annex(_)) => {
+                TerminalUse::ReadsInput
+            }
             _ => TerminalUse::ReadsInputForDash,
         }
     }

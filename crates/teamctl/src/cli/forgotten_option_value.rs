@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 /// The options whose value may begin with `-`. `cli::tests::text_options_are_those_of_the_parser` checks
 /// this list.
-pub(super) const TEXT_OPTIONS: [&str; 9] = [
+pub(crate) const TEXT_OPTIONS: [&str; 9] = [
     "--active-form",
     "--command",
     "--description",

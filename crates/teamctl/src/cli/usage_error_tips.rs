@@ -1,5 +1,7 @@
 //! Adds tips to clap's usage errors:
 //!
+//! If `--host` follows the command, the tip is to type it before the command.
+//!
 //! If the user typed a command of another program, such as `ls`, the tip names similar commands of
 //! `teamctl`. If `spawn` lacks the `--` before the member's program, the tip is the command line
 //! with `--`. If an argument is missing, the tip is the full usage.
@@ -44,6 +46,12 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
         ErrorKind::InvalidSubcommand if command.get_name() == root.get_name() => {
             suggest_commands(error, &root);
         }
+        ErrorKind::UnknownArgument if is_host_option(error) => {
+            let words = command.get_bin_name().unwrap_or_default().split(' ').skip(1).collect::<Vec<_>>();
+            let tip = format!("--host comes before the command: teamctl --host NAME {}", words.join(" "));
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            error.remove(ContextKind::SuggestedArg);
+        }
         ErrorKind::UnknownArgument if command.get_name() == "spawn" => suggest_program(error, arguments),
         ErrorKind::MissingRequiredArgument => {
             let usage = command.clone().render_usage();
@@ -55,6 +63,12 @@ pub(crate) fn add_tips(error: &mut clap::Error, arguments: &[String], mut root: 
         }
         _ => {}
     }
+}
+
+/// Whether the unknown argument is the option that names a host.
+fn is_host_option(error: &clap::Error) -> bool {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return false };
+    unknown.split('=').next() == Some("--host")
 }
 
 /// The command that the arguments name.
@@ -111,6 +125,10 @@ mod tests {
         assert!(error_text("start").contains("tip: teamctl up: Start teamd"), "{}", error_text("start"));
         let spawn = error_text("-t survey spawn zed echo hi");
         assert!(spawn.contains("teamctl -t survey spawn zed -- echo hi"), "{spawn}");
+        for line in ["status --host far", "-q status --host=far"] {
+            let tip = "--host comes before the command: teamctl --host NAME status";
+            assert!(error_text(line).contains(tip), "{}", error_text(line));
+        }
         assert!(!error_text("spawn zed --modle x").contains("comes after"));
         assert!(
             error_text("kill").contains("Usage: teamctl kill [OPTIONS] <NAMES>..."),

@@ -2,34 +2,9 @@
 //! command. The program does not compile if a command is missing here.
 
 use super::cli_command::{CliCommand, IntegrationCommand};
-use crate::command_context::CommandContext;
+use crate::use_other_hosts::check_not_asked;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
-use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
-use store::env_var;
-
-/// Checks that the caller may run a command on another machine. There it would count as a person.
-pub(super) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
-    check_not_asked()?;
-    if let Some(host) = env_var(HOST_OF_CALLER_VARIABLE) {
-        let message =
-            format!("cannot run a command on another host: this one runs on {host} for another machine");
-        return Err(ErrorReport::new(ErrorKind::Usage, message)
-            .with_help("run it from that machine, with the other host in its hosts file: teamctl hosts"));
-    }
-    AllowedCallers::LeadOrPerson.check("run a command on another host", &context.caller_name())
-}
-
-/// Checks that `teamctl ask` has not started the caller.
-fn check_not_asked() -> Result<(), ErrorReport> {
-    if env_var(ASK_VARIABLE).is_none() {
-        return Ok(());
-    }
-    let message = "cannot run this command: a program that answers one question is on no team";
-    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
-}
+use protocol::error_kind_and_report::ErrorReport;
 
 impl CliCommand {
     /// Refuses the commands of a program that `teamctl ask` has started, except those that only show
@@ -107,7 +82,9 @@ impl IntegrationCommand {
             | IntegrationCommand::Notify(_)
             | IntegrationCommand::Completions(_)
             | IntegrationCommand::Man(_) => AllowedCallers::Everyone,
-            IntegrationCommand::Lead(_) | IntegrationCommand::Hosts(_) => AllowedCallers::LeadOrPerson,
+            IntegrationCommand::Lead(_) | IntegrationCommand::Hosts(_) | IntegrationCommand::Annex(_) => {
+                AllowedCallers::LeadOrPerson
+            }
         }
     }
 }

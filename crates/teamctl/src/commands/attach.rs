@@ -6,6 +6,7 @@ mod grouped_tmux_session;
 
 use super::logs::{self, ShownSpawns};
 use super::send::team_of_address;
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use client::catch_terminating_signals::catch_terminal_signals;
@@ -33,6 +34,13 @@ use store::env_var;
 pub(crate) struct AttachArgs {
     /// The member
     name: String,
+}
+
+impl AttachArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &AttachArgs) -> Result<ExitCode, ErrorReport> {

@@ -1,5 +1,6 @@
 //! `capture`: prints the screen of a member's pane.
 
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{CapturePaneReply, CapturePaneRequest, Request};
@@ -17,6 +18,13 @@ pub(crate) struct CaptureArgs {
     /// Print the last N lines of history and screen [default: the screen]
     #[arg(long, value_name = "N")]
     lines: Option<u32>,
+}
+
+impl CaptureArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &CaptureArgs) -> Result<ExitCode, ErrorReport> {

@@ -1,6 +1,7 @@
 //! `hide`: hides a member's pane. Its agent does not notice.
 
 use super::send::team_of_address;
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{MemberAddress, Request, VisibilityReply};
@@ -17,6 +18,13 @@ use std::process::ExitCode;
 pub(crate) struct HideArgs {
     /// The member
     name: String,
+}
+
+impl HideArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &HideArgs) -> Result<ExitCode, ErrorReport> {

@@ -1,5 +1,6 @@
 //! `teamctl interrupt`: ends a member's current turn. The member keeps running.
 
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{InterruptReply, MemberAddress, Request};
@@ -18,6 +19,13 @@ use std::process::ExitCode;
 pub(crate) struct InterruptArgs {
     /// The member
     name: String,
+}
+
+impl InterruptArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &InterruptArgs) -> Result<ExitCode, ErrorReport> {

@@ -1,6 +1,7 @@
 //! `teamctl kill`: ends members by force.
 
 use super::shutdown::{check_no_lead, print_exits};
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use protocol::control_socket::{ExitsReply, MemberSelection, Request};
 use protocol::error_kind_and_report::ErrorReport;
@@ -16,6 +17,13 @@ pub(crate) struct KillArgs {
     /// Members to kill
     #[arg(required = true)]
     names: Vec<String>,
+}
+
+impl KillArgs {
+    /// The members on whose hosts the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(&self.names)
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &KillArgs) -> Result<ExitCode, ErrorReport> {

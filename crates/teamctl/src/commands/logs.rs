@@ -4,6 +4,7 @@
 
 use super::rotated_log::RotatedLog;
 use super::send::team_of_address;
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
@@ -38,6 +39,13 @@ pub(crate) struct LogsArgs {
     /// Also print the output of earlier spawns, each below a line with its time
     #[arg(long, alias = "all-lives")]
     all_spawns: bool,
+}
+
+impl LogsArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 /// The spawns of the member whose output is printed.

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments first, then what it does. A file is named for its
 //! command, or for what the command does.
 
+pub(crate) mod annex;
 mod answer_request;
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;

@@ -1,15 +1,19 @@
-//! `teamctl --host NAME COMMAND`: runs a command by the `teamctl` of another machine, and so by the
-//! daemon there. Output, errors, the exit code and signals go through, and standard input if the
+//! `teamctl --host NAME COMMAND`, and commands for a member on another host: runs a command by the
+//! `teamctl` of another machine, and so by the daemon there. Output, errors, the exit code and signals go through, and standard input if the
 //! command reads it.
+
+mod arguments_for_other_host;
 
 use super::hosts::read_hosts::{HostSource, hosts_file_text};
 use super::hosts::transport_command::{CtrlC, OWN_VERSION, transport_command};
 use crate::command_context::CommandContext;
+use arguments_for_other_host::{for_member_of, without_host_option};
 use client::catch_terminating_signals::call_on_signals;
 use platform::ExitHandle;
 use protocol::command_for_other_host::{HostCommand, HostInput, HostSignal};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName};
+use protocol::team_and_member_names::TeamName;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
@@ -33,9 +37,19 @@ pub(crate) enum TerminalUse {
     ReadsInputForDash,
 }
 
+/// Why a command runs on another host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HostChoice {
+    /// The user has typed `--host`: everything else is meant there.
+    Typed,
+    /// A member of this team runs there, or shall. Root, socket and team were chosen here.
+    RunsMemberOf(TeamName),
+}
+
 pub(crate) fn run(
     context: &CommandContext,
     name: &str,
+    choice: &HostChoice,
     terminal_use: TerminalUse,
 ) -> Result<ExitCode, ErrorReport> {
     let hosts = match HostSource::default().read(context)? {
@@ -43,10 +57,8 @@ pub(crate) fn run(
         Err(code) => return Ok(code),
     };
     let (name, host) = HostSource::default().find(&hosts, name)?;
-    let arguments = arguments_for_host(std::env::args_os().skip(1))?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let team = env_var("TEAMD_TEAM");
-    let command = HostCommand { host: name.clone(), root: host.root.clone(), team, arguments };
+    let command = host_command(&name, &host, choice)?;
     match terminal_use {
         TerminalUse::NeedsTerminal if has_terminal => Err(exec_with_terminal(&name, &host, &command)?),
         TerminalUse::ReadsInput => run_with_streams(&name, &host, command, InputUse::Sent),
@@ -59,31 +71,21 @@ pub(crate) fn run(
     }
 }
 
-/// Removes the option `--host` from the arguments that a person has typed.
-///
-/// # Errors
-///
-/// `Usage` if an argument is not UTF-8.
-fn arguments_for_host(typed: impl Iterator<Item = OsString>) -> Result<Vec<String>, ErrorReport> {
-    let mut typed = typed.map(|argument| {
-        argument.into_string().map_err(|argument| {
-            let message = format!("cannot send {} to another host: it is not UTF-8", argument.display());
-            ErrorReport::new(ErrorKind::Usage, message)
-        })
-    });
-    let mut kept = Vec::new();
-    while let Some(argument) = typed.next().transpose()? {
-        match argument.as_str() {
-            "--host" => drop(typed.next()),
-            "--" => {
-                kept.push(argument);
-                kept.extend(typed.by_ref().collect::<Result<Vec<_>, _>>()?);
-            }
-            _ if argument.starts_with("--host=") => {}
-            _ => kept.push(argument),
-        }
-    }
-    Ok(kept)
+/// The command with the arguments of this process.
+fn host_command(name: &HostName, host: &Host, choice: &HostChoice) -> Result<HostCommand, ErrorReport> {
+    let typed = std::env::args_os().skip(1).map(to_utf8).collect::<Result<Vec<_>, _>>()?;
+    let (team, arguments) = match choice {
+        HostChoice::Typed => (env_var("TEAMD_TEAM"), without_host_option(typed)),
+        HostChoice::RunsMemberOf(team) => (None, for_member_of(team, typed)),
+    };
+    Ok(HostCommand { host: name.clone(), root: host.root.clone(), team, arguments })
+}
+
+fn to_utf8(argument: OsString) -> Result<String, ErrorReport> {
+    argument.into_string().map_err(|argument| {
+        let message = format!("cannot send {} to another host: it is not UTF-8", argument.display());
+        ErrorReport::new(ErrorKind::Usage, message)
+    })
 }
 
 /// Replaces this process by the command that connects a terminal. Returns only if that fails.
@@ -220,23 +222,5 @@ fn exit_code_or_error(name: &HostName, status: ExitStatus) -> Result<ExitCode, E
                 .with_help(format!("to see why: teamctl hosts check {name}")))
         }
         code => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn host_option_is_removed_and_everything_else_stays() {
-        for (typed, expected) in [
-            ("--host a status", "status"),
-            ("status --host=a -t x", "status -t x"),
-            ("spawn ann --host a -- p --host b --host=c", "spawn ann -- p --host b --host=c"),
-            ("--host a --host b send ann --hosts", "send ann --hosts"),
-        ] {
-            let kept = arguments_for_host(typed.split(' ').map(OsString::from)).unwrap();
-            assert_eq!(kept.join(" "), expected, "{typed}");
-        }
     }
 }

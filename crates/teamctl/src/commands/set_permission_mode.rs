@@ -1,5 +1,6 @@
 //! `teamctl mode`: sets the permission mode of a running member or of the lead.
 
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{Request, SetModeReply, SetModeRequest};
@@ -25,6 +26,13 @@ pub(crate) struct ModeArgs {
     name: String,
     /// The mode: default, acceptEdits, bypassPermissions, plan, delegate, dontAsk, auto
     mode: PermissionMode,
+}
+
+impl ModeArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ModeArgs) -> Result<ExitCode, ErrorReport> {

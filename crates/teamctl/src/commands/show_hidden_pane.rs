@@ -1,6 +1,7 @@
 //! `show`: shows a hidden member's pane again.
 
 use super::hide_pane;
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use protocol::control_socket::Request;
 use protocol::error_kind_and_report::ErrorReport;
@@ -16,6 +17,13 @@ use std::process::ExitCode;
 pub(crate) struct ShowArgs {
     /// The member
     name: String,
+}
+
+impl ShowArgs {
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        ActedOnMembers::Named(std::slice::from_ref(&self.name))
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ShowArgs) -> Result<ExitCode, ErrorReport> {

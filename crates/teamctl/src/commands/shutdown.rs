@@ -1,6 +1,7 @@
 //! `teamctl shutdown`: asks members to shut down, waits, and prints how each of them ended.
 
 use super::text_or_stdin;
+use crate::acted_on_members::ActedOnMembers;
 use crate::command_context::CommandContext;
 use crate::output;
 use protocol::control_socket::{AgentExit, ExitsReply, MemberSelection, Request, ShutdownMembersRequest};
@@ -41,6 +42,13 @@ pub(crate) struct ShutdownArgs {
     /// Do not wait for the answers; the lead gets them as messages
     #[arg(long)]
     no_wait: bool,
+}
+
+impl ShutdownArgs {
+    /// The members on whose hosts the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        if self.all { ActedOnMembers::All } else { ActedOnMembers::Named(&self.names) }
+    }
 }
 
 pub(crate) fn run(context: &CommandContext, args: &ShutdownArgs) -> Result<ExitCode, ErrorReport> {

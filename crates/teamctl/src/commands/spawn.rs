@@ -1,4 +1,7 @@
-//! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs.
+//! `teamctl spawn`: starts a teammate, in a pane or without one, and waits until it runs. With
+//! `--host`, the teammate runs on another machine.
+
+mod on_other_host;
 
 use super::text_or_stdin;
 use crate::add_options_to_suggested_commands;
@@ -14,8 +17,26 @@ use protocol::inbox_message_payload::Payload;
 use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 
-pub(crate) fn run(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
-    check_name(&args.name)?;
+// The description of the command is that of the options. A doc comment would replace it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SpawnArgs {
+    #[command(flatten)]
+    options: SpawnOptions,
+    /// Run the member on this host of `teamctl hosts`. Programs, profiles and paths are those there. The default of
+    /// --cwd is where its connect command begins: with ssh, the home directory
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+}
+
+pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode, ErrorReport> {
+    check_name(&args.options.name)?;
+    match &args.host {
+        Some(host) => on_other_host::run(context, host, &args.options),
+        None => run_here(context, args.options),
+    }
+}
+
+fn run_here(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     print_warnings(context, &profile_warnings(&request));

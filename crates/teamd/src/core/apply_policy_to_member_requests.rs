@@ -210,6 +210,8 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let policy = team_state.map(|team_state| team_state.policy.clone()).unwrap_or_default();
     let waits_for_person = request.request.kind() == MemberRequestKind::Plan
         && team_state.is_some_and(|team_state| team_state.unanswered_planners.contains(&request.from));
+    // In a mirror, the home answers and notifies people.
+    let is_mirror = context.state.host_links.home_of(team).is_some();
     let Some(watched_team) = context.state.watched_team_mut(team) else { return };
     let key = request_key(&request);
     if watched_team
@@ -225,14 +227,16 @@ fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     }
     let decision = policy.decide(&request.request, &cwd.unwrap_or_else(|| request.cwd.clone()));
     let waited_ms = if is_new { 0 } else { context.now.wall.saturating_sub(request.last_asked_at) };
-    let deadline = answer_deadline(&policy, waited_ms, context.now).filter(|_| !waits_for_person);
-    if waits_for_person && is_new && policy.timeout_decision().is_some() {
+    let deadline =
+        answer_deadline(&policy, waited_ms, context.now).filter(|_| !waits_for_person && !is_mirror);
+    if waits_for_person && is_new && !is_mirror && policy.timeout_decision().is_some() {
         let error = EventKind::Error { message: unanswered_plans_message(&key.0) };
         context.effects.push(Effect::Log(Event::for_member(team, &key.0, error)));
     }
     let mut tracked_request =
         TrackedRequest { request: Box::new(request), stage: RequestStage::Waiting { deadline } };
     match decision {
+        _ if is_mirror => {}
         PolicyDecision::Ask(_) if is_new => add_request_notice(context.state, team, &tracked_request.request),
         PolicyDecision::Ask(_) => {}
         decision => {

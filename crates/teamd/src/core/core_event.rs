@@ -4,6 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::FileResult;
 use crate::core::jobs::file_watcher_command::WatchPurpose;
+use crate::core::jobs::host_jobs::{HostEvent, LinkId};
 use crate::core::jobs::pane_jobs::PaneResult;
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use protocol::control_socket::{Call, FromShim, Process, ShimHello};
@@ -59,6 +60,8 @@ pub(crate) enum CoreEvent {
     PaneJobDone(PaneResult),
     /// A window, a pane or a client of others may be in a tmux session of the daemon.
     OwnTmuxSessionsUsed,
+    /// The link to another host has reported something.
+    HostReported { link: LinkId, event: HostEvent },
     /// A git job has finished.
     WorktreeJobDone(WorktreeResult),
     /// The user's notification command failed, with the reason.

@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event_time::Now;
+use crate::core::hosts::use_and_await_host;
 use crate::core::members::{
     forced_termination, plan_approval_respawn, register_and_start_agent, shutdown_requests,
     start_respawns_and_resume_members,
@@ -29,6 +30,7 @@ pub(crate) fn next_deadline(state: &State) -> u64 {
         .chain(search_screens_for_dialogs::next_reply_deadline(state))
         .chain(budget::next_time_limit(state))
         .chain(register_and_start_agent::batch_deadline(state))
+        .chain(state.host_links.next_deadline())
         .chain(record_events_and_outputs::next_output_deadline(state))
         .fold(state.rescan_at, u64::min)
 }
@@ -57,6 +59,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     start_respawns_and_resume_members::start_due_respawns(context);
     apply_policy_to_member_requests::answer_overdue_requests(context);
     search_screens_for_dialogs::reply_to_overdue_clients(context);
+    use_and_await_host::fail_overdue_waiters(context);
     budget::check_due(context);
 }
 

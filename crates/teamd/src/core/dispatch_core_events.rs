@@ -11,6 +11,7 @@ use crate::core::create_worktree::handle_worktree_recorded;
 use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
+use crate::core::hosts::{compare_changed_files, confirm_task, handle_host_events};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
@@ -55,6 +56,7 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
     let mut context = Context::new(state, now);
     BEFORE.iter().for_each(|step| step(&mut context));
     record_calls_reports_and_messages::record_event(&mut context, &event);
+    compare_changed_files::compare_file_of_event(&mut context, &event);
     dispatch(&mut context, event);
     AFTER.iter().for_each(|step| step(&mut context));
     context.effects.into_vec()
@@ -160,6 +162,9 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::FileJobDone(result) => handle_file_result(context, result),
         CoreEvent::PaneJobDone(result) => handle_pane_result(context, result),
         CoreEvent::OwnTmuxSessionsUsed => context.effects.push(Effect::Pane(PaneJob::MoveOutForeigners)),
+        CoreEvent::HostReported { link, event } => {
+            handle_host_events::handle_host_event(context, &link, event);
+        }
         CoreEvent::WorktreeJobDone(result) => handle_worktree_result(context, result),
         CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
         CoreEvent::NotificationFailed { reason } => {
@@ -173,6 +178,7 @@ fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     shim_connections_and_reports::handle_shim_disconnected(context, conn);
     hook_reports_and_long_polls::drop_long_poll(context.state, conn);
     answer_next_task_queries::drop_query(context.state, conn);
+    confirm_task::drop_client(context, conn);
     create_worktree::cancel_setups_of_client(context, conn);
 }
 

@@ -3,6 +3,7 @@
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_watcher_command::WatchPurpose;
+use crate::core::jobs::host_jobs::HostJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::roster::agent_record::AgentRecord;
@@ -103,6 +104,8 @@ pub(crate) enum Effect {
     File(FileJob),
     /// A job for the panes thread.
     Pane(PaneJob),
+    /// A job for the links to other hosts.
+    Host(HostJob),
     /// A git job, on a thread of its own.
     Worktree(WorktreeJob),
     /// End the setup command in a worktree that is being created, or do not start it.
@@ -140,6 +143,7 @@ impl Effect {
             Effect::CreateBarrier { .. } => "effect.create-barrier",
             Effect::File(_) => "effect.file-job",
             Effect::Pane(_) => "effect.pane-job",
+            Effect::Host(_) => "effect.host-job",
             Effect::Worktree(_) => "effect.worktree-job",
             Effect::CancelSetup { .. } => "effect.cancel-setup",
             Effect::StartShim { .. } => "effect.start-shim",

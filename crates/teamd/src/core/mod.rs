@@ -15,6 +15,7 @@ pub(crate) mod event_time;
 pub(crate) mod exit_record;
 pub(crate) mod hold_and_release_long_polls;
 pub(crate) mod hook_reports_and_long_polls;
+pub(crate) mod hosts;
 pub(crate) mod ignore_hooks_of_nested_sessions;
 pub(crate) mod inbox_changes;
 pub(crate) mod jobs;

@@ -42,6 +42,7 @@ pub(crate) fn reply_status(context: &mut Context, client: ConnId, dialogs: &Dial
         budget: budget_status(team_state),
         lead_session_ended_at: team_state.lead_session_ended_at,
         record: record_path(context.state, team),
+        hosts: context.state.host_links.host_status(team),
     });
     let daemon = DaemonStatus {
         pid: context.state.settings.pid,

@@ -10,6 +10,7 @@ mod member_requests;
 mod native_members_and_permission_modes;
 mod next_task;
 mod notifications_to_people;
+mod other_hosts;
 mod plan_approval_respawn;
 mod rescans;
 mod respawns;

@@ -36,6 +36,25 @@ pub(super) enum PeerKind {
 /// All readers of connections share this map.
 pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
+/// A connection on which a home has connected.
+#[derive(Debug)]
+pub(super) struct HomeStream {
+    pub(super) stream: Arc<UnixStream>,
+    /// The bytes that were read after the call.
+    pub(super) received: Vec<u8>,
+}
+
+/// The connections of homes. The links to these homes take them from here.
+pub(super) type PendingHomeStreams = Arc<Mutex<HashMap<ConnId, HomeStream>>>;
+
+/// Why a reader has ended.
+#[derive(Debug, PartialEq, Eq)]
+enum ReaderEnd {
+    Closed,
+    /// The link to a home reads the connection from now on.
+    GivenToLink,
+}
+
 /// The reading side of a connection.
 pub(super) struct ConnectionReader {
     pub(super) conn: ConnId,
@@ -43,6 +62,7 @@ pub(super) struct ConnectionReader {
     pub(super) pid: u32,
     pub(super) stream: Arc<UnixStream>,
     pub(super) wake_sockets: PendingWakeSockets,
+    pub(super) home_streams: PendingHomeStreams,
     pub(super) events: UnboundedSender<CoreEvent>,
     pub(super) kind: Arc<Mutex<PeerKind>>,
     pub(super) unfinished: UnfinishedRequests,
@@ -54,15 +74,17 @@ pub(super) struct ConnectionReader {
 impl ConnectionReader {
     /// Reads until the connection closes, and reports that it has closed.
     pub(super) async fn run(mut self) {
-        if let Err(reason) = self.read().await {
-            tracing::debug!(conn = self.conn, "connection closed: {reason}");
+        match self.read().await {
+            Ok(ReaderEnd::GivenToLink) => return,
+            Ok(ReaderEnd::Closed) => {}
+            Err(reason) => tracing::debug!(conn = self.conn, "connection closed: {reason}"),
         }
         self.events.send(CoreEvent::ConnectionClosed { conn: self.conn }).ok();
     }
 
     /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
-    /// if the client or shim closed the connection.
-    async fn read(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+    /// if the client or shim closed the connection, or if it belongs to a link now.
+    async fn read(&mut self) -> Result<ReaderEnd, Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let (mut pending, mut unfinished) = (Vec::new(), UnfinishedBytes::default());
         let mut buffer = vec![0; 16 * 1024];
@@ -70,14 +92,23 @@ impl ConnectionReader {
         loop {
             let read = read_with_timeout(deadline, self.receive(&mut buffer)).await?;
             if read == 0 {
-                return Ok(());
+                return Ok(ReaderEnd::Closed);
             }
             pending.extend_from_slice(&buffer[..read]);
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = pending.drain(..=end).collect();
                 match assembler.push_line(std::str::from_utf8(&line[..end])?)? {
                     Some(text) => {
-                        self.handle_message(&text)?;
+                        let event = self.parse_message(&text)?;
+                        if is_from_home(&event) {
+                            let home = HomeStream { stream: self.stream.clone(), received: pending };
+                            let mut streams =
+                                self.home_streams.lock().unwrap_or_else(PoisonError::into_inner);
+                            streams.insert(self.conn, home);
+                            self.events.send(event)?;
+                            return Ok(ReaderEnd::GivenToLink);
+                        }
+                        self.events.send(event)?;
                         (deadline, unfinished) = (None, UnfinishedBytes::default());
                     }
                     None => self.reserve(&mut unfinished, assembler.unfinished_bytes())?,
@@ -122,23 +153,23 @@ impl ConnectionReader {
             .await
     }
 
-    /// Turns the JSON object `text`, which a client or shim has sent, into an event and sends it to
-    /// the event loop.
+    /// Turns the JSON object `text`, which a client or shim has sent, into an event for the event
+    /// loop.
     ///
     /// # Errors
     ///
-    /// If a shim's message is not valid, the shim has exited, or the event loop has ended. The
-    /// caller must then close the connection.
-    fn handle_message(&mut self, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// If a shim's message is not valid, or the shim has exited. The caller must then close the
+    /// connection.
+    fn parse_message(&mut self, text: &str) -> Result<CoreEvent, Box<dyn std::error::Error>> {
         failpoint::hit("connection.received");
         let conn = self.conn;
-        let event = if self.is_shim {
+        Ok(if self.is_shim {
             let report = serde_json::from_str::<FromShim>(text)?;
             CoreEvent::ShimReported { conn, report: report.with_short_texts() }
         } else {
             let call: Call = match serde_json::from_str(text) {
                 Ok(call) => call,
-                Err(error) => return Ok(self.events.send(invalid_call(conn, text, &error))?),
+                Err(error) => return Ok(invalid_call(conn, text, &error)),
             };
             let is_member = matches!(call.request, Request::ConnectShim(_) | Request::LongPoll(_));
             let kind = if is_member { PeerKind::Member } else { PeerKind::Client };
@@ -151,10 +182,13 @@ impl ConnectionReader {
                 }
                 _ => CoreEvent::ClientCall { client: conn, call: Box::new(call) },
             }
-        };
-        self.events.send(event)?;
-        Ok(())
+        })
     }
+}
+
+/// Whether a home has connected. What follows on its connection are no messages.
+fn is_from_home(event: &CoreEvent) -> bool {
+    matches!(event, CoreEvent::ClientCall { call, .. } if matches!(call.request, Request::ConnectHome(_)))
 }
 
 /// Waits until `receive` completes, or until `deadline` if there is one.

@@ -13,17 +13,21 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
-use crate::io::control_connection_reader::{ConnectionReader, PeerKind, PendingWakeSockets};
+use crate::io::control_connection_reader::{
+    ConnectionReader, HomeStream, PeerKind, PendingHomeStreams, PendingWakeSockets,
+};
 use crate::io::unfinished_request_memory_limit::UnfinishedRequests;
-use protocol::control_socket::Response;
+use link::LinkStream;
 use protocol::control_socket::framing::encode;
+use protocol::control_socket::{Reply, Response};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -55,6 +59,8 @@ pub(crate) struct Connections {
     closing: Vec<(u32, JoinHandle<()>)>,
     /// Wake sockets that were received from shims and are not assigned to an agent yet.
     pending_wake_sockets: PendingWakeSockets,
+    /// The connections of homes that have no link yet.
+    pending_home_streams: PendingHomeStreams,
     unfinished: UnfinishedRequests,
 }
 
@@ -123,6 +129,7 @@ impl Connections {
 
     /// Closes a connection once all queued replies are written.
     pub(crate) fn close(&mut self, conn: ConnId) {
+        self.lock_home_streams().remove(&conn);
         if let Some(writer) = self.writers.remove(&conn) {
             writer.queue.send(Outgoing::Close).ok();
             self.closing.push((writer.pid, writer.task));
@@ -149,6 +156,30 @@ impl Connections {
     /// Takes the wake socket that was received on this connection. `None` if there is none.
     pub(crate) fn take_wake_socket(&self, conn: ConnId) -> Option<OwnedFd> {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
+    }
+
+    /// Gives the connection of a home to its link: answers the call, and returns the stream after it.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is closed, or if the process has no free file descriptor.
+    pub(crate) fn take_home_stream(&mut self, conn: ConnId) -> std::io::Result<LinkStream> {
+        let pending = self.lock_home_streams().remove(&conn);
+        let writer = self.writers.remove(&conn);
+        let (HomeStream { stream, received }, writer) =
+            pending.zip(writer).ok_or(std::io::ErrorKind::NotConnected)?;
+        // Otherwise the task would shut the connection down.
+        writer.task.abort();
+        let reply = encode(&Response::Done(Box::new(Reply::Ack))).map_err(std::io::Error::other)?;
+        // Nothing was written before, so the reply fits in the socket's buffer.
+        stream.try_write(&reply)?;
+        let own = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+        let (reader, writer) = UnixStream::from_std(own)?.into_split();
+        Ok(LinkStream::new(std::io::Cursor::new(received).chain(reader), writer))
+    }
+
+    fn lock_home_streams(&self) -> MutexGuard<'_, HashMap<ConnId, HomeStream>> {
+        self.pending_home_streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes room for one more connection of the process `pid`. If [`MAX_CLIENTS`] or
@@ -220,6 +251,7 @@ impl Connections {
             pid,
             stream,
             wake_sockets: self.pending_wake_sockets.clone(),
+            home_streams: self.pending_home_streams.clone(),
             events: events.clone(),
             kind,
             unfinished: self.unfinished.clone(),

@@ -14,6 +14,7 @@ use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::control_connections::Connections;
 use crate::io::files::file_job_queues::JobSender;
 use crate::io::headless_shim_processes::HeadlessShims;
+use crate::io::hosts::link_handles::LinkHandles;
 use crate::io::keep_control_socket_at_path::ControlListener;
 use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
@@ -40,6 +41,7 @@ pub(crate) struct EffectRunner {
     pub(crate) wake_sockets: WakeSockets,
     pub(crate) processes: ProcessWatcher,
     pub(crate) headless_shims: HeadlessShims,
+    pub(crate) links: LinkHandles,
     pub(crate) setups: CancelledSetups,
     /// Processes that could not be watched. [`Effect::RetryProcessWatches`] tries again to watch
     /// them.
@@ -99,6 +101,7 @@ impl EffectRunner {
             }
             Effect::File(job) => self.files.push(job),
             Effect::Pane(job) => drop(self.panes.send(job)),
+            Effect::Host(job) => self.links.run(job, &mut self.connections),
             Effect::Worktree(job) => run_worktree_jobs::begin(job, self.events.clone(), &self.setups),
             Effect::CancelSetup { worktree } => self.setups.cancel(worktree),
             Effect::StartShim { spawn, argv, log } => {

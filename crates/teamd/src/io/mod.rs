@@ -11,6 +11,7 @@ pub(crate) mod daemon_log;
 pub(crate) mod effect_runner;
 pub(crate) mod files;
 pub(crate) mod headless_shim_processes;
+pub(crate) mod hosts;
 pub(crate) mod keep_control_socket_at_path;
 pub(crate) mod mark_spawn_in_output_log;
 pub(crate) mod panes;

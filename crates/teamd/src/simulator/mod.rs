@@ -10,6 +10,7 @@ mod daemon;
 mod daemon_threads;
 mod disk;
 mod effect_runner;
+mod hosts;
 #[cfg(test)]
 mod random;
 pub(crate) mod replay;

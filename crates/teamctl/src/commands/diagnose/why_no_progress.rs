@@ -27,6 +27,7 @@ mod unreadable_or_locked_inbox_causes;
 pub(in crate::commands) use cause_with_evidence_and_commands::Diagnosis;
 pub(in crate::commands) use system_snapshot::SystemSnapshot;
 
+use crate::acted_on_members::ActedOnMembers;
 use crate::add_options_to_suggested_commands::{suggested_commands, suggested_commands_for_team};
 use crate::command_context::CommandContext;
 use crate::commands::daemon_suspension_and_budget_lines::interrupted_run_line;
@@ -75,6 +76,13 @@ impl WhyArgs {
     /// Who may run the command with these arguments.
     pub(crate) fn allowed_callers(&self) -> AllowedCallers<'_> {
         self.name.as_deref().map_or(AllowedCallers::LeadOrPerson, AllowedCallers::MemberLeadOrPerson)
+    }
+
+    /// The member on whose host the command runs.
+    pub(crate) fn acted_on_members(&self) -> ActedOnMembers<'_> {
+        self.name
+            .as_ref()
+            .map_or(ActedOnMembers::None, |name| ActedOnMembers::Named(std::slice::from_ref(name)))
     }
 }
 

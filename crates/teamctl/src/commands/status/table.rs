@@ -8,7 +8,8 @@ use client::short_duration::short_duration;
 use client::suggested_commands::SuggestedCommands;
 use client::team_view::{AbandonedTask, FailedTask, MemberView, TaskCounts, TeamView};
 use protocol::control_socket::{
-    Activity, Backend, FailedTurnsPause, MemberFlag, PastMember, TurnPause, WorktreeStatus,
+    Activity, Backend, FailedTurnsPause, HostContact, HostStatus, MemberFlag, PastMember, TurnPause,
+    WorktreeStatus,
 };
 use protocol::single_line::single_line;
 use protocol::task::WaitCycle;
@@ -37,9 +38,12 @@ pub(super) fn team_heading(team: &TeamView) -> String {
 
 /// Index of the column with tokens and cost.
 const USAGE_COLUMN: usize = 7;
+/// Index of the column with the hosts of members, in a table without it.
+const HOST_COLUMN: usize = 1;
 
 /// Returns the rows of the member table, the heading first. The column with tokens and cost is left
-/// out if no member's program reports its usage.
+/// out if no member's program reports its usage. Only a table with members of other hosts has a
+/// column for hosts.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "STATE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -53,7 +57,23 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     if usages.all(|usage| usage.is_zero()) {
         rows.iter_mut().for_each(|row| drop(row.remove(USAGE_COLUMN)));
     }
+    if team.members.iter().any(|member| member.host.is_some()) {
+        let hosts = team.members.iter().map(|member| member.host.as_deref().map_or_else(dash, sanitize));
+        let cells = std::iter::once("HOST".to_owned()).chain(hosts).chain(std::iter::repeat_with(dash));
+        rows.iter_mut().zip(cells).for_each(|(row, cell)| row.insert(HOST_COLUMN, cell));
+    }
     rows
+}
+
+/// What is known about a host without contact. `None` if there is contact.
+pub(in crate::commands) fn no_contact_line(host: &HostStatus) -> Option<String> {
+    match &host.contact {
+        HostContact::Connected => None,
+        HostContact::NoContact { since, reason } => {
+            let (time, reason) = (age(*since), single_line(reason));
+            Some(format!("host {}: no contact for {time}: {reason}", host.host))
+        }
+    }
 }
 
 /// The past members that the table shows: those that need attention, and the last ones that
@@ -93,6 +113,7 @@ pub(super) fn team_notes(team: &TeamView, commands: &SuggestedCommands) -> Vec<S
     let damage = team.config_error.as_ref().map(|error| format!("{error}; what is damaged: {}", doctor()));
     let lines = damage
         .into_iter()
+        .chain(team.hosts.iter().filter_map(no_contact_line))
         .chain(omitted)
         .chain(abandoned)
         .chain(team.failed_tasks.iter().map(failed_task_line))
@@ -324,6 +345,7 @@ mod tests {
         MemberView {
             name: "ann".into(),
             agent_id: "ann@t".into(),
+            host: None,
             lifecycle: "running".into(),
             state: Some("running".into()),
             dialog: None,
@@ -374,6 +396,7 @@ mod tests {
             lead_session_ended_at: None,
             record: None,
             config_error: None,
+            hosts: Vec::new(),
             tasks: TaskCounts { pending: 1, in_progress: 2, completed: 3, failed: 1 },
             abandoned_tasks: vec![AbandonedTask { id: id("3"), subject: "x".into(), owner: bob.clone() }],
             task_cycles: Vec::new(),
@@ -397,6 +420,20 @@ mod tests {
         assert_eq!(rows[2][..3], ["bob", "failed", "-"].map(str::to_owned));
         assert_eq!(rows[2][7], "exit 1\\u{1b}[2J, again in 4 s");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    }
+
+    #[test]
+    fn hosts_have_a_column_and_a_line_without_contact() {
+        let mut team = team();
+        team.members.push(MemberView { host: Some("devbox".to_owned()), ..ann() });
+        let cells: Vec<String> =
+            member_rows(&team).into_iter().map(|mut row| row.swap_remove(HOST_COLUMN)).collect();
+        assert_eq!(cells, ["HOST", "-", "devbox", "-"].map(str::to_owned));
+        let contact = HostContact::NoContact { since: now() - 180_000, reason: "exit\ncode 255".to_owned() };
+        let host = protocol::hosts_file_entry::HostName::parse("devbox").unwrap();
+        team.hosts = vec![HostStatus { host, contact }];
+        let notes = team_notes(&team, &SuggestedCommands::default());
+        assert!(notes[0].starts_with("host devbox: no contact for 3m: exit"), "{notes:?}");
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &ClaimTaskArgs) -
         Some(id) => tasks.claim(Some(id), &caller)?,
         None => tasks.claim_with_hint(&caller, || daemon.next_task(request()))?,
     };
+    context.confirm_task(team, &task)?;
     print_task(context, &task, &format!("Task {} is {}'s: {}", task.id, caller, task.subject));
     Ok(())
 }

@@ -82,6 +82,9 @@ pub(super) fn run(context: &CommandContext, team: &Team, args: &UpdateTaskArgs) 
     let caller = context.caller_in(team.clone());
     let change = || caller.update_task(&args.id, update.clone(), now());
     let task = args.force.change(context, team, &args.id, change)?;
+    if args.status == Some(StatusArg::InProgress) {
+        context.confirm_task(team, &task)?;
+    }
     print_task(context, &task, &format!("Task {} is {}: {}", task.id, task.status, task.subject));
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod file_jobs;
 pub(crate) mod file_watcher_command;
+pub(crate) mod host_jobs;
 pub(crate) mod iterm2_jobs;
 pub(crate) mod pane_jobs;
 pub(crate) mod queue_and_batch_of_file_job;

@@ -49,12 +49,19 @@ pub(crate) fn has_members_error(team: &TeamName, names: &[String]) -> ErrorRepor
         .with_help(format!("end them with: teamctl shutdown --all -t {team}; then delete it again"))
 }
 
+/// The error for deleting the mirror of a team.
+pub(crate) fn mirror_error(team: &TeamName) -> ErrorReport {
+    let message = format!("cannot delete {team} here: its home is another machine");
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help("delete it there; to end its members here: teamctl shutdown --all")
+}
+
 /// The error for deleting a team with members that teamd does not run.
 pub(crate) fn has_unsupervised_members_error(team: &TeamName, names: &[String]) -> ErrorReport {
     let names = names.join(", ");
     let message = format!("cannot delete {team}: it has members that teamd does not run: {names}");
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
-        "end them in the program that started them; to delete the team and let them run on: teamctl delete {team} --force"
+        "end those of other hosts with: teamctl shutdown --all -t {team}; end others in the program that started them; to delete the team at once: teamctl delete {team} --force"
     ))
 }
 

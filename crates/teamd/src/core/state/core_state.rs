@@ -11,6 +11,7 @@ use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, Re
 use crate::core::roster::{AcceptedDeletion, PidOrigin, ROSTER_VERSION, Roster};
 use crate::core::state::agent::Agent;
 use crate::core::state::daemon_settings::DaemonSettings;
+use crate::core::state::host_links::HostLinks;
 use crate::core::state::lead_session::LeadSession;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::state::queued_next_task_queries::NextTaskQueue;
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) screen_waiters: ScreenWaiters,
     /// Clients that wait for the end of an agent's turn.
     pub(crate) interrupt_waiters: Vec<InterruptWaiter>,
+    /// Links to other hosts.
+    pub(crate) host_links: HostLinks,
     /// Spawns that can be registered, the oldest first.
     pub(crate) registration_queue: Vec<QueuedRegistration>,
     /// Members that are to be respawned or resumed.
@@ -127,6 +130,7 @@ impl State {
             exit_waiters: Vec::new(),
             screen_waiters: ScreenWaiters::default(),
             interrupt_waiters: Vec::new(),
+            host_links: HostLinks::default(),
             registration_queue: Vec::new(),
             pending_respawns: roster.pending_respawns,
             notices,

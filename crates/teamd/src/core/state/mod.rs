@@ -7,6 +7,7 @@ pub(crate) mod core_state;
 pub(crate) mod daemon_settings;
 pub(crate) mod exhausted_budget;
 pub(crate) mod find_team_or_member;
+pub(crate) mod host_links;
 pub(crate) mod lead_session;
 pub(crate) mod logged_tasks_messages_and_requests;
 pub(crate) mod long_poll;

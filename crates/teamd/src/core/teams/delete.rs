@@ -3,6 +3,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
+use crate::core::hosts::compare_changed_files::remove_deleted_team;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
@@ -11,7 +12,7 @@ use crate::core::members::kill_members_for_client::kill_and_wait;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::AcceptedDeletion;
 use crate::core::state::call_errors::check_not_deleting;
-use crate::core::state::call_errors::has_members_error;
+use crate::core::state::call_errors::{has_members_error, mirror_error};
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
 use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
@@ -34,6 +35,9 @@ use std::path::PathBuf;
 pub(crate) fn delete(context: &mut Context, client: ConnId, request: DeleteTeamRequest) {
     if join_same_deletion(context.state, client, &request) {
         return;
+    }
+    if context.state.host_links.home_of(&request.team).is_some() {
+        return send_reply(context, client, Err(mirror_error(&request.team)));
     }
     if let Err(error) = check_deletable(context.state, &request) {
         return send_reply(context, client, Err(error));
@@ -119,6 +123,7 @@ pub(crate) fn handle_team_deleted(
         decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
         answer_next_task_queries::drop_team_queries(context, team);
         context.state.teams.remove(team);
+        remove_deleted_team(context, team);
         // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });

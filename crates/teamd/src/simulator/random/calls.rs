@@ -4,12 +4,15 @@ use crate::simulator::random::clients::CallOrigin;
 use crate::simulator::random::conditions::RandomSimulation;
 use crate::simulator::shim::REQUEST_ID_VARIABLE;
 use protocol::control_socket::{
-    Backend, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, Iterm2Access, LaunchArgv, Layout,
-    MemberAddress, MemberSelection, PersonPane, Request, RestartPolicy, ResumeMembersRequest,
-    SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello,
-    ShutdownMembersRequest, SpawnRequest, WorktreeReply, WorktreeRequest,
+    AwaitHostRequest, Backend, CapturePaneRequest, ConfirmTaskRequest, ConnectHomeRequest, CreateTeamRequest,
+    DeleteTeamRequest, HomeId, Iterm2Access, LaunchArgv, Layout, MemberAddress, MemberSelection, PersonPane,
+    Request, RestartPolicy, ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest,
+    SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply,
+    WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
+use protocol::hosts_file_entry::HostName;
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{Approver, Policy, TimeoutAction};
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -34,7 +37,7 @@ fn random_names(simulation: &mut RandomSimulation) -> Vec<String> {
 
 pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
     let team = random_team(simulation);
-    match simulation.conditions.rng.u8(0..43) {
+    match simulation.conditions.rng.u8(0..45) {
         0..=2 => {
             let request = create_request(simulation, team);
             simulation.send_call(request);
@@ -105,9 +108,31 @@ pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
             simulation.send_call_as(CallOrigin::WorktreeSpawner(team), None, request);
         }
         40..=42 => simulation.take_or_release_lead(team),
+        43..=44 => {
+            let request = host_request(simulation, team);
+            simulation.send_call(request);
+        }
         _ => {
             let hello = ShimHello { spawn_id: "nobody".to_owned(), agent_pid: None, turn_status: None };
             simulation.send_call(Request::ConnectShim(hello));
+        }
+    }
+}
+
+/// A request about a team on another host, or the connection of a home.
+fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
+    let host = HostName::parse("devbox").expect("the name is valid");
+    match simulation.conditions.rng.u8(0..5) {
+        0..=1 => Request::UseHost(UseHostRequest { team, host, command: vec!["ssh".to_owned()] }),
+        2 => Request::AwaitHost(AwaitHostRequest { team, host }),
+        3 => {
+            let owner = MemberName::parse(random_name(simulation)).expect("the name is valid");
+            let task = TaskId::parse("1").expect("the id is valid");
+            Request::ConfirmTask(ConfirmTaskRequest { team, task, owner })
+        }
+        _ => {
+            let home = HomeId::parse("home").expect("the identity is valid");
+            Request::ConnectHome(ConnectHomeRequest { home, annex: host })
         }
     }
 }

@@ -88,6 +88,7 @@ fn event_name(event: &CoreEvent) -> &'static str {
         CoreEvent::FileJobDone(_) => "CoreEvent::FileJobDone",
         CoreEvent::PaneJobDone(_) => "CoreEvent::PaneJobDone",
         CoreEvent::OwnTmuxSessionsUsed => "CoreEvent::OwnTmuxSessionsUsed",
+        CoreEvent::HostReported { .. } => "CoreEvent::HostReported",
         CoreEvent::WorktreeJobDone(_) => "CoreEvent::WorktreeJobDone",
         CoreEvent::DeadlineReached => "CoreEvent::DeadlineReached",
         CoreEvent::NotificationFailed { .. } => "CoreEvent::NotificationFailed",
@@ -114,6 +115,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::CreateBarrier { .. } => "Effect::CreateBarrier",
         Effect::File(_) => "Effect::File",
         Effect::Pane(_) => "Effect::Pane",
+        Effect::Host(_) => "Effect::Host",
         Effect::Worktree(_) => "Effect::Worktree",
         Effect::CancelSetup { .. } => "Effect::CancelSetup",
         Effect::StartShim { .. } => "Effect::StartShim",
@@ -271,6 +273,10 @@ fn request_name(request: &Request) -> &'static str {
         Request::StopDaemon => "Request::StopDaemon",
         Request::StopDaemonAndSuspend => "Request::StopDaemonAndSuspend",
         Request::ResumeMembers(_) => "Request::ResumeMembers",
+        Request::UseHost(_) => "Request::UseHost",
+        Request::AwaitHost(_) => "Request::AwaitHost",
+        Request::ConfirmTask(_) => "Request::ConfirmTask",
+        Request::ConnectHome(_) => "Request::ConnectHome",
         Request::ConnectShim(_) => "Request::ConnectShim",
     }
 }

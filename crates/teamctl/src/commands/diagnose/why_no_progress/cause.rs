@@ -42,6 +42,8 @@ pub(super) enum Cause {
     Exited,
     /// The config lists the member, but the daemon runs no agent for it.
     Unsupervised,
+    /// The daemon of another host runs the member.
+    OnOtherHost,
     /// The member is the lead, which the daemon does not supervise.
     Lead,
     /// The member is being started.
@@ -97,6 +99,6 @@ pub(super) enum Cause {
 impl Cause {
     /// Whether the cause keeps the member from making progress.
     pub(super) fn is_blocking(self) -> bool {
-        !matches!(self, Cause::Hidden | Cause::Working | Cause::Idle | Cause::Lead)
+        !matches!(self, Cause::Hidden | Cause::Working | Cause::Idle | Cause::Lead | Cause::OnOtherHost)
     }
 }

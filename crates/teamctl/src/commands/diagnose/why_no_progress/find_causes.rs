@@ -10,7 +10,7 @@ use super::cause::Cause;
 use super::cause_with_evidence_and_commands::Diagnosis;
 use super::disk_daemon_tmux_and_config_causes::{config_cause, daemon_cause, disk_causes, tmux_cause};
 use super::member_evidence::MemberEvidence;
-use super::no_running_agent_causes::{exit_cause, unsupervised_cause};
+use super::no_running_agent_causes::{exit_cause, other_host_cause, unsupervised_cause};
 use super::request_and_dialog_causes::{lead_cause, request_causes};
 use super::suggested_next_commands::commands_for_member;
 use super::system_snapshot::DaemonProbe;
@@ -39,6 +39,7 @@ pub(super) fn find_causes(evidence: &MemberEvidence) -> Vec<Diagnosis> {
 fn causes_if_not_running(evidence: &MemberEvidence) -> Vec<Diagnosis> {
     let is_listed = matches!(evidence.member, Ok(Some(_)));
     match &evidence.daemon {
+        _ if evidence.other_host.is_some() => vec![other_host_cause(evidence)],
         DaemonProbe::Running(_) if is_listed && evidence.past_member.is_none() => {
             vec![unsupervised_cause(evidence)]
         }
@@ -105,6 +106,7 @@ mod tests {
             past_member: None,
             exhausted_budget: None,
             member: Ok(None),
+            other_host: None,
             unread: Vec::new(),
             inboxes: vec![inbox("ann", None), inbox("team-lead", None)],
             open_requests: Vec::new(),
@@ -310,6 +312,16 @@ mod tests {
         assert_eq!(cause["sentence"], "The program of ann is limited until 15:00.");
         assert_eq!(cause["evidence"][0], "exit 1: wait");
         assert_eq!(causes(&evidence(&pause(None))), [Cause::TurnsFailed]);
+    }
+
+    #[test]
+    fn member_of_another_host_is_not_called_unsupervised() {
+        let mut evidence = evidence(&json!({}));
+        (evidence.agent, evidence.other_host) = (None, Some("devbox".to_owned()));
+        let cause = json!(find_causes(&evidence)[0]);
+        assert_eq!(cause["sentence"], "ann runs on devbox.");
+        assert_eq!(cause["next"], json!(["teamctl why ann"]));
+        assert!(!find_causes(&evidence)[0].is_blocking());
     }
 
     #[test]

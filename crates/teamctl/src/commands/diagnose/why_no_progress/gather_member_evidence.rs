@@ -42,6 +42,7 @@ pub(super) fn gather_evidence(
         stopped_processes: agent.as_ref().and_then(|agent| agent.pid).map(stopped_below).unwrap_or_default(),
         tmux: snapshot.tmux.clone(),
         daemon: snapshot.daemon.clone(),
+        other_host: other_host(team, agent.as_ref(), &member),
         agent,
         past_member,
         exhausted_budget: team.status.and_then(|status| status.budget.as_ref()?.exhausted_reason.clone()),
@@ -56,6 +57,18 @@ pub(super) fn gather_evidence(
         inboxes,
         name,
     }
+}
+
+/// The other host that runs the member, in words.
+fn other_host(
+    team: &TeamEvidence<'_>,
+    agent: Option<&MemberStatus>,
+    member: &Result<Option<Member>, ErrorReport>,
+) -> Option<String> {
+    let member = member.as_ref().ok()?.as_ref().filter(|_| agent.is_none())?;
+    member.host.clone().or_else(|| {
+        team.team.is_mirror().then(|| format!("the machine that is the home of {}", team.team.name()))
+    })
 }
 
 /// A member as config and daemon know it.

@@ -39,6 +39,8 @@ pub(super) struct MemberEvidence {
     pub(super) exhausted_budget: Option<String>,
     /// The member's entry in the config, or why the config cannot be read.
     pub(super) member: Result<Option<Member>, ErrorReport>,
+    /// The other host that runs the member, in words. `None` if it runs here, or not at all.
+    pub(super) other_host: Option<String>,
     /// The unread messages in the member's inbox, oldest first.
     pub(super) unread: Vec<UnreadMessage>,
     /// The member's inbox, then the lead's, to which the member reports the ends of its turns.

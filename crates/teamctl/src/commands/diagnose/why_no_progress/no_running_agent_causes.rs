@@ -23,6 +23,13 @@ pub(super) fn unsupervised_cause(evidence: &MemberEvidence) -> Diagnosis {
         .with_next([evidence.commands.command(&["doctor"])])
 }
 
+/// The cause for a member that another host runs. Its daemon knows more.
+pub(super) fn other_host_cause(evidence: &MemberEvidence) -> Diagnosis {
+    let host = evidence.other_host.as_deref().unwrap_or("another host");
+    Diagnosis::new(Cause::OnOtherHost, format!("{} runs on {host}.", evidence.name))
+        .with_next([evidence.command("why", &[])])
+}
+
 /// Why the member has no running agent.
 pub(super) fn exit_cause(evidence: &MemberEvidence) -> Diagnosis {
     let past_exit = || {

@@ -1,0 +1,108 @@
+//! Requests about members of a team on other hosts.
+
+use crate::hosts_file_entry::HostName;
+use crate::member_task_and_request_ids::TaskId;
+use crate::team_and_member_names::{MemberName, TeamName};
+use serde::{Deserialize, Serialize};
+
+/// Prepares a host to run members of a team: connects to it, and mirrors the team there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UseHostRequest {
+    /// The team.
+    pub team: TeamName,
+    /// The host.
+    pub host: HostName,
+    /// Program and arguments that run `teamctl annex --stdio` on the host, with standard input and
+    /// output connected to this machine. The daemon adds two arguments: the [`HomeId`] of its root and
+    /// the host's name.
+    pub command: Vec<String>,
+}
+
+/// Identity of the root of a home, which its daemon makes once: up to 64 of `[a-z0-9-]`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String")]
+pub struct HomeId(String);
+
+impl HomeId {
+    /// Parses an identity. `None` if the text is not a valid one.
+    pub fn parse(text: &str) -> Option<HomeId> {
+        let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let is_valid = !text.is_empty() && text.len() <= 64 && text.bytes().all(is_allowed);
+        is_valid.then(|| HomeId(text.to_owned()))
+    }
+
+    /// The identity as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for HomeId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<HomeId, String> {
+        HomeId::parse(&text).ok_or_else(|| format!("{text:?} is no identity of a home"))
+    }
+}
+
+/// Says which home connects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConnectHomeRequest {
+    /// The home.
+    pub home: HomeId,
+    /// The name by which the home knows this host.
+    pub annex: HostName,
+}
+
+/// Waits until each change that the host had made before this request is in the files of the team
+/// here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AwaitHostRequest {
+    /// The team.
+    pub team: TeamName,
+    /// The host.
+    pub host: HostName,
+}
+
+/// Waits until the home of a mirrored team has decided about the changes of a task here. Without
+/// this, two hosts could start the same task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConfirmTaskRequest {
+    /// The team.
+    pub team: TeamName,
+    /// The task.
+    pub task: TaskId,
+    /// The member that has claimed the task.
+    pub owner: MemberName,
+}
+
+/// Whether a host can be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostStatus {
+    /// The host.
+    pub host: HostName,
+    /// The state of the connection.
+    pub contact: HostContact,
+}
+
+/// The state of the connection to a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HostContact {
+    /// The connection works.
+    Connected,
+    /// There is no connection. What members do there is unknown.
+    NoContact {
+        /// Since when, in milliseconds since the epoch.
+        since: u64,
+        /// Why, in words.
+        reason: String,
+    },
+}

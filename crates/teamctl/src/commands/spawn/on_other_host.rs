@@ -1,0 +1,114 @@
+//! `teamctl spawn NAME --host HOST`: the daemon here mirrors the team on the host, and `teamctl` there
+//! spawns the member.
+
+use crate::command_context::CommandContext;
+use crate::commands::hosts::read_hosts::HostSource;
+use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
+use crate::use_other_hosts::{await_host, check_may_use_other_hosts};
+use profile::build_spawn_request::SpawnOptions;
+use protocol::control_socket::{Backend, Request, UseHostRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::{Host, HostName, is_plain_word};
+use protocol::team_and_member_names::MemberName;
+use std::process::ExitCode;
+use store::Team;
+
+pub(super) fn run(
+    context: &CommandContext,
+    host_name: &str,
+    options: &SpawnOptions,
+) -> Result<ExitCode, ErrorReport> {
+    check_may_use_other_hosts(context)?;
+    check_backend(options)?;
+    let hosts = match HostSource::default().read(context)? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    let (host_name, host) = HostSource::default().find(&hosts, host_name)?;
+    let command = annex_command(&host_name, &host)?;
+    let team = context.team()?;
+    check_is_home(&team)?;
+    check_name_is_free(&team, options)?;
+    let request = UseHostRequest { team: team.name().clone(), host: host_name.clone(), command };
+    context.request::<()>(Request::UseHost(request))?;
+    let choice = HostChoice::RunsMemberOf(team.name().clone());
+    let code = run_on_other_host::run(context, host_name.as_str(), &choice, TerminalUse::ReadsInputForDash)?;
+    if code == ExitCode::SUCCESS {
+        // Afterwards config.json here lists the member.
+        await_host(context, &team, host_name)?;
+    }
+    Ok(code)
+}
+
+fn check_backend(options: &SpawnOptions) -> Result<(), ErrorReport> {
+    match options.backend {
+        Some(Backend::Iterm2) => {
+            let message =
+                "cannot use --backend iterm2 with --host: iTerm2 shows only members of its own machine";
+            Err(ErrorReport::new(ErrorKind::Usage, message)
+                .with_help("leave out --backend: then the member gets a pane of tmux there"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The command that runs `teamctl` on the host, for the daemon. The daemon adds what to do there.
+fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
+    if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
+        let message = format!(
+            "cannot run members on {name}: a shell there would change the root {root:?} of the hosts file"
+        );
+        return Err(ErrorReport::new(ErrorKind::Config, message)
+            .with_help("use a root of letters, digits and _-./+@%:, (a link to it is enough)"));
+    }
+    let root = host.root.iter().flat_map(|root| ["--root", root]);
+    let teamctl = std::iter::once(host.teamctl.as_str()).chain(root).chain(["annex", "--stdio"]);
+    Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
+}
+
+fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
+    if !team.is_mirror() {
+        return Ok(());
+    }
+    let message =
+        format!("cannot use other hosts for {} from here: its home is another machine", team.name());
+    Err(ErrorReport::new(ErrorKind::Refused, message)
+        .with_help("type this command on the machine that is the team's home"))
+}
+
+/// Checks that the team has no member of this name yet. The daemon on the host does not run the
+/// members of other hosts.
+fn check_name_is_free(team: &Team, options: &SpawnOptions) -> Result<(), ErrorReport> {
+    let name = MemberName::new_unchecked(&options.name);
+    if options.unique || team.config()?.member(&name).is_none() {
+        return Ok(());
+    }
+    let message = format!("cannot spawn {name}: {} has a member of that name", team.name());
+    Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
+        .with_help(format!("another name, or --unique; to end it: teamctl shutdown {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(root: Option<&str>) -> Host {
+        Host {
+            connect: ["ssh", "-T", "devbox"].map(str::to_owned).to_vec(),
+            attach: None,
+            root: root.map(str::to_owned),
+            teamctl: "~/bin/teamctl".to_owned(),
+            labels: Vec::new(),
+            slots: None,
+        }
+    }
+
+    #[test]
+    fn command_for_the_daemon_names_teamctl_and_the_root_there() {
+        let name = HostName::parse("devbox").unwrap();
+        let command = |root| annex_command(&name, &host(root)).map(|words| words.join(" "));
+        assert_eq!(command(None).unwrap(), "ssh -T devbox ~/bin/teamctl annex --stdio");
+        assert_eq!(command(Some("~/r")).unwrap(), "ssh -T devbox ~/bin/teamctl --root ~/r annex --stdio");
+        assert_eq!(command(Some("/a b")).unwrap_err().kind, ErrorKind::Config);
+    }
+}

@@ -1,0 +1,144 @@
+//! Handles what the links to other hosts report.
+
+use crate::core::effect::Effect;
+use crate::core::hosts::compare_changed_files::push_job;
+use crate::core::hosts::confirm_task::{
+    fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
+};
+use crate::core::hosts::use_and_await_host::{handle_barrier_reached, unreachable_error};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
+use crate::core::reply_to_client::send_reply;
+use crate::core::state::core_state::State;
+use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, LinkConnection};
+use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::teams::delete;
+use mirror::MirrorNotice;
+use protocol::control_socket::DeleteTeamRequest;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::EventKind;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use std::collections::BTreeSet;
+
+pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: HostEvent) {
+    match event {
+        HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
+        HostEvent::Failed(error) => handle_failed(context, link, &error),
+        HostEvent::Connected => handle_connected(context, link),
+        HostEvent::Disconnected { reason } => handle_disconnected(context, link, reason),
+        HostEvent::TeamNotAdded { team, error } => refuse_team(context, link, &team, &error),
+        HostEvent::Notice(notice) => handle_notice(context, link, notice),
+        HostEvent::TaskChecked { client, result } => handle_task_checked(context, client, result),
+    }
+}
+
+fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
+    match notice {
+        MirrorNotice::TeamMade { team } => find_team(context, team),
+        MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
+        MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
+        MirrorNotice::TaskDecided { team, task, .. } => handle_task_decided(context, link, &team, task),
+        MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
+    }
+}
+
+/// Adopts a team whose mirror was made, like a team that another program has created.
+fn find_team(context: &mut Context, team: TeamName) {
+    if !context.state.teams.contains_key(&team) {
+        context.effects.push(Effect::File(FileJob::FindTeam { team, waiting: None }));
+    }
+}
+
+/// Deletes a mirror and ends its members. Once it is deleted, [`MirrorJob::RemoveTeam`] follows.
+fn delete_mirror(context: &mut Context, link: &LinkId, team: TeamName) {
+    match context.state.teams.get(&team) {
+        None => push_job(context, link.clone(), MirrorJob::RemoveTeam(team)),
+        Some(known) if known.deletion.is_some() => {}
+        Some(_) => delete::kill_members(context, None, DeleteTeamRequest::forced(team)),
+    }
+}
+
+fn handle_teams_changed(context: &mut Context, link: &LinkId, teams: BTreeSet<TeamName>) {
+    fail_waiters_of_other_teams(context, link, &teams);
+    link_mut(context, link).teams = teams;
+}
+
+fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
+    let now = context.now.wall;
+    context.state.host_links.links.entry(link.clone()).or_insert_with(|| HostLink::new(now))
+}
+
+/// Sends the barriers again that were sent over an earlier connection, because a killed annex forgets
+/// barriers that it has not answered.
+fn handle_connected(context: &mut Context, link: &LinkId) {
+    link_mut(context, link).connection = LinkConnection::Connected;
+    let LinkId::ToAnnex(host) = link else { return };
+    log_host(context, EventKind::HostConnected { host: host.to_string() });
+    let waiters = context.state.host_links.barrier_waiters.iter().filter(|waiter| waiter.host == *host);
+    let barriers: Vec<u64> = waiters.map(|waiter| waiter.barrier).collect();
+    barriers.into_iter().for_each(|barrier| push_job(context, link.clone(), MirrorJob::SendBarrier(barrier)));
+}
+
+fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
+    let now = context.now.wall;
+    let connection = &mut link_mut(context, link).connection;
+    let (since, is_known) = match connection {
+        LinkConnection::Lost { since, .. } => (*since, true),
+        LinkConnection::Connecting { since } => (*since, false),
+        LinkConnection::Connected => (now, false),
+    };
+    *connection = LinkConnection::Lost { since, reason: reason.clone() };
+    let LinkId::ToAnnex(host) = link else { return };
+    if !is_known {
+        log_host(context, EventKind::HostLost { host: host.to_string(), reason: reason.clone() });
+    }
+    let error = unreachable_error(host, &reason);
+    fail_waiters(context, host, &error, |waiter| waiter.purpose == BarrierPurpose::UseHost);
+}
+
+fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
+    let subject = match link {
+        LinkId::ToAnnex(host) => format!("the link to {host}"),
+        LinkId::ToHome(home) => format!("the link to the home {}", home.home.as_str()),
+    };
+    let message = format!("{subject}: {}", error.message);
+    log_host(context, EventKind::Error { message });
+}
+
+/// The team can't be mirrored on the host.
+fn refuse_team(context: &mut Context, link: &LinkId, team: &TeamName, error: &ErrorReport) {
+    if let LinkId::ToAnnex(host) = link {
+        fail_waiters(context, host, error, |waiter| waiter.team == *team);
+    }
+}
+
+fn fail_waiters(
+    context: &mut Context,
+    host: &HostName,
+    error: &ErrorReport,
+    is_failed: impl Fn(&BarrierWaiter) -> bool,
+) {
+    let links = &mut context.state.host_links;
+    for waiter in links.take_waiters(|waiter| waiter.host == *host && is_failed(waiter)) {
+        send_reply(context, waiter.client, Err(error.clone()));
+    }
+}
+
+fn log_host(context: &mut Context, event: EventKind) {
+    context.effects.push(Effect::log_daemon(event));
+}
+
+/// Loads the teams that are mirrored at the start of the daemon.
+pub(crate) fn load_links(state: &mut State, links: Vec<(LinkId, BTreeSet<TeamName>)>, now: u64) {
+    let links = links.into_iter().map(|(id, teams)| (id, HostLink { teams, ..HostLink::new(now) }));
+    state.host_links.links = links.collect();
+}
+
+/// Finishes what an earlier daemon has begun: a team that does not exist any more is not mirrored.
+pub(crate) fn remove_mirrors_of_deleted_teams(context: &mut Context) {
+    let links = context.state.host_links.links.iter();
+    let teams = links.flat_map(|(id, link)| link.teams.iter().map(move |team| (id.clone(), team.clone())));
+    let deleted: Vec<_> = teams.filter(|(_, team)| !context.state.teams.contains_key(team)).collect();
+    deleted.into_iter().for_each(|(link, team)| push_job(context, link, MirrorJob::RemoveTeam(team)));
+}

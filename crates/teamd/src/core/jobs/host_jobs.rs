@@ -1,0 +1,76 @@
+//! Jobs for the links to other hosts, and what the links report.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::control_socket::{ConfirmTaskRequest, ConnectHomeRequest};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use std::collections::BTreeSet;
+
+/// One link to another host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LinkId {
+    /// This host is the home of teams. The link goes to this annex.
+    ToAnnex(HostName),
+    /// This host is an annex. The link comes from this home.
+    ToHome(ConnectHomeRequest),
+}
+
+/// A job for the links.
+#[derive(Debug)]
+pub(crate) enum HostJob {
+    /// Connect to a host, and mirror a team there.
+    UseHost { host: HostName, command: Vec<String>, attempt: ConnectAttempt, team: TeamName, barrier: u64 },
+    /// Make the connection of a client the link to a home.
+    AcceptHome { client: ConnId, home: ConnectHomeRequest },
+    /// A job for the mirrors of a link.
+    Mirror { link: LinkId, job: MirrorJob },
+}
+
+/// When a link that exists connects again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectAttempt {
+    /// At once.
+    Now,
+    /// At its own time. It has a connection, or tries to make one.
+    WhenDue,
+}
+
+/// A job for the mirrors of one link. The jobs of a link run in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum MirrorJob {
+    /// Begin to mirror a team, and send a barrier afterwards.
+    AddTeam { team: TeamName, barrier: u64 },
+    /// Forget a team that was deleted.
+    RemoveTeam(TeamName),
+    /// Compare a changed file with what the other host has.
+    Compare { team: TeamName, change: FileChange },
+    /// Compare all files.
+    CompareAll,
+    /// Send a barrier.
+    SendBarrier(u64),
+    /// The link keeps the items up to this number.
+    NoteAccepted(u64),
+    /// Compare a task, and find out whether the home has decided about its changes.
+    CheckTask { client: ConnId, request: ConfirmTaskRequest },
+}
+
+/// What a link reports.
+#[derive(Debug)]
+pub(crate) enum HostEvent {
+    /// These teams are mirrored now.
+    TeamsChanged(BTreeSet<TeamName>),
+    /// A file of the link or of its mirrors can't be read or written. The link tries again.
+    Failed(ErrorReport),
+    /// The link works.
+    Connected,
+    /// The link has no connection.
+    Disconnected { reason: String },
+    /// A team can't be mirrored, because its files can't be read.
+    TeamNotAdded { team: TeamName, error: ErrorReport },
+    /// A notice of the mirrors.
+    Notice(MirrorNotice),
+    /// The result of [`MirrorJob::CheckTask`]. An error if the member does not own the task.
+    TaskChecked { client: ConnId, result: Result<TaskCheck, ErrorReport> },
+}

@@ -1,0 +1,126 @@
+//! The links to other hosts, and the clients that wait for them.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::jobs::host_jobs::LinkId;
+use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus};
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All links and their waiting clients.
+#[derive(Debug, Default)]
+pub(crate) struct HostLinks {
+    pub(crate) links: BTreeMap<LinkId, HostLink>,
+    pub(crate) barrier_waiters: Vec<BarrierWaiter>,
+    pub(crate) task_waiters: Vec<TaskWaiter>,
+}
+
+/// One link.
+#[derive(Debug)]
+pub(crate) struct HostLink {
+    /// The teams that are mirrored.
+    pub(crate) teams: BTreeSet<TeamName>,
+    pub(crate) connection: LinkConnection,
+}
+
+/// Whether a link works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LinkConnection {
+    /// The first attempt is under way.
+    Connecting {
+        /// Since when, in milliseconds since the epoch.
+        since: u64,
+    },
+    Connected,
+    Lost {
+        /// Since when, in milliseconds since the epoch.
+        since: u64,
+        reason: String,
+    },
+}
+
+/// A client that waits until a host has handled everything up to a barrier.
+#[derive(Debug)]
+pub(crate) struct BarrierWaiter {
+    pub(crate) client: ConnId,
+    pub(crate) host: HostName,
+    pub(crate) team: TeamName,
+    pub(crate) barrier: u64,
+    /// When the client gets an error, in milliseconds on the monotonic clock.
+    pub(crate) deadline: u64,
+    pub(crate) purpose: BarrierPurpose,
+}
+
+/// Why a client waits for a barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BarrierPurpose {
+    /// The mirror of the team must exist. A failed connection ends the wait.
+    UseHost,
+    /// The changes of the host must be here.
+    AwaitHost,
+}
+
+/// A client that waits for the home's decision about a task.
+#[derive(Debug)]
+pub(crate) struct TaskWaiter {
+    pub(crate) client: ConnId,
+    pub(crate) link: LinkId,
+    pub(crate) request: ConfirmTaskRequest,
+}
+
+impl HostLinks {
+    /// The link from the home of this team. `None` if the team's home is here.
+    pub(crate) fn home_of(&self, team: &TeamName) -> Option<&LinkId> {
+        let mut mirrors = self.links_of(team).filter(|link| matches!(link, LinkId::ToHome(_)));
+        mirrors.next()
+    }
+
+    /// The links that mirror this team.
+    pub(crate) fn links_of(&self, team: &TeamName) -> impl Iterator<Item = &LinkId> {
+        self.links.iter().filter(|(_, link)| link.teams.contains(team)).map(|(id, _)| id)
+    }
+
+    /// The hosts that run members of this team.
+    pub(crate) fn host_status(&self, team: &TeamName) -> Vec<HostStatus> {
+        let links = self.links.iter().filter(|(_, link)| link.teams.contains(team));
+        let status = |(id, link): (&LinkId, &HostLink)| match id {
+            LinkId::ToAnnex(host) => {
+                Some(HostStatus { host: host.clone(), contact: link.connection.contact() })
+            }
+            LinkId::ToHome(_) => None,
+        };
+        links.filter_map(status).collect()
+    }
+
+    /// When the next client has waited long enough, in milliseconds on the monotonic clock.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.barrier_waiters.iter().map(|waiter| waiter.deadline).min()
+    }
+
+    /// Takes the waiters for barriers that meet a condition.
+    pub(crate) fn take_waiters(&mut self, is_taken: impl Fn(&BarrierWaiter) -> bool) -> Vec<BarrierWaiter> {
+        let (taken, kept) = std::mem::take(&mut self.barrier_waiters).into_iter().partition(is_taken);
+        self.barrier_waiters = kept;
+        taken
+    }
+}
+
+impl HostLink {
+    pub(crate) fn new(now: u64) -> HostLink {
+        HostLink { teams: BTreeSet::new(), connection: LinkConnection::Connecting { since: now } }
+    }
+}
+
+impl LinkConnection {
+    fn contact(&self) -> HostContact {
+        match self {
+            LinkConnection::Connecting { since } => {
+                HostContact::NoContact { since: *since, reason: "not connected yet".to_owned() }
+            }
+            LinkConnection::Connected => HostContact::Connected,
+            LinkConnection::Lost { since, reason } => {
+                HostContact::NoContact { since: *since, reason: reason.clone() }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Tests of links to other hosts: at the home, and at the annex.
+
+use super::*;
+use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
+use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::control_socket::{
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostContact, UseHostRequest,
+};
+use protocol::event_log_line::EventKind;
+use protocol::hosts_file_entry::HostName;
+use std::collections::BTreeSet;
+
+fn devbox() -> HostName {
+    HostName::parse("devbox").unwrap()
+}
+
+fn annex_link() -> LinkId {
+    LinkId::ToAnnex(devbox())
+}
+
+fn home_link() -> LinkId {
+    LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() })
+}
+
+fn use_host() -> Request {
+    Request::UseHost(UseHostRequest {
+        team: survey_team(),
+        host: devbox(),
+        command: vec!["ssh".to_owned(), "devbox".to_owned()],
+    })
+}
+
+fn report(state: &mut State, link: LinkId, event: HostEvent) -> Vec<Effect> {
+    handle_event(state, CoreEvent::HostReported { link, event }, NOW)
+}
+
+fn mirror_survey(state: &mut State, link: LinkId) {
+    report(state, link, HostEvent::TeamsChanged(BTreeSet::from([survey_team()])));
+}
+
+fn lose(state: &mut State) -> Vec<Effect> {
+    report(state, annex_link(), HostEvent::Disconnected { reason: "no route".to_owned() })
+}
+
+fn host_job(effects: &[Effect]) -> &HostJob {
+    let mut jobs = effects.iter().filter_map(|effect| match effect {
+        Effect::Host(job) => Some(job),
+        _ => None,
+    });
+    jobs.next().expect("there is a job for a link")
+}
+
+/// The jobs for mirrors.
+fn mirror_jobs(effects: &[Effect]) -> Vec<&MirrorJob> {
+    let jobs = effects.iter().filter_map(|effect| match effect {
+        Effect::Host(HostJob::Mirror { job, .. }) => Some(job),
+        _ => None,
+    });
+    jobs.collect()
+}
+
+fn error_message(effects: &[Effect], client: u64) -> String {
+    match reply(effects, client) {
+        Some(Response::Failed(error)) => error.message.clone(),
+        other => panic!("an error is expected: {other:?}"),
+    }
+}
+
+/// Sends a `use_host` call of client 9. Returns its barrier.
+fn send_use_host(state: &mut State, expected: ConnectAttempt) -> u64 {
+    let effects = send_call(state, 9, use_host());
+    assert!(reply(&effects, 9).is_none());
+    match host_job(&effects) {
+        HostJob::UseHost { attempt, barrier, .. } if *attempt == expected => *barrier,
+        job => panic!("{job:?}"),
+    }
+}
+
+#[test]
+fn use_host_is_answered_when_the_mirror_exists() {
+    let mut state = new_state();
+    let barrier = send_use_host(&mut state, ConnectAttempt::WhenDue);
+    let effects = report(&mut state, annex_link(), HostEvent::Connected);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::SendBarrier(barrier)]);
+    mirror_survey(&mut state, annex_link());
+    let reached = |number| HostEvent::Notice(MirrorNotice::BarrierReached { number });
+    let effects = report(&mut state, annex_link(), reached(barrier + 1));
+    assert!(reply(&effects, 9).is_none());
+    let effects = report(&mut state, annex_link(), reached(barrier));
+    assert!(matches!(reply_value(&effects, 9), Some(Reply::Ack)));
+    let hosts = state.host_links.host_status(&survey_team());
+    assert!(matches!(&hosts[..], [host] if host.contact == HostContact::Connected));
+}
+
+#[test]
+fn use_host_fails_if_the_host_is_out_of_reach_and_the_next_one_connects_at_once() {
+    let mut state = new_state();
+    send_use_host(&mut state, ConnectAttempt::WhenDue);
+    let effects = lose(&mut state);
+    assert_eq!(error_message(&effects, 9), "cannot reach devbox: no route");
+    let is_lost = |effect: &Effect| matches!(effect, Effect::Log(event) if matches!(event.kind, EventKind::HostLost { .. }));
+    assert!(effects.iter().any(is_lost));
+    assert!(!lose(&mut state).iter().any(is_lost), "a repeated failure is not logged");
+    send_use_host(&mut state, ConnectAttempt::Now);
+    send_use_host(&mut state, ConnectAttempt::WhenDue);
+}
+
+#[test]
+fn refused_team_ends_the_wait_and_so_does_the_timeout() {
+    let mut state = new_state();
+    send_use_host(&mut state, ConnectAttempt::WhenDue);
+    let error = ErrorReport::new(ErrorKind::AlreadyExists, "there is another survey");
+    let refused = MirrorNotice::TeamRefused { team: survey_team(), error };
+    let effects = report(&mut state, annex_link(), HostEvent::Notice(refused));
+    assert_eq!(error_message(&effects, 9), "there is another survey");
+    send_use_host(&mut state, ConnectAttempt::WhenDue);
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(NOW.mono + 60_000));
+    assert_eq!(error_kind(&effects, 9), Some(ErrorKind::Timeout));
+}
+
+#[test]
+fn await_host_survives_an_interruption() {
+    let mut state = new_state();
+    let request = || Request::AwaitHost(AwaitHostRequest { team: survey_team(), host: devbox() });
+    let effects = send_call(&mut state, 8, request());
+    assert_eq!(error_kind(&effects, 8), Some(ErrorKind::NotFound));
+    mirror_survey(&mut state, annex_link());
+    let effects = send_call(&mut state, 9, request());
+    let [MirrorJob::SendBarrier(barrier)] = mirror_jobs(&effects)[..] else { panic!("{effects:?}") };
+    assert!(reply(&lose(&mut state), 9).is_none());
+    let effects = report(&mut state, annex_link(), HostEvent::Connected);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::SendBarrier(*barrier)]);
+    let reached = HostEvent::Notice(MirrorNotice::BarrierReached { number: *barrier });
+    assert!(matches!(reply_value(&report(&mut state, annex_link(), reached), 9), Some(Reply::Ack)));
+}
+
+#[test]
+fn only_changes_of_mirrored_teams_are_compared() {
+    let mut state = new_state();
+    let change = || CoreEvent::TaskChanged { team: survey_team(), task: TaskId::parse("3").unwrap() };
+    assert!(mirror_jobs(&handle_event(&mut state, change(), NOW)).is_empty());
+    mirror_survey(&mut state, annex_link());
+    let effects = handle_event(&mut state, change(), NOW);
+    let expected = FileChange::Task(TaskId::parse("3").unwrap());
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::Compare { team: survey_team(), change: expected }]);
+    let effects = handle_event(&mut state, CoreEvent::WatcherOverflow, NOW);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CompareAll]);
+}
+
+#[test]
+fn ended_mirror_is_deleted_with_its_members() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    let ended = HostEvent::Notice(MirrorNotice::TeamEnded { team: survey_team() });
+    let effects = report(&mut state, home_link(), ended);
+    assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { client: None, .. })));
+    let deleted = CoreEvent::FileJobDone(FileResult::TeamDeleted {
+        client: None,
+        team: survey_team(),
+        result: Ok(()),
+        worktrees: Default::default(),
+    });
+    let effects = handle_event(&mut state, deleted, NOW);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
+}
+
+fn confirm_task() -> Request {
+    Request::ConfirmTask(ConfirmTaskRequest {
+        team: survey_team(),
+        task: TaskId::parse("3").unwrap(),
+        owner: MemberName::parse("ann").unwrap(),
+    })
+}
+
+#[test]
+fn task_is_confirmed_only_after_the_decision_of_the_home() {
+    let mut state = new_state();
+    assert!(reply_value(&send_call(&mut state, 9, confirm_task()), 9).is_none(), "there is no link");
+    mirror_survey(&mut state, home_link());
+    let effects = send_call(&mut state, 9, confirm_task());
+    assert!(matches!(mirror_jobs(&effects)[..], [MirrorJob::CheckTask { client: 9, .. }]));
+    let checked = |result| HostEvent::TaskChecked { client: 9, result };
+    let effects = report(&mut state, home_link(), checked(Ok(TaskCheck::Undecided)));
+    assert!(reply(&effects, 9).is_none());
+    let task = TaskId::parse("3").unwrap();
+    let decided = MirrorNotice::TaskDecided { team: survey_team(), task, error: None };
+    let effects = report(&mut state, home_link(), HostEvent::Notice(decided));
+    assert!(matches!(mirror_jobs(&effects)[..], [MirrorJob::CheckTask { client: 9, .. }]));
+    let effects = report(&mut state, home_link(), checked(Ok(TaskCheck::Decided)));
+    assert!(matches!(reply_value(&effects, 9), Some(Reply::Ack)));
+}
+
+#[test]
+fn confirmation_ends_with_the_connection_or_the_mirror() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    send_call(&mut state, 9, confirm_task());
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 9 }, NOW);
+    assert!(state.host_links.task_waiters.is_empty());
+    send_call(&mut state, 10, confirm_task());
+    let effects = report(&mut state, home_link(), HostEvent::TeamsChanged(BTreeSet::new()));
+    assert_eq!(error_kind(&effects, 10), Some(ErrorKind::NotFound));
+}
+
+#[test]
+fn mirror_uses_no_other_host() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    assert_eq!(error_kind(&send_call(&mut state, 9, use_host()), 9), Some(ErrorKind::Refused));
+}

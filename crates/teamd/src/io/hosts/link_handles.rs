@@ -1,0 +1,179 @@
+//! All links of the daemon. The effect runner gives them their jobs.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::core_event::CoreEvent;
+use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
+use crate::io::control_connections::Connections;
+use crate::io::hosts::hosts_file::HostsFile;
+use crate::io::hosts::mirror_queue::MirrorQueue;
+use crate::io::hosts::open_link::{ClosedLink, OpenLink};
+use crate::io::hosts::open_link_files::LinkFiles;
+use crate::io::hosts::run_link::{SharedHostsFile, run_to_annex, run_to_home};
+use crate::io::hosts::shared_mirror::LinkReporter;
+use link::LinkStream;
+use protocol::control_socket::ConnectHomeRequest;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use store::{Durability, Root, StateDir};
+use tokio::sync::mpsc::{Sender, UnboundedSender, channel, unbounded_channel};
+
+/// How many connections of one home wait for its link.
+const QUEUED_STREAMS: usize = 4;
+
+/// The links.
+#[derive(Debug)]
+pub(crate) struct LinkHandles {
+    files: LinkFiles,
+    hosts_file: SharedHostsFile,
+    events: UnboundedSender<CoreEvent>,
+    to_annexes: BTreeMap<HostName, LinkToAnnex>,
+    to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
+    mirrored_at_start: Vec<(LinkId, BTreeSet<TeamName>)>,
+}
+
+#[derive(Debug)]
+struct LinkToAnnex {
+    queue: Arc<MirrorQueue>,
+    commands: UnboundedSender<Vec<String>>,
+    /// The last connect command. Empty if there was none.
+    command: Vec<String>,
+}
+
+#[derive(Debug)]
+struct LinkToHome {
+    queue: Arc<MirrorQueue>,
+    streams: Sender<LinkStream>,
+}
+
+impl LinkHandles {
+    /// Starts the links of an earlier daemon. Must be called in the event loop's runtime, and blocks
+    /// while it opens the mirrors. So the core knows from the start which teams are mirrored.
+    ///
+    /// # Errors
+    ///
+    /// If the list of hosts can't be read.
+    pub(crate) fn start(
+        root: &Root,
+        state_dir: &StateDir,
+        durability: Durability,
+        events: &UnboundedSender<CoreEvent>,
+    ) -> Result<LinkHandles, ErrorReport> {
+        let hosts_file = HostsFile::read(state_dir)?;
+        let (root, state_path) = (root.clone(), state_dir.path().to_owned());
+        let files = LinkFiles { root, state_dir: state_path, durability, home: hosts_file.home.clone() };
+        let commands = hosts_file.commands.clone();
+        let mut links = LinkHandles {
+            files,
+            hosts_file: Arc::new(Mutex::new(hosts_file)),
+            events: events.clone(),
+            to_annexes: BTreeMap::new(),
+            to_homes: BTreeMap::new(),
+            mirrored_at_start: Vec::new(),
+        };
+        for (host, command) in commands {
+            let closed = links.new_link(LinkId::ToAnnex(host.clone()));
+            if let Some(open) = links.open_at_start(&closed) {
+                links.add_annex(&host, closed, Some(open)).connect(command);
+            }
+        }
+        for link in links.files.known_homes()? {
+            let closed = links.new_link(link.clone());
+            if let (Some(open), LinkId::ToHome(home)) = (links.open_at_start(&closed), link) {
+                links.add_home(&home, closed, Some(open));
+            }
+        }
+        Ok(links)
+    }
+
+    /// The links that were started, and the teams that they mirror.
+    pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeSet<TeamName>)> {
+        std::mem::take(&mut self.mirrored_at_start)
+    }
+
+    /// Runs a job, or passes it to the thread of its mirrors.
+    pub(crate) fn run(&mut self, job: HostJob, connections: &mut Connections) {
+        match job {
+            HostJob::UseHost { host, command, attempt, team, barrier } => {
+                if !self.to_annexes.contains_key(&host) {
+                    let closed = self.new_link(LinkId::ToAnnex(host.clone()));
+                    self.add_annex(&host, closed, None);
+                }
+                let Some(link) = self.to_annexes.get_mut(&host) else { return };
+                if attempt == ConnectAttempt::Now || link.command != command {
+                    link.connect(command);
+                }
+                link.queue.push(MirrorJob::AddTeam { team, barrier });
+            }
+            HostJob::AcceptHome { client, home } => self.accept_home(client, &home, connections),
+            HostJob::Mirror { link, job } => match self.queue(&link) {
+                Some(queue) => queue.push(job),
+                None => tracing::warn!(?link, ?job, "dropped a job: there is no such link"),
+            },
+        }
+    }
+
+    fn accept_home(&mut self, client: ConnId, home: &ConnectHomeRequest, connections: &mut Connections) {
+        let stream = match connections.take_home_stream(client) {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!(client, "cannot take the connection of a home: {error}"),
+        };
+        // A link ends if its files can't be opened. The next connection of the home tries it again.
+        self.to_homes.retain(|_, link| !link.streams.is_closed());
+        if !self.to_homes.contains_key(home) {
+            let closed = self.new_link(LinkId::ToHome(home.clone()));
+            self.add_home(home, closed, None);
+        }
+        let sent = self.to_homes.get(home).map(|link| link.streams.try_send(stream));
+        if !matches!(sent, Some(Ok(()))) {
+            tracing::warn!(client, "closed the connection of a home: its link takes no more");
+        }
+    }
+
+    /// Opens a link. `None` if it can't be opened, which is reported.
+    fn open_at_start(&mut self, closed: &ClosedLink) -> Option<OpenLink> {
+        let open =
+            closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
+        self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.teams()));
+        Some(open)
+    }
+
+    fn queue(&self, link: &LinkId) -> Option<&MirrorQueue> {
+        match link {
+            LinkId::ToAnnex(host) => self.to_annexes.get(host).map(|link| &*link.queue),
+            LinkId::ToHome(home) => self.to_homes.get(home).map(|link| &*link.queue),
+        }
+    }
+
+    fn new_link(&self, link: LinkId) -> ClosedLink {
+        let reporter = LinkReporter { link, events: self.events.clone() };
+        ClosedLink { files: self.files.clone(), reporter, queue: Arc::default() }
+    }
+
+    fn add_annex(&mut self, host: &HostName, closed: ClosedLink, open: Option<OpenLink>) -> &mut LinkToAnnex {
+        let (commands, received) = unbounded_channel();
+        let link = LinkToAnnex { queue: closed.queue.clone(), commands, command: Vec::new() };
+        let host_and_file = (host.clone(), self.hosts_file.clone());
+        drop(tokio::spawn(run_to_annex(Arc::new(closed), host_and_file, open, received)));
+        self.to_annexes.insert(host.clone(), link);
+        self.to_annexes.get_mut(host).expect("it was just inserted")
+    }
+
+    fn add_home(&mut self, home: &ConnectHomeRequest, closed: ClosedLink, open: Option<OpenLink>) {
+        let (streams, received) = channel(QUEUED_STREAMS);
+        let link = LinkToHome { queue: closed.queue.clone(), streams };
+        drop(tokio::spawn(run_to_home(Arc::new(closed), open, received)));
+        self.to_homes.insert(home.clone(), link);
+    }
+}
+
+impl LinkToAnnex {
+    /// Connects with this command, also if the link waits for its next attempt.
+    fn connect(&mut self, command: Vec<String>) {
+        self.command.clone_from(&command);
+        // The task runs as long as this sender exists.
+        self.commands.send(command).ok();
+    }
+}

@@ -1,0 +1,108 @@
+//! The thread that compares the files of the mirrors of one link.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
+use crate::io::hosts::mirror_queue::MirrorQueue;
+use crate::io::hosts::shared_mirror::SharedMirror;
+use mirror::{MirrorOutput, TaskCheck};
+use protocol::control_socket::ConfirmTaskRequest;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::task::TaskStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Root;
+
+/// The longest pause before a failed job runs again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Starts the thread. It runs until the daemon ends.
+pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -> std::io::Result<()> {
+    let run = move || {
+        let mut has_failed = false;
+        loop {
+            let job = queue.pop();
+            match run_job(&mirror, &root, job.clone()) {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut has_failed, true) {
+                        mirror.reporter().report(HostEvent::Failed(error));
+                    }
+                    queue.push_after_pause(job, RETRY_PAUSE);
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("mirror".to_owned()).spawn(run)?;
+    Ok(())
+}
+
+/// Runs a job. A client that waits for it gets its error. Any other error is returned, and the job
+/// runs again later.
+fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), ErrorReport> {
+    let plain = |output: MirrorOutput| ((), output);
+    match job {
+        MirrorJob::AddTeam { team, barrier } => {
+            let added = mirror.update(
+                |mirror| {
+                    let mut output = mirror.add_team(&team)?;
+                    output.items.extend(mirror.send_barrier(barrier).items);
+                    Ok(((), output))
+                },
+                |()| None,
+            );
+            added.or_else(|error| {
+                mirror.reporter().report(HostEvent::TeamNotAdded { team, error });
+                Ok(())
+            })
+        }
+        MirrorJob::RemoveTeam(team) => {
+            mirror.update(|mirror| mirror.remove_team(&team).map(plain), |()| None)
+        }
+        MirrorJob::Compare { team, change } => {
+            mirror.update(|mirror| mirror.handle_change(&team, &change).map(plain), |()| None)
+        }
+        MirrorJob::CompareAll => mirror.update(|mirror| mirror.compare_all().map(plain), |()| None),
+        MirrorJob::SendBarrier(number) => {
+            mirror.update(|mirror| Ok(((), mirror.send_barrier(number))), |()| None)
+        }
+        MirrorJob::NoteAccepted(number) => {
+            let none = |()| ((), MirrorOutput::default());
+            mirror.update(|mirror| mirror.note_accepted(number).map(none), |()| None)
+        }
+        MirrorJob::CheckTask { client, request } => {
+            check_task(mirror, root, client, &request);
+            Ok(())
+        }
+    }
+}
+
+fn check_task(mirror: &SharedMirror, root: &Root, client: ConnId, request: &ConfirmTaskRequest) {
+    let result = mirror.update(
+        |mirror| mirror.check_task(&request.team, request.task),
+        |check| {
+            let result = match check {
+                TaskCheck::Decided => check_owner(root, request).map(|()| TaskCheck::Decided),
+                TaskCheck::Undecided => Ok(TaskCheck::Undecided),
+            };
+            Some(HostEvent::TaskChecked { client, result })
+        },
+    );
+    if let Err(error) = result {
+        mirror.reporter().report(HostEvent::TaskChecked { client, result: Err(error) });
+    }
+}
+
+/// An error if the home has given the task to somebody else.
+fn check_owner(root: &Root, request: &ConfirmTaskRequest) -> Result<(), ErrorReport> {
+    let ConfirmTaskRequest { team, task: id, owner } = request;
+    let task = root.team(team)?.tasks().get(id)?;
+    match task.owner {
+        Some(other) if other == *owner && task.status == TaskStatus::InProgress => Ok(()),
+        Some(other) if other != *owner => Err(store::Error::TaskClaimed { id: *id, owner: other }.into()),
+        _ => {
+            let message = format!("cannot start task {id}: {owner} does not have it any more");
+            Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
+                .with_help("take another: teamctl task list --available"))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Opens a link: its spool, its mirrors and its receiver.
+
+use crate::core::jobs::host_jobs::MirrorJob;
+use crate::io::hosts::mirror_queue::MirrorQueue;
+use crate::io::hosts::mirror_thread;
+use crate::io::hosts::open_link_files::LinkFiles;
+use crate::io::hosts::receive_items::MirrorReceiver;
+use crate::io::hosts::shared_mirror::{LinkReporter, SharedMirror};
+use link::{SpoolContents, SpoolFile};
+use protocol::annex_link::ItemPayload;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use std::sync::Arc;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// A link, before it is opened.
+#[derive(Debug)]
+pub(super) struct ClosedLink {
+    pub(super) files: LinkFiles,
+    pub(super) reporter: LinkReporter,
+    pub(super) queue: Arc<MirrorQueue>,
+}
+
+/// The open files of a link.
+#[derive(Debug)]
+pub(super) struct OpenLink {
+    pub(super) spool: (SpoolFile, SpoolContents),
+    pub(super) mirror: SharedMirror,
+    /// What the mirrors send to the other host.
+    pub(super) items: UnboundedReceiver<ItemPayload>,
+    pub(super) receiver: MirrorReceiver,
+    /// Ends after the last write of the receiver.
+    pub(super) receiver_end: oneshot::Receiver<()>,
+}
+
+impl ClosedLink {
+    /// Opens the files, and starts the thread of the mirrors if it does not run. `earlier` are the
+    /// mirrors of an earlier opening, which the thread uses. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If a file can't be read or the thread can't be started.
+    pub(super) fn open(&self, earlier: Option<SharedMirror>) -> Result<OpenLink, ErrorReport> {
+        let link = &self.reporter.link;
+        if earlier.is_none() {
+            self.files.remove_temp_files(link)?;
+        }
+        let spool = self.files.open_spool(link)?;
+        let (sender, items) = unbounded_channel();
+        let open_mirror = || self.files.open_mirror(link, &spool.1);
+        let mirror = match earlier {
+            Some(mirror) => {
+                mirror.reopen(open_mirror, sender)?;
+                mirror
+            }
+            None => {
+                let mirror = SharedMirror::new(open_mirror()?, sender, self.reporter.clone());
+                mirror_thread::start(mirror.clone(), self.queue.clone(), self.files.root.clone())
+                    .map_err(internal_error)?;
+                mirror
+            }
+        };
+        self.queue.push(MirrorJob::CompareAll);
+        let (receiver, receiver_end) = MirrorReceiver::open(mirror.clone(), self.files.directory(link)?)?;
+        Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
+    }
+}
+
+pub(super) fn internal_error(error: impl std::fmt::Display) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Internal, format!("cannot run a link to another host: {error}"))
+}

@@ -1,0 +1,137 @@
+//! Opens the files of a link.
+
+use crate::core::jobs::host_jobs::LinkId;
+use link::{LinkIdentity, LinkRole, SpoolContents, SpoolFile};
+use mirror::{Mirror, MirrorSide};
+use protocol::control_socket::{ConnectHomeRequest, HomeId};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use protocol::state_file_names::{HOMES_DIR, LINKS_DIR};
+use std::path::PathBuf;
+use store::{Durability, Root, StateDir};
+
+/// The file of the items that the other host has not acknowledged.
+const SPOOL: &str = "spool";
+
+/// The directory of the state of the mirrors.
+const MIRROR_DIR: &str = "mirror";
+
+/// The epoch of a home that was never moved.
+const FIRST_EPOCH: u64 = 1;
+
+/// What all links need.
+#[derive(Debug, Clone)]
+pub(super) struct LinkFiles {
+    pub(super) root: Root,
+    pub(super) state_dir: PathBuf,
+    pub(super) durability: Durability,
+    /// Identity of this home.
+    pub(super) home: HomeId,
+}
+
+impl LinkFiles {
+    /// The directory of a link. Creates it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be opened.
+    pub(super) fn directory(&self, link: &LinkId) -> Result<StateDir, ErrorReport> {
+        let path = match link {
+            LinkId::ToAnnex(host) => self.state_dir.join(LINKS_DIR).join(host.as_str()),
+            LinkId::ToHome(home) => self.state_dir.join(HOMES_DIR).join(directory_name(home)),
+        };
+        Ok(StateDir::open(&path)?)
+    }
+
+    /// Removes the temporary files that killed daemons have left. Called before this daemon writes files of
+    /// the link. If a file can't be removed, the error is only logged, because such a file does no harm.
+    ///
+    /// # Errors
+    ///
+    /// If a directory can't be opened.
+    pub(super) fn remove_temp_files(&self, link: &LinkId) -> Result<(), ErrorReport> {
+        let directory = self.directory(link)?;
+        for dir in [directory.open_subdir(MIRROR_DIR)?, directory] {
+            let names = dir.names()?;
+            let temp_files = names.iter().filter(|name| name.starts_with('.') && name.contains(".tmp."));
+            temp_files.for_each(|file| dir.remove(file).unwrap_or_else(|error| tracing::warn!("{error}")));
+        }
+        Ok(())
+    }
+
+    /// Opens the mirrors of a link whose spool is open.
+    ///
+    /// # Errors
+    ///
+    /// If their state can't be read.
+    pub(super) fn open_mirror(&self, link: &LinkId, spool: &SpoolContents) -> Result<Mirror, ErrorReport> {
+        let side = match link {
+            LinkId::ToAnnex(host) => (MirrorSide::Home { annex: host.clone() }, host.to_string()),
+            LinkId::ToHome(home) => (MirrorSide::Annex, directory_name(home)),
+        };
+        let state = self.directory(link)?.open_subdir(MIRROR_DIR)?;
+        Mirror::open(side, self.root.clone(), state, (&spool.items, spool.last_number()))
+    }
+
+    /// Opens the spool of a link.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be read or is damaged.
+    pub(super) fn open_spool(&self, link: &LinkId) -> Result<(SpoolFile, SpoolContents), ErrorReport> {
+        SpoolFile::open(self.directory(link)?, SPOOL, self.durability).map_err(|error| match error {
+            link::OpenError::Store(error) => error.into(),
+            link::OpenError::Damaged(error) => ErrorReport::new(ErrorKind::InvalidData, error.to_string()),
+        })
+    }
+
+    /// Who this end of a link is.
+    pub(super) fn identity(&self, link: &LinkId) -> LinkIdentity {
+        let (role, home, annex) = match link {
+            LinkId::ToAnnex(host) => (LinkRole::Home { epoch: FIRST_EPOCH }, &self.home, host),
+            LinkId::ToHome(ConnectHomeRequest { home, annex }) => (LinkRole::Annex, home, annex),
+        };
+        LinkIdentity {
+            role,
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            root: home.as_str().to_owned(),
+            annex: annex.as_str().to_owned(),
+        }
+    }
+
+    /// The homes that have connected to this host before.
+    ///
+    /// # Errors
+    ///
+    /// If their directory can't be read.
+    pub(super) fn known_homes(&self) -> Result<Vec<LinkId>, ErrorReport> {
+        let names = StateDir::open(&self.state_dir.join(HOMES_DIR))?.names()?;
+        Ok(names.iter().filter_map(|name| parse_directory_name(name)).map(LinkId::ToHome).collect())
+    }
+}
+
+/// No identity of a home and no name of a host has a full stop.
+fn directory_name(home: &ConnectHomeRequest) -> String {
+    format!("{}.{}", home.home.as_str(), home.annex)
+}
+
+fn parse_directory_name(name: &str) -> Option<ConnectHomeRequest> {
+    let (home, annex) = name.split_once('.')?;
+    Some(ConnectHomeRequest { home: HomeId::parse(home)?, annex: HostName::parse(annex)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directory_name_is_parsed_back() {
+        let home = ConnectHomeRequest {
+            home: HomeId::parse("0f-1").unwrap(),
+            annex: HostName::parse("dev_box-2").unwrap(),
+        };
+        assert_eq!(parse_directory_name(&directory_name(&home)), Some(home));
+        assert_eq!(parse_directory_name("x"), None);
+        assert_eq!(parse_directory_name("A.devbox"), None);
+    }
+}

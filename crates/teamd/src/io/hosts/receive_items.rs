@@ -1,0 +1,77 @@
+//! Stores what the other host has sent.
+
+use crate::io::hosts::shared_mirror::SharedMirror;
+use link::{ItemReceiver, ReceivedPosition};
+use protocol::annex_link::{ItemPayload, LinkItem};
+use protocol::error_kind_and_report::ErrorReport;
+use std::sync::Arc;
+use store::StateDir;
+use tokio::sync::oneshot;
+
+/// The file with the position of the last stored item.
+const POSITION: &str = "received.json";
+
+/// Gives each item to the mirrors, which recognize an item that they have stored, and writes the
+/// position afterwards.
+#[derive(Debug)]
+pub(super) struct MirrorReceiver {
+    mirror: SharedMirror,
+    directory: StateDir,
+    position: ReceivedPosition,
+    /// The number of the last item that the mirrors have stored. Its position may not be written.
+    applied: u64,
+    /// Dropped with the receiver, after its last write.
+    _ended: oneshot::Sender<()>,
+}
+
+impl MirrorReceiver {
+    /// Opens the receiver with its file in `directory`. The second result ends when the receiver is
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be read.
+    pub(super) fn open(
+        mirror: SharedMirror,
+        directory: StateDir,
+    ) -> Result<(MirrorReceiver, oneshot::Receiver<()>), ErrorReport> {
+        let position = match directory.read(POSITION)? {
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| ErrorReport::from_io("read", &directory.path().join(POSITION), &error))?,
+            None => ReceivedPosition::default(),
+        };
+        let (ended, end) = oneshot::channel();
+        let receiver =
+            MirrorReceiver { mirror, directory, position, applied: position.number, _ended: ended };
+        Ok((receiver, end))
+    }
+}
+
+impl MirrorReceiver {
+    /// Before a barrier is answered, all files are compared, because the watcher may not have reported
+    /// the latest changes.
+    fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
+        if matches!(payload, ItemPayload::Barrier { .. }) {
+            self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
+        }
+        self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None)
+    }
+}
+
+impl ItemReceiver for MirrorReceiver {
+    fn position(&self) -> ReceivedPosition {
+        self.position
+    }
+
+    fn apply(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), String> {
+        let applied = self.applied;
+        for item in items.iter().filter(|item| item.number > applied) {
+            self.apply_item(&item.payload).map_err(|error| error.message)?;
+            self.applied = item.number;
+        }
+        let json = serde_json::to_vec(&position).expect("a position is two numbers");
+        self.directory.replace(POSITION, &json).map_err(|error| error.to_string())?;
+        self.position = position;
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The tasks of links: opens a link's files, gives it items, and reports what happens to it.
+
+use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
+use crate::io::hosts::hosts_file::HostsFile;
+use crate::io::hosts::open_link::{ClosedLink, OpenLink, internal_error};
+use link::{ConnectionSource, LinkDriver, LinkInputs, LinkReport, LinkSettings, LinkStream, Submission};
+use protocol::annex_link::ItemPayload;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::StateDir;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+
+/// How many items wait for the link. Further items wait in the queue of the mirrors.
+const QUEUED_SUBMISSIONS: usize = 16;
+
+/// The connect commands of all hosts, which all links share.
+pub(super) type SharedHostsFile = Arc<Mutex<HostsFile>>;
+
+/// Runs the home's end of a link. Each connect command starts the link again. `opened` is the link if it
+/// was opened before.
+pub(super) async fn run_to_annex(
+    link: Arc<ClosedLink>,
+    (host, hosts_file): (HostName, SharedHostsFile),
+    mut opened: Option<OpenLink>,
+    mut commands: UnboundedReceiver<Vec<String>>,
+) {
+    let mut mirror = opened.as_ref().map(|open| open.mirror.clone());
+    let mut next = commands.recv().await;
+    while let Some(command) = next {
+        let (earlier, to_open) = (opened.take(), link.clone());
+        let (known_mirror, record) = (mirror.clone(), (host.clone(), hosts_file.clone(), command.clone()));
+        let opening = run_blocking(move || {
+            record_command(&to_open, record)?;
+            earlier.map_or_else(|| to_open.open(known_mirror), Ok)
+        });
+        let result = match opening.await {
+            Ok(open) => {
+                mirror = Some(open.mirror.clone());
+                let source = ConnectionSource::Command(connect_command(&link, &host, command));
+                link.run(open, source, &mut commands).await
+            }
+            Err(error) => Err(error),
+        };
+        next = match result {
+            Ok(command) => command,
+            Err(error) => {
+                link.reporter.report(HostEvent::Disconnected { reason: error.message });
+                commands.recv().await
+            }
+        };
+    }
+}
+
+/// Records how the host is connected, for the next daemon.
+fn record_command(
+    link: &ClosedLink,
+    (host, hosts_file, command): (HostName, SharedHostsFile, Vec<String>),
+) -> Result<(), ErrorReport> {
+    let state_dir = StateDir::open(&link.files.state_dir)?;
+    hosts_file.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
+}
+
+/// The connect command with the arguments by which the annex knows the link.
+fn connect_command(link: &ClosedLink, host: &HostName, command: Vec<String>) -> Vec<OsString> {
+    let arguments = [link.files.home.as_str().to_owned(), host.to_string()];
+    command.into_iter().chain(arguments).map(OsString::from).collect()
+}
+
+/// Runs the annex's end of a link. `opened` is the link if it was opened before.
+pub(super) async fn run_to_home(
+    link: Arc<ClosedLink>,
+    opened: Option<OpenLink>,
+    streams: Receiver<LinkStream>,
+) {
+    let to_open = link.clone();
+    let opening = run_blocking(move || opened.map_or_else(|| to_open.open(None), Ok));
+    // The sender is kept, because a closed channel would end the link.
+    let (_no_commands, mut commands) = unbounded_channel();
+    let result = match opening.await {
+        Ok(open) => link.run(open, ConnectionSource::Incoming(streams), &mut commands).await,
+        Err(error) => Err(error),
+    };
+    result.map_or_else(|error| link.reporter.report(HostEvent::Failed(error)), drop);
+}
+
+impl ClosedLink {
+    /// Runs the link until there is another connect command, and returns the command.
+    async fn run(
+        &self,
+        open: OpenLink,
+        source: ConnectionSource,
+        commands: &mut UnboundedReceiver<Vec<String>>,
+    ) -> Result<Option<Vec<String>>, ErrorReport> {
+        let (submissions, submission_queue) = channel(QUEUED_SUBMISSIONS);
+        // No start of a member is fenced yet.
+        let (_spawns, spawns) = unbounded_channel();
+        let (report_sender, mut reports) = unbounded_channel();
+        let identity = (self.files.identity(&self.reporter.link), LinkSettings::default());
+        let channels = (LinkInputs { submissions: submission_queue, spawns }, report_sender);
+        let driver = LinkDriver::new(identity, open.spool, Box::new(open.receiver), source, channels)
+            .map_err(internal_error)?;
+        let running = tokio::spawn(driver.run());
+        let mut forwarding = tokio::spawn(forward_items(open.items, submissions));
+        let command = loop {
+            tokio::select! {
+                report = reports.recv() => match report {
+                    Some(report) => self.handle_report(report),
+                    None => break Err(internal_error("it has ended")),
+                },
+                command = commands.recv() => break Ok(command),
+            }
+        };
+        // As a crash would: the mirrors find again what the link has not kept. The files may be opened
+        // again after the last write.
+        running.abort();
+        forwarding.abort();
+        running.await.ok();
+        (&mut forwarding).await.ok();
+        open.receiver_end.await.ok();
+        command
+    }
+
+    fn handle_report(&self, report: LinkReport) {
+        match report {
+            LinkReport::Connected { .. } => {
+                self.queue.push(MirrorJob::CompareAll);
+                self.reporter.report(HostEvent::Connected);
+            }
+            LinkReport::Disconnected(reason) => {
+                self.reporter.report(HostEvent::Disconnected { reason: reason.to_string() });
+            }
+            LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
+                self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));
+            }
+            LinkReport::Accepted { number } => self.queue.push(MirrorJob::NoteAccepted(number)),
+            // The end of the connection is reported too.
+            LinkReport::Refused(_) => {}
+            LinkReport::SpoolWorks | LinkReport::ApplyWorks | LinkReport::Dropped { .. } => {}
+        }
+    }
+}
+
+/// Gives the items to the link, once it takes them.
+async fn forward_items(mut items: UnboundedReceiver<ItemPayload>, submissions: Sender<Submission>) {
+    while let Some(item) = items.recv().await {
+        let submission = Submission::new(None, item).unwrap_or_else(|error| {
+            tracing::error!("dropped an item for another host: {error}");
+            placeholder()
+        });
+        if submissions.send(submission).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// An item without effect, in place of one that is too long. The mirrors count the items.
+fn placeholder() -> Submission {
+    Submission::new(None, ItemPayload::BarrierReached { number: 0 }).expect("the item is short")
+}
+
+async fn run_blocking<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, ErrorReport> + Send + 'static,
+) -> Result<T, ErrorReport> {
+    tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| Err(internal_error(error)))
+}

@@ -1,0 +1,57 @@
+//! The links to other hosts in a simulation: an annex that mirrors every team at once, and a home that
+//! has decided about every task. Links connect and are lost at random.
+
+use crate::core::core_event::CoreEvent;
+use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
+use crate::simulator::simulation::{Conditions, Simulation};
+use mirror::{MirrorNotice, TaskCheck};
+use std::collections::BTreeSet;
+
+impl<C: Conditions> Simulation<C> {
+    pub(super) fn run_host_job(&mut self, job: HostJob) {
+        match job {
+            HostJob::UseHost { host, team, barrier, .. } => {
+                let link = LinkId::ToAnnex(host);
+                match self.conditions.is_first_outcome() {
+                    true => self.report_host(&link, HostEvent::Connected),
+                    false => {
+                        let reason = "no route".to_owned();
+                        self.report_host(&link, HostEvent::Disconnected { reason });
+                    }
+                }
+                self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::from([team])));
+                self.report_barrier(&link, barrier);
+            }
+            HostJob::AcceptHome { client, home } => {
+                // From now on the connection carries no replies.
+                self.clients.remove(&client);
+                self.report_host(&LinkId::ToHome(home), HostEvent::Connected);
+            }
+            HostJob::Mirror { link, job: MirrorJob::SendBarrier(barrier) } => {
+                self.report_barrier(&link, barrier);
+            }
+            HostJob::Mirror { link, job: MirrorJob::CheckTask { client, .. } } => {
+                self.report_host(&link, HostEvent::TaskChecked { client, result: Ok(TaskCheck::Decided) });
+            }
+            HostJob::Mirror { link, job: MirrorJob::RemoveTeam(_) } => {
+                self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));
+            }
+            HostJob::Mirror {
+                job:
+                    MirrorJob::AddTeam { .. }
+                    | MirrorJob::Compare { .. }
+                    | MirrorJob::CompareAll
+                    | MirrorJob::NoteAccepted(_),
+                ..
+            } => {}
+        }
+    }
+
+    fn report_barrier(&mut self, link: &LinkId, number: u64) {
+        self.report_host(link, HostEvent::Notice(MirrorNotice::BarrierReached { number }));
+    }
+
+    fn report_host(&mut self, link: &LinkId, event: HostEvent) {
+        self.send_event(CoreEvent::HostReported { link: link.clone(), event });
+    }
+}

@@ -1,0 +1,79 @@
+//! The life of a member on another host.
+
+use super::{config_of, connect_words};
+use harness::TestEnv;
+use serde_json::{Value, json};
+
+/// The hosts file, from the test's directory.
+const HOSTS_FILE: &str = "home/.config/teamd/hosts.toml";
+
+/// A home with the team `survey`, and the host `devbox`.
+fn home_and_annex() -> (TestEnv, TestEnv) {
+    let (home, annex) = (TestEnv::with_team(), TestEnv::with_daemon());
+    home.write_file(HOSTS_FILE, format!("[host.devbox]\nconnect = {}\n", json!(connect_words(&annex))));
+    (home, annex)
+}
+
+/// Waits until the task with this subject is completed.
+fn wait_for_task(home: &TestEnv, subject: &str) -> Value {
+    home.wait_until(&format!("{subject} is completed"), || {
+        let mut tasks = home.tasks("survey").into_iter();
+        tasks.find(|task| task["subject"] == subject && task["status"] == "completed")
+    })
+}
+
+#[test]
+fn member_on_another_host_works_gets_messages_and_ends() {
+    let (home, annex) = home_and_annex();
+    let marker = annex.path("out/worked");
+    home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    // The member is listed here before the command returns.
+    let members = config_of(&home).unwrap()["members"].as_array().unwrap().clone();
+    let ann = members.iter().find(|member| member["name"] == "ann").unwrap();
+    assert_eq!(ann["host"], json!("devbox"));
+    let status = home.teamctl(["status"]).expect_success();
+    assert!(status.lines().any(|line| line.starts_with("ann") && line.contains("devbox")), "{status}");
+    assert!(annex.member("ann").is_some());
+
+    let command = format!("echo done >>{}", marker.display());
+    home.teamctl(["task", "create", "work there", "--command", &command]).expect_success();
+    let done = wait_for_task(&home, "work there");
+    assert_eq!(done["owner"], json!("ann"), "{done}");
+    assert_eq!(std::fs::read_to_string(&marker).unwrap(), "done\n");
+    home.wait_until("the lead is told", || {
+        let inbox = home.inbox("survey", "team-lead");
+        inbox.iter().any(|message| message["from"] == "ann").then_some(())
+    });
+
+    home.teamctl(["shutdown", "ann"]).expect_success();
+    let names = |env: &TestEnv| config_of(env).unwrap()["members"].to_string();
+    assert!(!names(&home).contains("\"ann\"") && !names(&annex).contains("\"ann\""));
+    assert!(annex.member("ann").is_none());
+    home.shut_down();
+    annex.shut_down();
+}
+
+#[test]
+fn workers_of_two_hosts_do_each_task_once() {
+    let (home, annex) = home_and_annex();
+    let log = annex.path("out/log");
+    for number in 1..=12 {
+        let command = format!("echo {number} >>{}", log.display());
+        home.teamctl(["task", "create", &format!("task {number}"), "--command", &command]).expect_success();
+    }
+    home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    home.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
+    home.teamctl(["spawn", "amy", "--host", "devbox", "--profile", "worker"]).expect_success();
+    (1..=12).for_each(|number| drop(wait_for_task(&home, &format!("task {number}"))));
+    let mut done: Vec<u32> =
+        std::fs::read_to_string(&log).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    done.sort_unstable();
+    assert_eq!(done, (1..=12).collect::<Vec<_>>());
+    let owners: Vec<Value> = home.tasks("survey").iter().map(|task| task["owner"].clone()).collect();
+    assert!(owners.contains(&json!("ann")), "{owners:?}");
+    let messages = home.inbox("survey", "ann");
+    let refusal = |message: &&Value| message["text"].as_str().unwrap().starts_with("cannot change task");
+    assert_eq!(messages.iter().find(refusal), None, "a worker asks before it begins a task");
+    home.shut_down();
+    annex.shut_down();
+}

@@ -1,0 +1,95 @@
+//! A team on two hosts works while the line between them and the programs at both ends are killed. Each
+//! task's command runs once, both hosts have the same tasks, and each message is once in the inbox of
+//! its recipient, in the order of its sender.
+//!
+//! `ROUNDS=n` sets the number of faults (8 by default), `SEED=n` chooses their moments.
+
+mod fault;
+mod messages;
+mod tasks;
+
+use fault::Fault;
+use harness::foreign_writer::{ForeignWriter, WriterKind};
+use harness::{TaggedProcesses, TwoHosts, number_from_env, record_result};
+use messages::Senders;
+use std::time::Duration;
+
+/// The members at the home, and those at the other host.
+const HOME_MEMBERS: [&str; 2] = ["bob", "kit"];
+const ANNEX_MEMBERS: [&str; 2] = ["ann", "amy"];
+
+/// The longest pause between two messages of the foreign writer.
+const FOREIGN_PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether a program of another make writes an inbox at the other host too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ForeignMessages {
+    None,
+    ToAnn,
+}
+
+#[test]
+fn tasks_run_once_and_messages_arrive_once_over_a_line_that_breaks() {
+    let rounds = number_from_env("ROUNDS", 8);
+    let messages = run_rounds(rounds, ForeignMessages::None);
+    record_result("partitions", rounds);
+    record_result("partition-messages", messages);
+}
+
+#[test]
+fn messages_of_a_foreign_writer_on_the_other_host_arrive_once() {
+    let rounds = number_from_env("ROUNDS", 8).div_ceil(2);
+    let messages = run_rounds(rounds, ForeignMessages::ToAnn);
+    record_result("partition-foreign-messages", messages);
+}
+
+/// Runs a team under so many faults. Returns the number of messages that have arrived.
+fn run_rounds(rounds: u64, foreign: ForeignMessages) -> u64 {
+    let mut rng = fastrand::Rng::with_seed(number_from_env("SEED", 1));
+    let hosts = TwoHosts::new();
+    for (names, host) in [(HOME_MEMBERS, &[][..]), (ANNEX_MEMBERS, &["--host", "devbox"])] {
+        for name in names {
+            let spawn = [&["spawn", name, "--profile", "worker"], host].concat();
+            hosts.home.teamctl_with(&spawn, &[]).expect_success();
+        }
+    }
+    let writer = (foreign == ForeignMessages::ToAnn).then(|| start_writer(&hosts)).flatten();
+    let mut tasks = tasks::Tasks::default();
+    let sent = std::thread::scope(|scope| {
+        let senders = Senders::start(scope, &hosts);
+        for round in 0..rounds {
+            tasks.create(&hosts, &mut rng, rounds - round);
+            senders.send_some();
+            Fault::of_round(round).inject(&hosts, &mut rng, &senders);
+        }
+        senders.finish()
+    });
+    let report = writer.map(ForeignWriter::finish).unwrap_or_default();
+    hosts.heal();
+    tasks.check(&hosts);
+    let count = messages::check(&hosts, &sent, &report);
+    end(hosts);
+    count + report.stored.len() as u64
+}
+
+fn start_writer(hosts: &TwoHosts) -> Option<ForeignWriter> {
+    let inbox = hosts.annex.root().join("teams/survey/inboxes/ann.json");
+    let kind = WriterKind::RenameUnderLock;
+    ForeignWriter::start_with_pause(&hosts.annex, kind, &inbox, "peer", None, Some(FOREIGN_PAUSE))
+}
+
+/// Deletes the team, after which no program and no file of it may be left on the other host.
+fn end(hosts: TwoHosts) {
+    let TwoHosts { home, annex } = hosts;
+    home.teamctl(["shutdown", "--all"]).expect_success();
+    home.teamctl(["delete", "survey"]).expect_success();
+    for directory in ["root/teams/survey", "root/tasks/survey"] {
+        annex.wait_until("the mirror is deleted", || (!annex.path(directory).exists()).then_some(()));
+    }
+    for env in [&home, &annex] {
+        let processes = TaggedProcesses::with_tag(&env.process_tag()).list();
+        assert_eq!(processes.iter().find(|line| line.contains("teamd-shim")), None);
+    }
+    home.shut_down_after_kills();
+    annex.shut_down_after_kills();
+}

@@ -1,0 +1,130 @@
+//! Senders at both hosts. Each sends numbered messages to all others in turn.
+
+use super::{ANNEX_MEMBERS, HOME_MEMBERS};
+use harness::foreign_writer::WriterReport;
+use harness::{TestEnv, TwoHosts};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// How many messages a sender sends at once.
+const BATCH: usize = 6;
+
+/// The lead and a member at the home, and two members at the other host.
+const SENDERS: [&str; 4] = ["team-lead", "bob", "ann", "amy"];
+
+/// How long all messages may take to arrive.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A message: its sender, its recipient and its text.
+pub(super) type SentMessage = (&'static str, &'static str, String);
+
+/// The running senders.
+pub(super) struct Senders<'s> {
+    senders: Vec<(Sender<()>, ScopedJoinHandle<'s, Vec<SentMessage>>)>,
+    /// Signals that no sender has handled yet, of all senders.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl<'s> Senders<'s> {
+    pub(super) fn start<'e>(scope: &'s Scope<'s, 'e>, hosts: &'e TwoHosts) -> Senders<'s> {
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let start = |name| {
+            let ((signal, signals), waiting) = (channel(), waiting.clone());
+            (signal, scope.spawn(move || run_sender(hosts, name, &signals, &waiting)))
+        };
+        Senders { senders: SENDERS.map(start).into(), waiting }
+    }
+
+    /// Lets each sender send some messages.
+    pub(super) fn send_some(&self) {
+        self.waiting.fetch_add(self.senders.len(), Ordering::SeqCst);
+        self.senders.iter().for_each(|(signal, _)| signal.send(()).unwrap());
+    }
+
+    /// Waits until all senders have sent what they were told to.
+    pub(super) fn wait_until_sent(&self, env: &TestEnv) {
+        env.wait_until("all messages are sent", || (self.waiting.load(Ordering::SeqCst) == 0).then_some(()));
+    }
+
+    /// Returns what was sent.
+    pub(super) fn finish(self) -> Vec<SentMessage> {
+        let join = |(signal, sender): (Sender<()>, ScopedJoinHandle<'s, Vec<SentMessage>>)| {
+            drop(signal);
+            sender.join().unwrap()
+        };
+        self.senders.into_iter().flat_map(join).collect()
+    }
+}
+
+fn run_sender(
+    hosts: &TwoHosts,
+    name: &'static str,
+    signals: &Receiver<()>,
+    waiting: &AtomicUsize,
+) -> Vec<SentMessage> {
+    let env = if ANNEX_MEMBERS.contains(&name) { &hosts.annex } else { &hosts.home };
+    let variables = [("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", name)];
+    let variables = if name == "team-lead" { &[][..] } else { &variables };
+    let all = ["team-lead"].into_iter().chain(HOME_MEMBERS).chain(ANNEX_MEMBERS);
+    let mut recipients = all.filter(|other| *other != name).cycle();
+    let mut sent = Vec::new();
+    while signals.recv().is_ok() {
+        for to in recipients.by_ref().take(BATCH) {
+            let text = format!("{name}:{}", sent.len());
+            env.teamctl_with(&["-t", "survey", "send", to, &text], variables).expect_success();
+            sent.push((name, to, text));
+        }
+        waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+    sent
+}
+
+/// Waits until all messages have arrived, and checks that each is in its inbox once and in the order of
+/// its sender: at the home, and for the members of the other host also there. Returns their number.
+pub(super) fn check(hosts: &TwoHosts, sent: &[SentMessage], foreign: &WriterReport) -> u64 {
+    let foreign = foreign.stored.iter().map(|text| ("peer", "ann", text.clone()));
+    let sent: Vec<SentMessage> = sent.iter().cloned().chain(foreign).collect();
+    for owner in ["team-lead"].into_iter().chain(HOME_MEMBERS).chain(ANNEX_MEMBERS) {
+        check_inbox(&hosts.home, owner, &sent);
+        if ANNEX_MEMBERS.contains(&owner) {
+            check_inbox(&hosts.annex, owner, &sent);
+        }
+    }
+    sent.len() as u64
+}
+
+fn check_inbox(env: &TestEnv, owner: &str, sent: &[SentMessage]) {
+    for from in SENDERS.into_iter().chain(["peer"]) {
+        let expected: Vec<String> = sent
+            .iter()
+            .filter(|(sender, to, _)| (*sender, *to) == (from, owner))
+            .map(|(_, _, text)| text.clone())
+            .collect();
+        let description = format!("the messages of {from} are in the inbox of {owner}");
+        env.wait_until_within(ARRIVAL_TIMEOUT, &description, || {
+            (numbered_messages(env, owner, from).len() >= expected.len()).then_some(())
+        });
+        assert_eq!(
+            numbered_messages(env, owner, from),
+            expected,
+            "from {from} to {owner}\n{}",
+            env.dump_state()
+        );
+    }
+}
+
+/// The texts of the numbered messages, apart from those by which teamd tells of tasks.
+fn numbered_messages(env: &TestEnv, owner: &str, from: &str) -> Vec<String> {
+    let inbox = env.inbox("survey", owner).into_iter();
+    let text = |message: Value| Some(message["text"].as_str()?.to_owned());
+    let texts = inbox.filter(|message| message["from"] == from).filter_map(text);
+    texts.filter(|text| is_numbered(text)).collect()
+}
+
+fn is_numbered(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(_, number)| number.parse::<u64>().is_ok())
+}

@@ -1,0 +1,123 @@
+//! A team's home and another host, and a line between them that a test can cut. The other host is a
+//! second environment on this machine.
+
+use crate::TestEnv;
+use crate::processes::TaggedProcesses;
+use serde_json::{Value, json};
+
+/// The connect command. Its arguments run with the environment of the other host.
+const LINE: &str = "out/line";
+
+/// While this file exists, the connect command fails.
+const GATE: &str = "out/cut";
+
+/// The bytes after which the next connection breaks, in each direction.
+const LIMITS: &str = "out/limits";
+
+/// The reason that the connect command gives while the line is cut.
+pub const CUT_REASON: &str = "the line is cut";
+
+/// The home with the team `survey`, and the host `devbox`. Both have a daemon.
+pub struct TwoHosts {
+    /// The environment of the home.
+    pub home: TestEnv,
+    /// The environment of the other host.
+    pub annex: TestEnv,
+}
+
+impl Default for TwoHosts {
+    fn default() -> TwoHosts {
+        TwoHosts::new()
+    }
+}
+
+impl TwoHosts {
+    /// Starts both daemons, and lists `devbox` in the hosts file.
+    pub fn new() -> TwoHosts {
+        let hosts = TwoHosts { home: TestEnv::with_team(), annex: TestEnv::with_daemon() };
+        let line = hosts.home.write_script(LINE, &hosts.script()).display().to_string();
+        let file = format!("[host.devbox]\nconnect = {}\n", json!([line]));
+        hosts.home.write_file("home/.config/teamd/hosts.toml", file);
+        hosts
+    }
+
+    fn script(&self) -> String {
+        let [gate, limits] = [GATE, LIMITS].map(|name| self.home.path(name).display().to_string());
+        let command = self.annex.command("teamctl");
+        let variables =
+            command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
+        let variables: Vec<String> = variables.map(|(name, value)| format!("'{name}={value}'")).collect();
+        format!(
+            "#!/bin/sh\nif [ -e {gate} ]; then echo '{CUT_REASON}' >&2; exit 1; fi\nlimits='- -'\n\
+             mv {limits} {limits}.$$ 2>/dev/null && read -r limits <{limits}.$$ && rm {limits}.$$\n\
+             exec env -i {} '{}' line $limits \"$@\"\n",
+            variables.join(" "),
+            self.home.scripted_agent_path()
+        )
+    }
+
+    /// Breaks the line. It stays cut until [`TwoHosts::heal`].
+    pub fn cut(&self) {
+        self.home.write_file(GATE, "");
+        self.kill_line();
+    }
+
+    /// Lets the next connection work again.
+    pub fn heal(&self) {
+        std::fs::remove_file(self.home.path(GATE)).ok();
+    }
+
+    /// Breaks the line once: kills the program that carries it.
+    pub fn kill_line(&self) {
+        self.kill(" annex --stdio", "/scripted-agent line");
+    }
+
+    /// Kills the program at the other end of the line, `teamctl annex`.
+    pub fn kill_far_end(&self) {
+        self.kill("teamctl annex --stdio", "teamctl annex");
+    }
+
+    /// Breaks the line, and the next connection too, after so many bytes to the other host or from it.
+    pub fn break_next_line_after(&self, to_annex: u64, from_annex: u64) {
+        self.home.write_file(LIMITS, format!("{to_annex} {from_annex}\n"));
+        self.kill_line();
+    }
+
+    /// Kills the processes at the other host whose command line contains `text` and, in its first two
+    /// words, `program`.
+    fn kill(&self, text: &str, program: &str) {
+        let is_selected = |line: &&String| {
+            let first_words: Vec<&str> = line.split(' ').skip(1).take(2).collect();
+            line.contains(text) && first_words.join(" ").ends_with(program)
+        };
+        let processes = TaggedProcesses::with_tag(&self.annex.process_tag()).list();
+        for line in processes.iter().filter(is_selected) {
+            let pid = line.split(' ').next().and_then(|pid| pid.parse().ok());
+            TaggedProcesses::single(pid.expect("the line begins with a pid")).kill();
+        }
+    }
+
+    /// The contact with `devbox`, as `teamctl status` tells it. Null if there is no such host or no daemon.
+    pub fn contact(&self) -> Value {
+        let status = self.home.teamctl_with(&["--json", "status"], &[]);
+        if status.code != 0 {
+            return Value::Null;
+        }
+        let team = status.json()["teams"][0].clone();
+        team["hosts"][0].clone()
+    }
+
+    /// Waits for contact.
+    pub fn wait_for_contact(&self) {
+        self.home.wait_until("there is contact", || (self.contact()["contact"] == "connected").then_some(()));
+    }
+
+    /// Waits for contact, and until everything that `devbox` had is at the home.
+    pub fn wait_for_exchange(&self) {
+        let request = json!({"await_host": {"team": "survey", "host": "devbox"}});
+        self.home.wait_until("the home has what the other host has", || {
+            self.wait_for_contact();
+            (self.home.call_daemon(None, &request)["done"] == "ack").then_some(())
+        });
+    }
+}
