@@ -61,7 +61,7 @@ fn unreachable_host_is_an_error_with_its_reason() {
     home.shut_down();
 }
 
-/// Whether everything that the annex had is at the home.
+/// Waits until the home has everything that the annex had. `None` after an error.
 fn await_host(home: &TestEnv) -> Option<()> {
     let reply = home.call_daemon(None, &json!({"await_host": {"team": "survey", "host": "devbox"}}));
     (reply["done"] == json!("ack")).then_some(())

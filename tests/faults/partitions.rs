@@ -1,6 +1,6 @@
-//! A team on two hosts works while the line between them and the programs at both ends are killed. Each
-//! task's command runs once, both hosts have the same tasks, and each message is once in the inbox of
-//! its recipient, in the order of its sender.
+//! A team works on two hosts while faults kill the line between them and the programs at both ends.
+//! The command of each task runs once, and both hosts have the same tasks. Each message is once in
+//! the inbox of its recipient, in the order of its sender.
 //!
 //! `ROUNDS=n` sets the number of faults (8 by default), `SEED=n` chooses their moments.
 
@@ -9,19 +9,19 @@ mod messages;
 mod tasks;
 
 use fault::Fault;
-use harness::foreign_writer::{ForeignWriter, WriterKind};
+use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::{TaggedProcesses, TwoHosts, number_from_env, record_result};
-use messages::Senders;
+use messages::{FOREIGN, Senders, SentMessage};
 use std::time::Duration;
 
-/// The members at the home, and those at the other host.
+/// The members at the home. [`ANNEX_MEMBERS`] are the members at the other host.
 const HOME_MEMBERS: [&str; 2] = ["bob", "kit"];
 const ANNEX_MEMBERS: [&str; 2] = ["ann", "amy"];
 
 /// The longest pause between two messages of the foreign writer.
 const FOREIGN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether a program of another make writes an inbox at the other host too.
+/// Whether a foreign program also writes an inbox at the other host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForeignMessages {
     None,
@@ -43,7 +43,7 @@ fn messages_of_a_foreign_writer_on_the_other_host_arrive_once() {
     record_result("partition-foreign-messages", messages);
 }
 
-/// Runs a team under so many faults. Returns the number of messages that have arrived.
+/// Runs a team under `rounds` faults. Returns the number of messages that have arrived.
 fn run_rounds(rounds: u64, foreign: ForeignMessages) -> u64 {
     let mut rng = fastrand::Rng::with_seed(number_from_env("SEED", 1));
     let hosts = TwoHosts::new();
@@ -66,19 +66,24 @@ fn run_rounds(rounds: u64, foreign: ForeignMessages) -> u64 {
     });
     let report = writer.map(ForeignWriter::finish).unwrap_or_default();
     hosts.heal();
-    tasks.check(&hosts);
-    let count = messages::check(&hosts, &sent, &report);
+    hosts.check(|| tasks.check(&hosts));
+    let sent = [sent, foreign_messages(&report)].concat();
+    hosts.check(|| messages::check(&hosts, &sent));
     end(hosts);
-    count + report.stored.len() as u64
+    sent.len() as u64
 }
 
 fn start_writer(hosts: &TwoHosts) -> Option<ForeignWriter> {
     let inbox = hosts.annex.root().join("teams/survey/inboxes/ann.json");
     let kind = WriterKind::RenameUnderLock;
-    ForeignWriter::start_with_pause(&hosts.annex, kind, &inbox, "peer", None, Some(FOREIGN_PAUSE))
+    ForeignWriter::start_with_pause(&hosts.annex, kind, &inbox, FOREIGN, None, Some(FOREIGN_PAUSE))
 }
 
-/// Deletes the team, after which no program and no file of it may be left on the other host.
+fn foreign_messages(report: &WriterReport) -> Vec<SentMessage> {
+    report.stored.iter().map(|text| (FOREIGN, "ann", text.clone())).collect()
+}
+
+/// Deletes the team. Afterwards, the other host must have no program and no file of the team.
 fn end(hosts: TwoHosts) {
     let TwoHosts { home, annex } = hosts;
     home.teamctl(["shutdown", "--all"]).expect_success();

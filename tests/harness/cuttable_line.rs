@@ -4,6 +4,7 @@
 use crate::TestEnv;
 use crate::processes::TaggedProcesses;
 use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The connect command. Its arguments run with the environment of the other host.
 const LINE: &str = "out/line";
@@ -11,7 +12,8 @@ const LINE: &str = "out/line";
 /// While this file exists, the connect command fails.
 const GATE: &str = "out/cut";
 
-/// The bytes after which the next connection breaks, in each direction.
+/// The file with the numbers of bytes after which the next connection breaks: to the other host,
+/// and from it.
 const LIMITS: &str = "out/limits";
 
 /// The reason that the connect command gives while the line is cut.
@@ -77,14 +79,15 @@ impl TwoHosts {
         self.kill("teamctl annex --stdio", "teamctl annex");
     }
 
-    /// Breaks the line, and the next connection too, after so many bytes to the other host or from it.
+    /// Kills the line. The next connection breaks after `to_annex` bytes to the other host or
+    /// `from_annex` bytes from it.
     pub fn break_next_line_after(&self, to_annex: u64, from_annex: u64) {
         self.home.write_file(LIMITS, format!("{to_annex} {from_annex}\n"));
         self.kill_line();
     }
 
-    /// Kills the processes at the other host whose command line contains `text` and, in its first two
-    /// words, `program`.
+    /// Kills the processes of the other host whose command line contains `text`, and whose first
+    /// two words end with `program`.
     fn kill(&self, text: &str, program: &str) {
         let is_selected = |line: &&String| {
             let first_words: Vec<&str> = line.split(' ').skip(1).take(2).collect();
@@ -97,7 +100,31 @@ impl TwoHosts {
         }
     }
 
-    /// The contact with `devbox`, as `teamctl status` tells it. Null if there is no such host or no daemon.
+    /// Checks something. If the check fails, the failure shows the state of the other host too.
+    #[allow(clippy::print_stderr, reason = "a test's own output")]
+    pub fn check(&self, check: impl FnOnce()) {
+        if let Err(failure) = catch_unwind(AssertUnwindSafe(check)) {
+            for (env, name) in [(&self.home, "home"), (&self.annex, "annex")] {
+                std::process::Command::new("sh")
+                    .args([
+                        "-c",
+                        &format!(
+                            "mkdir -p /tmp/t1-keep/{name}; cp -r {}/root {}/state {}/out /tmp/t1-keep/{name}",
+                            env.path("").display(),
+                            env.path("").display(),
+                            env.path("").display()
+                        ),
+                    ])
+                    .status()
+                    .ok();
+            }
+            eprintln!("── the other host\n{}", self.annex.dump_state());
+            resume_unwind(failure);
+        }
+    }
+
+    /// The contact with `devbox`, as `teamctl status` reports it. Null if there is no such host or
+    /// no daemon.
     pub fn contact(&self) -> Value {
         let status = self.home.teamctl_with(&["--json", "status"], &[]);
         if status.code != 0 {
@@ -112,7 +139,7 @@ impl TwoHosts {
         self.home.wait_until("there is contact", || (self.contact()["contact"] == "connected").then_some(()));
     }
 
-    /// Waits for contact, and until everything that `devbox` had is at the home.
+    /// Waits for contact, and until the home has everything that `devbox` had.
     pub fn wait_for_exchange(&self) {
         let request = json!({"await_host": {"team": "survey", "host": "devbox"}});
         self.home.wait_until("the home has what the other host has", || {

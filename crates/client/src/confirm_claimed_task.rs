@@ -1,6 +1,6 @@
-//! Waits until the home of a mirrored team has decided about a claimed task. In the mirror, a claim is
-//! only a proposal: a member on another host may have claimed the task first. So whoever claims a
-//! task calls this before it begins the task.
+//! Waits until the home of a mirrored team has decided about a claimed task. In the mirror, a claim
+//! is only a proposal, because a member on another host may have claimed the task first. The
+//! programs of teamd call this after a claim, and begin the task afterwards.
 
 use crate::connect_to_daemon::DaemonAddress;
 use crate::daemon_call_error::Error;
@@ -12,7 +12,7 @@ use protocol::team_and_member_names::MemberName;
 use std::time::Duration;
 use store::Team;
 
-/// How long a person's or a program's own claim waits for the decision.
+/// How long [`confirm_task_in_progress`] waits for the decision.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// What the home has decided about a claim.
@@ -20,7 +20,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 pub enum ClaimDecision {
     /// The member has the task.
     Confirmed,
-    /// The member does not have the task; why.
+    /// The member does not have the task. The error says why.
     Refused(ErrorReport),
 }
 
@@ -29,8 +29,9 @@ pub enum ClaimDecision {
 ///
 /// # Errors
 ///
-/// `Timeout` if the home has not decided within `timeout`, for example without contact. The errors of
-/// the connection to the daemon. After an error, the task must not be begun: the caller asks again.
+/// `Timeout` if the home has not decided within `timeout`, for example without contact. Errors of
+/// the connection to the daemon. After an error, the caller must not begin the task, and may ask
+/// again.
 pub fn confirm_claimed_task(
     daemon: &DaemonAddress,
     team: &Team,
@@ -51,7 +52,7 @@ pub fn confirm_claimed_task(
     }
 }
 
-/// Waits at most a minute until the home has decided about a task, if it is in progress.
+/// If a task is in progress, waits at most a minute until the home has decided about it.
 ///
 /// # Errors
 ///
@@ -76,7 +77,8 @@ fn send_request(
     connection.call(&Call::new(Request::ConfirmTask(request)))
 }
 
-/// Whether the error says that the member does not have the task. Other errors say nothing about it.
+/// Whether the error says that the member does not have the task. After any other error, this is
+/// unknown.
 fn is_refusal(error: &ErrorReport) -> bool {
     matches!(
         error.kind,
@@ -111,7 +113,7 @@ mod tests {
             .map_err(|error| error.kind)
     }
 
-    /// What a claim is if the daemon answers with this line.
+    /// The decision about a claim if the daemon answers with this line.
     fn decision(dir: &Path, team: &Team, answer: &str) -> Result<ClaimDecision, ErrorKind> {
         let socket = dir.join("socket");
         let daemon = UnixListener::bind(&socket).unwrap();

@@ -10,7 +10,7 @@ use crate::spool_lines::SpoolContents;
 
 /// One end of a link, without I/O and clock. `handle` takes an event and returns effects.
 ///
-/// At the home, the first deadline is due at once and makes the first connection.
+/// The home connects for the first time when the first deadline passes, which is at once.
 #[derive(Debug)]
 pub struct LinkState {
     pub(crate) identity: LinkIdentity,

@@ -1,9 +1,9 @@
-//! Files that can't be parsed.
+//! Files that can't be parsed or are too large.
 
 use store::Error;
 
-/// Skips a file that can't be parsed, so that it does not stop the others. It is compared when somebody
-/// has repaired it.
+/// Skips a file that can't be parsed or is too large, so that the other files are compared. The
+/// next comparison tries the file again.
 pub(crate) fn unless_damaged<T: Default>(result: Result<T, Error>) -> Result<T, Error> {
     match result {
         Err(error @ (Error::Malformed { .. } | Error::TooLarge { .. })) => {

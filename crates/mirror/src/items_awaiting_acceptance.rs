@@ -1,5 +1,7 @@
-//! What happens once the link keeps an item, so that it arrives also after a crash.
+//! Items that the link does not keep yet, and what happens once it keeps them. A kept item arrives
+//! also after a crash.
 
+use protocol::annex_link::TaskChange;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::VecDeque;
@@ -10,19 +12,19 @@ pub(crate) enum OnAcceptance {
     /// The message is recorded, so that it is not sent again.
     RecordMessage { team: TeamName, key: String },
     /// The change of the task is recorded as sent.
-    RecordChange { team: TeamName, id: TaskId },
-    /// The oldest answer of the team is not sent again.
+    RecordChange { team: TeamName, id: TaskId, change: TaskChange },
+    /// The oldest answer of the team is removed, so that it is not sent again.
     ForgetAnswer { team: TeamName },
-    /// The end of the team is forgotten.
+    /// The record of the deleted team is removed, so that its end is not sent again.
     ForgetTeam { team: TeamName },
 }
 
-/// The items that were sent since the start, and that the link may lose yet.
+/// The items that were sent since the start and are not kept yet. A crash may lose them.
 #[derive(Debug)]
 pub(crate) struct AwaitingAcceptance {
     /// The number of the last item.
     last_number: u64,
-    /// What happens, with the number of the item.
+    /// What happens when the link keeps an item, with the number of the item. Lowest number first.
     waiting: VecDeque<(u64, OnAcceptance)>,
 }
 
@@ -32,19 +34,25 @@ impl AwaitingAcceptance {
         AwaitingAcceptance { last_number, waiting: VecDeque::new() }
     }
 
-    /// Adds the next item.
+    /// Counts the next item. `None` if nothing happens when the link keeps it.
     pub(crate) fn add(&mut self, on_acceptance: Option<OnAcceptance>) {
         self.last_number += 1;
         self.waiting.extend(on_acceptance.map(|on_acceptance| (self.last_number, on_acceptance)));
     }
 
-    /// What happens next, with the number of the item, if the link keeps the items up to `number`.
+    /// The oldest entry and the number of its item, if the link keeps the items up to `number`.
+    /// `None` if no entry is due.
     pub(crate) fn next_due(&self, number: u64) -> Option<(u64, OnAcceptance)> {
         self.waiting.front().filter(|(waiting, _)| *waiting <= number).cloned()
     }
 
-    /// Forgets what has happened.
+    /// Removes the entry that [`AwaitingAcceptance::next_due`] has returned.
     pub(crate) fn remove_next(&mut self) {
         self.waiting.pop_front();
+    }
+
+    /// The number of the first item that waits with this.
+    pub(crate) fn number_of(&self, on_acceptance: &OnAcceptance) -> Option<u64> {
+        self.waiting.iter().find(|(_, waiting)| waiting == on_acceptance).map(|(number, _)| *number)
     }
 }

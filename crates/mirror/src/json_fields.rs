@@ -1,4 +1,4 @@
-//! The fields of a JSON object, as the files and the items have them.
+//! JSON objects as maps of fields, as the team files and the items have them.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(crate) fn to_fields(value: &impl serde::Serialize) -> Fields {
     }
 }
 
-/// The fields that differ, with their new values. A removed field is null.
+/// The fields that differ, with their values in `to`. A field that is missing in `to` is null.
 pub(crate) fn changed_fields(from: &Fields, to: &Fields) -> Vec<(String, Value)> {
     let changed = to.iter().filter(|(key, value)| from.get(*key) != Some(*value));
     let changed = changed.map(|(key, value)| (key.clone(), value.clone()));

@@ -1,5 +1,5 @@
-//! The messages that both ends have. They are recorded in a file, so that after a restart no message
-//! is sent or stored again.
+//! The messages that both ends have or get. A file records them, so that no message is sent or
+//! stored again after a restart.
 
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::HashSet;
@@ -29,12 +29,12 @@ impl KnownMessages {
         self.keys.contains(key)
     }
 
-    /// Notes a message in memory.
+    /// Notes a message in memory only, until the link keeps it.
     pub(crate) fn note(&mut self, key: &str) {
         self.keys.insert(key.to_owned());
     }
 
-    /// Records messages in the file too.
+    /// Records messages in memory and in the file.
     ///
     /// # Errors
     ///

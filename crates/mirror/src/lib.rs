@@ -1,17 +1,21 @@
 //! Keeps the mirror of a team on an annex equal to the files at the team's home.
 //!
-//! The home's files are true. The annex has a mirror: the team's config, its tasks, and the inboxes
-//! of the members that run there. Programs on the annex read and write these files as they would at
-//! the home. Each end has one [`Mirror`] for each link. It compares the files with what the other
-//! end has, and says what to send ([`MirrorOutput`]).
+//! The home's files are true. The annex has a mirror: the team's config, its tasks, and the
+//! messages to and from the members that run there. Programs on the annex read and write these
+//! files as they would at the home. Each end has one [`Mirror`] for each link. The `Mirror`
+//! compares the files with what the other end has, and returns the items to send
+//! ([`MirrorOutput`]).
 //!
-//! - **Messages** are known by their ids. Each end stores a message that it does not know yet, once.
+//! The link *keeps* an item when the item is in the link's file. A kept item arrives also after a
+//! crash.
+//!
+//! - **Messages** are known by their ids. Each end stores each message once.
 //! - **Tasks** change at the home. A change in the mirror is a proposal ([`TaskChange`]). Until the
 //!   home has answered, the mirror has the home's task with the proposal on top.
 //! - **Members:** the annex says which members it runs. The home lists them with the key `host`.
 //!
-//! After a crash, both ends compare all files again ([`Mirror::compare_all`]). What the other end has
-//! already changes nothing there.
+//! After a crash, both ends compare all files again ([`Mirror::compare_all`]). An item has no
+//! effect at an end that already has it.
 //!
 //! [`TaskChange`]: protocol::annex_link::TaskChange
 

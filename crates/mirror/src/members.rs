@@ -1,4 +1,5 @@
-//! The members in config.json: the annex says which it runs, and the home says all others.
+//! The members in config.json. The annex reports the members that it runs, and the home sends all
+//! others.
 
 use crate::json_fields::{Fields, changed_fields, to_fields};
 use crate::team_mirror::TeamMirror;
@@ -10,11 +11,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{Error, Root, Team};
 
-/// The host of the home's members, at an annex.
+/// At an annex, the key `host` of the members that run at the home.
 const HOME: &str = "home";
 
 impl TeamMirror {
-    /// At the home: the config without the members of this annex, if it differs from what was sent
+    /// At the home: the config without the members of this annex. `None` if this config was sent
     /// last.
     pub(crate) fn config_for_annex(&mut self, annex: &HostName) -> Result<Option<ItemPayload>, Error> {
         let mut config = self.team.config()?;
@@ -28,7 +29,7 @@ impl TeamMirror {
         Ok(Some(ItemPayload::Team { team: self.name(), config }))
     }
 
-    /// At the annex: the members that run here, if they differ from what was sent last.
+    /// At the annex: the members that run here, without the lead. `None` if they were sent last.
     pub(crate) fn members_for_home(&mut self) -> Result<Option<ItemPayload>, Error> {
         let config = self.team.config()?;
         let own = config.members.iter().filter(|member| member.host.is_none() && !member.name.is_lead());
@@ -43,8 +44,8 @@ impl TeamMirror {
         Ok(Some(ItemPayload::Members { team: self.name(), members }))
     }
 
-    /// At the home: lists the members of the annex, with its name as their host. Returns those that
-    /// are new.
+    /// At the home: lists the members of the annex in config.json, with the annex's name as their
+    /// host. Returns the members that were not listed before.
     pub(crate) fn store_members(
         &mut self,
         annex: &HostName,
@@ -60,8 +61,8 @@ impl TeamMirror {
         Ok(self.members.keys().filter(|name| !before.contains_key(*name)).cloned().collect())
     }
 
-    /// At the home: reads which members the annex runs. A member of another host may have one of the
-    /// names that the annex has sent.
+    /// At the home: reads from config.json which members the annex runs. The list of the annex is
+    /// not used, because another host may have a member of the same name.
     pub(crate) fn load_members(&mut self, annex: &HostName) -> Result<(), Error> {
         let config = self.team.config()?;
         let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex.as_str()));
@@ -69,7 +70,8 @@ impl TeamMirror {
         Ok(())
     }
 
-    /// At the annex: lists the members of the home and of other annexes.
+    /// At the annex: lists the members of the home and of other annexes. Also sets the description
+    /// and the lead session.
     pub(crate) fn store_config(&mut self, config: &TeamConfig) -> Result<(), Error> {
         update_members(&self.team, |member| member.host.is_some(), &members_elsewhere(config))?;
         let fields = [
@@ -88,7 +90,7 @@ impl TeamMirror {
 pub(crate) fn create_mirror(root: &Root, config: &TeamConfig, link: &str) -> Result<(), Error> {
     let name = TeamName::parse(&config.name)?;
     let config = TeamConfig { members: members_elsewhere(config), ..config.clone() };
-    // The mark comes first, so that a crash leaves no mirror without it.
+    // The marker file is written first, so that a crash leaves no mirror without it.
     root.mark_as_mirror(&name, link)?;
     root.create_team(&config).map(drop)
 }
@@ -99,15 +101,15 @@ fn members_elsewhere(config: &TeamConfig) -> Vec<Member> {
     config.members.iter().map(elsewhere).collect()
 }
 
-/// The entry of a member that runs on `host`. It has no pane, because the id of a pane there is that of
-/// another pane here, which a program could close.
+/// The entry of a member that runs on `host`. The entry names no pane. On this host, the same pane
+/// id may name another pane, which a program could close.
 fn on_host(member: &Member, host: &str) -> Member {
     let tmux_pane_id = String::new();
     Member { host: Some(host.to_owned()), tmux_pane_id, backend_type: None, ..member.clone() }
 }
 
-/// Makes the entries of the members for which `is_listed` is true equal to `listed`. A member of
-/// `listed` whose name another member has is left out.
+/// Makes the entries for which `is_listed` is true equal to `listed`. A member of `listed` is left
+/// out if one of the other entries has its name.
 fn update_members(team: &Team, is_listed: impl Fn(&Member) -> bool, listed: &[Member]) -> Result<(), Error> {
     let config = team.config()?;
     let old: Vec<&Member> = config.members.iter().filter(|member| is_listed(member)).collect();

@@ -1,4 +1,4 @@
-//! Messages: finds those that the other end lacks, and stores those of the other end.
+//! Finds the messages that the other end lacks, and stores the messages of the other end.
 
 use crate::known_messages::message_key;
 use crate::team_mirror::TeamMirror;
@@ -8,7 +8,7 @@ use protocol::team_and_member_names::MemberName;
 use std::collections::{BTreeSet, HashSet};
 use store::{Error, message_id};
 
-/// A message that was sent to the other end. It is recorded as known once the link has accepted it.
+/// A message to send to the other end. It is recorded as known once the link keeps it.
 #[derive(Debug)]
 pub(crate) struct SentMessage {
     pub(crate) key: String,
@@ -20,13 +20,13 @@ pub(crate) struct SentMessage {
 pub(crate) enum Selection {
     /// At the annex: all.
     All,
-    /// At the home: those that the new member has not read. An earlier member of the same name had
-    /// the others.
+    /// At the home: the unread messages. The read messages were for an earlier member of the same
+    /// name.
     Unread,
 }
 
 impl TeamMirror {
-    /// The messages that were added to an inbox since it was compared last, and that the other end
+    /// The messages of an inbox that are new since its last comparison and that the other end
     /// lacks.
     pub(crate) fn new_messages(
         &mut self,
@@ -59,8 +59,8 @@ impl TeamMirror {
         if self.known_messages.contains(&key) {
             return Ok(());
         }
-        // The process may have been killed after it had stored the message, and before it recorded
-        // that. The inbox shows it until it is compared for the first time.
+        // The process may have been killed after it stored the message and before it recorded it.
+        // So the inbox is searched too, until its first comparison after the start.
         let may_be_stored = !self.cursors.contains_key(to);
         if !may_be_stored || !self.has_message(to, &id)? {
             self.team.inbox(to).append_received(message)?;
@@ -74,8 +74,8 @@ impl TeamMirror {
         Ok(messages.any(|message| message_id(message) == id))
     }
 
-    /// At the annex: the ids of the messages that a member has read since the last comparison. After the
-    /// start, those of all read messages. The inbox was compared just before.
+    /// At the annex: the ids of the messages that a member has read since the last comparison. At
+    /// the first comparison, the ids of all read messages. Call [`TeamMirror::new_messages`] first.
     pub(crate) fn newly_read(&mut self, owner: &MemberName) -> Result<Vec<String>, Error> {
         let entries = self.team.inbox(owner).read_unread()?;
         let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
@@ -84,7 +84,7 @@ impl TeamMirror {
         Ok(before.difference(&unread).cloned().collect())
     }
 
-    /// At the home: marks messages read that their recipient has read at the annex.
+    /// At the home: marks messages as read, because their recipient has read them at the annex.
     pub(crate) fn mark_read(&self, owner: &MemberName, ids: &[String]) -> Result<(), Error> {
         let inbox = self.team.inbox(owner);
         let ids: HashSet<&String> = ids.iter().collect();

@@ -1,4 +1,5 @@
-//! One end of the mirrors between two hosts: which step a file change or an item needs.
+//! One end of the mirrors between two hosts. Decides what to do after a file change or a received
+//! item.
 
 use crate::damaged_files::unless_damaged;
 use crate::items_awaiting_acceptance::{AwaitingAcceptance, OnAcceptance};
@@ -9,7 +10,7 @@ use crate::messages::{Selection, SentMessage};
 use crate::mirrored_teams::MirroredTeams;
 use crate::output::{MirrorNotice, MirrorOutput};
 use crate::team_mirror::{TeamMirror, remove_state};
-use protocol::annex_link::{ItemPayload, LinkItem};
+use protocol::annex_link::{ItemPayload, LinkItem, TaskChange};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::member_task_and_request_ids::TaskId;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Error, Root, StateDir, message_id};
 
-/// How many ids of messages an item has at most.
+/// Maximum number of message ids in one item.
 const IDS_OF_ITEM: usize = 1_000;
 
 /// Which end this is.
@@ -34,7 +35,8 @@ pub enum MirrorSide {
 }
 
 impl MirrorSide {
-    /// Whether the other end may send this item. An annex has no power over the home but to propose.
+    /// Whether this end accepts such an item from the other end. Only the home sends decisions. The
+    /// annex sends reports and proposals.
     fn may_receive(&self, payload: &ItemPayload) -> bool {
         let is_home = matches!(self, MirrorSide::Home { .. });
         match payload {
@@ -68,37 +70,38 @@ pub enum FileChange {
 /// Whether the home has decided about the changes of a task in the mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskCheck {
-    /// There is no change without an answer.
+    /// The home has answered all changes.
     Decided,
-    /// [`MirrorNotice::TaskDecided`] follows.
+    /// A change has no answer yet. [`MirrorNotice::TaskDecided`] follows.
     Undecided,
 }
 
 /// All mirrors of one link at one end.
 ///
-/// Every method may block for files. The items of all outputs must be sent in the order of the
-/// calls. After an error, a later call repeats what failed.
+/// Every method may block on file access. The caller sends the items of all outputs in the order of
+/// the calls. After an error, a later call repeats what failed.
 #[derive(Debug)]
 pub struct Mirror {
     side: MirrorSide,
-    /// Identity of the link, which marks its mirrors.
+    /// Identity of the link. The marker file of each of its mirrors has it.
     link: String,
     root: Root,
     state: StateDir,
     teams: MirroredTeams,
     mirrors: BTreeMap<TeamName, TeamMirror>,
     awaiting: AwaitingAcceptance,
-    /// What the next call that succeeds returns.
+    /// The output that the next successful call returns.
     output: MirrorOutput,
 }
 
 impl Mirror {
-    /// Opens the mirrors whose state is in `state`, a directory of the link with the identity `link`. `kept` are the items of this
-    /// end that the link keeps, and `last_number` is the number of the last item that it ever kept.
+    /// Opens the mirrors of the link with the identity `link`, whose state is in the directory
+    /// `state`. `kept` are the items of this end that the link keeps. `last_number` is the number
+    /// of the last item that the link has ever kept.
     ///
     /// # Errors
     ///
-    /// If the state can't be read.
+    /// If the state can't be read or written.
     pub fn open(
         (side, link): (MirrorSide, String),
         root: Root,
@@ -121,7 +124,8 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Notes what the link keeps, and what was not recorded before a crash.
+    /// Records the items that the link keeps. An earlier process may have crashed before it
+    /// recorded them.
     fn note_kept_items(&mut self, kept: &[Arc<LinkItem>]) -> Result<(), Error> {
         for item in kept {
             let Some(team) = item.payload.team().filter(|team| self.teams.active.contains(*team)) else {
@@ -150,7 +154,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Sends the answers and the changes of tasks that the link may have lost in a crash.
+    /// Sends again each answer and each change of a task that the link may have lost in a crash.
     fn send_again(&mut self) -> Result<(), Error> {
         for team in self.teams() {
             if self.is_mirrored(&team)? {
@@ -170,11 +174,12 @@ impl Mirror {
         self.teams.active.iter().cloned().collect()
     }
 
-    /// At the home: begins to mirror a team. Does nothing if it is mirrored already.
+    /// At the home: begins to mirror a team. If the team is mirrored already, sends its config and
+    /// tasks again.
     ///
     /// # Errors
     ///
-    /// If the team or its state can't be read.
+    /// If the team or its state can't be read or written.
     pub fn add_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
         self.teams.ended.remove(team);
         if self.teams.active.insert(team.clone()) {
@@ -230,8 +235,9 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// Compares all files of all teams: after the start, after each connection, and after the watcher
-    /// has lost events.
+    /// Compares all files of all teams. The daemon calls this after the start, after each
+    /// connection, and after the watcher has lost events. It also calls this before it answers a
+    /// barrier.
     ///
     /// # Errors
     ///
@@ -252,7 +258,7 @@ impl Mirror {
         self.take_output()
     }
 
-    /// Tells that the link keeps the items up to this number: they arrive also after a crash.
+    /// Notes that the link keeps the items up to this number. They arrive also after a crash.
     ///
     /// # Errors
     ///
@@ -271,7 +277,9 @@ impl Mirror {
                 let mirror = self.mirrors.get_mut(&team);
                 mirror.map_or(Ok(()), |mirror| mirror.known_messages.record(&[key]))
             }
-            OnAcceptance::RecordChange { team, id } => self.record_change(&team, id, number),
+            OnAcceptance::RecordChange { team, id, change } => {
+                self.record_change(&team, (id, &change), number)
+            }
             OnAcceptance::ForgetAnswer { team } => {
                 let mirror = self.mirrors.get_mut(&team);
                 mirror.map_or(Ok(()), |mirror| mirror.unsent_answers.remove_oldest())
@@ -283,19 +291,30 @@ impl Mirror {
         }
     }
 
-    fn record_change(&mut self, team: &TeamName, id: TaskId, number: u64) -> Result<(), Error> {
+    fn record_change(
+        &mut self,
+        team: &TeamName,
+        (id, change): (TaskId, &TaskChange),
+        number: u64,
+    ) -> Result<(), Error> {
         let Some(mirror) = self.mirrors.get_mut(team) else { return Ok(()) };
         if let Some(task) = mirror.tasks.get_mut(&id) {
-            task.changes.note_kept(number);
+            task.changes.note_kept(number, change);
         }
         mirror.save_task(&self.state, id)
     }
 
-    /// Stores what the other end has sent. The same item may come again after a crash.
+    /// The link keeps a change that was answered, also if that was not told yet.
+    fn note_answered(&mut self, team: &TeamName, id: TaskId, change: &TaskChange) -> Result<(), ErrorReport> {
+        let change = OnAcceptance::RecordChange { team: team.clone(), id, change: change.clone() };
+        self.awaiting.number_of(&change).map_or(Ok(()), |number| self.note_accepted(number))
+    }
+
+    /// Stores an item of the other end. After a crash, the same item may come again.
     ///
     /// # Errors
     ///
-    /// If files can't be written. The item must be applied again.
+    /// If files can't be read or written. The caller must apply the item again.
     pub fn apply(&mut self, payload: &ItemPayload) -> Result<MirrorOutput, ErrorReport> {
         if !self.side.may_receive(payload) {
             tracing::warn!(?payload, "dropped an item that this end does not take");
@@ -311,13 +330,18 @@ impl Mirror {
             ItemPayload::TeamRefused { team, error } => {
                 self.notify(MirrorNotice::TeamRefused { team: team.clone(), error: error.clone() });
             }
+            ItemPayload::TaskChangeAnswer { team, id, change, .. } => {
+                self.note_answered(team, *id, change)?;
+                if self.is_mirrored(team)? {
+                    self.apply_to_team(team, payload)?;
+                }
+            }
             ItemPayload::Members { team, .. }
             | ItemPayload::Message { team, .. }
             | ItemPayload::Read { team, .. }
             | ItemPayload::Task { team, .. }
             | ItemPayload::TaskIds { team, .. }
-            | ItemPayload::TaskChange { team, .. }
-            | ItemPayload::TaskChangeAnswer { team, .. } => {
+            | ItemPayload::TaskChange { team, .. } => {
                 // The team may have been deleted after the other end had sent the item.
                 if self.is_mirrored(team)? {
                     self.apply_to_team(team, payload)?;
@@ -327,11 +351,11 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the annex: compares a task, and says whether the home has decided about all its changes.
+    /// At the annex: compares a task. Returns whether the home has answered all its changes.
     ///
     /// # Errors
     ///
-    /// If the task can't be read.
+    /// `Timeout` if this link does not mirror the team. Other errors if files can't be read.
     pub fn check_task(
         &mut self,
         team: &TeamName,
@@ -346,10 +370,10 @@ impl Mirror {
         Ok((if is_decided { TaskCheck::Decided } else { TaskCheck::Undecided }, output))
     }
 
-    /// Whether the team is mirrored and its files exist. At the home, the end of a team that was
-    /// deleted is noticed by [`Mirror::remove_team`].
+    /// Whether the team is mirrored and its files exist. Missing files alone do not end a mirror.
+    /// [`Mirror::remove_team`] ends it.
     fn is_mirrored(&self, team: &TeamName) -> Result<bool, Error> {
-        // While a mirror is deleted, its missing files are no changes.
+        // While a mirror is deleted, its missing files must not count as changes.
         if !self.teams.active.contains(team) || self.teams.ended.contains(team) {
             return Ok(false);
         }
@@ -412,8 +436,9 @@ impl Mirror {
 
     fn send_task(&mut self, team: &TeamName, item: ItemPayload) {
         match item {
-            ItemPayload::TaskChange { id, .. } => {
-                self.send_until(item, OnAcceptance::RecordChange { team: team.clone(), id });
+            ItemPayload::TaskChange { id, ref change, .. } => {
+                let change = change.clone();
+                self.send_until(item, OnAcceptance::RecordChange { team: team.clone(), id, change });
             }
             item => self.send(item),
         }
@@ -514,8 +539,8 @@ impl Mirror {
         }
     }
 
-    /// At the home: tells the annex which teams were deleted, until the link keeps that. At the annex:
-    /// tells the daemon, until it has deleted their mirrors.
+    /// At the home: tells the annex which teams were deleted, until the link keeps these items. At
+    /// the annex: asks the daemon to delete the mirrors of these teams.
     fn send_ended_teams(&mut self) {
         for team in self.teams.ended.clone() {
             match self.side {
@@ -528,7 +553,8 @@ impl Mirror {
         }
     }
 
-    /// At the annex: lets the daemon delete a mirror. Recorded, so that this is repeated after a crash.
+    /// At the annex: asks the daemon to delete a mirror. The end of the team is recorded, so that
+    /// the daemon is asked again after a crash.
     fn end_team(&mut self, team: &TeamName) -> Result<(), Error> {
         if self.teams.active.contains(team) {
             self.teams.ended.insert(team.clone());
@@ -543,7 +569,7 @@ impl Mirror {
         self.output.items.push(item);
     }
 
-    /// Sends an item, and does something when the link keeps it.
+    /// Sends an item. `on_acceptance` happens when the link keeps the item.
     fn send_until(&mut self, item: ItemPayload, on_acceptance: OnAcceptance) {
         self.awaiting.add(Some(on_acceptance));
         self.output.items.push(item);

@@ -13,14 +13,14 @@ const FILE: &str = "teams.json";
 pub(crate) struct MirroredTeams {
     /// The teams that are mirrored.
     pub(crate) active: BTreeSet<TeamName>,
-    /// At the home: deleted teams whose end the annex does not know yet. At the annex: those of the
-    /// mirrored teams that the home has deleted, and the daemon not yet.
+    /// At the home: deleted teams whose end the link does not keep yet. At the annex: teams that
+    /// the home has deleted, and whose mirrors the daemon has not deleted yet.
     #[serde(default)]
     pub(crate) ended: BTreeSet<TeamName>,
 }
 
 impl MirroredTeams {
-    /// Reads the record. A damaged one counts as empty.
+    /// Reads the record. A damaged file counts as empty.
     ///
     /// # Errors
     ///

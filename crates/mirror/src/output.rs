@@ -1,4 +1,4 @@
-//! What a mirror wants done after a file has changed or an item has arrived.
+//! What the daemon must do after a mirror has handled a file change or an item.
 
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
@@ -35,17 +35,19 @@ pub enum MirrorNotice {
         /// Why.
         error: ErrorReport,
     },
-    /// At the annex: the home has decided about the changes of a task.
+    /// At the annex: the home has answered a change of a task. Other changes of the task may have
+    /// no answer yet.
     TaskDecided {
         /// The team.
         team: TeamName,
         /// The task.
         task: TaskId,
-        /// Why the home did not make them. `None` if it did.
+        /// What the home did not change and why, or that the task has a new id. `None` if the home
+        /// has made the whole change.
         error: Option<ErrorReport>,
     },
-    /// The other end has handled everything before this barrier, and what it has sent before is
-    /// stored here.
+    /// The other end has handled all items before this barrier. Here is stored what it has sent
+    /// before its answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

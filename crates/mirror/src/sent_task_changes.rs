@@ -1,20 +1,26 @@
-//! The changes of one task that were proposed to the home, and that it has not answered yet.
+//! The changes of one task that were proposed to the home and have no answer yet.
 
 use crate::json_fields::Fields;
 use protocol::annex_link::TaskChange;
 use std::collections::VecDeque;
 
-/// The changes, oldest first. Each one continues the one before.
+/// The changes, oldest first. Each change starts from the task that the change before it leaves.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SentTaskChanges {
-    /// With the numbers of their items. `None`: the link may lose the item in a crash.
+    /// Each change with the number of its item. `None` if the link may lose the item in a crash.
     changes: VecDeque<(Option<u64>, TaskChange)>,
+    /// The number of the last item with a change of this task that the link was known to keep.
+    last_kept: u64,
 }
 
 impl SentTaskChanges {
-    /// The changes of the file.
-    pub(crate) fn new(changes: Vec<(Option<u64>, TaskChange)>) -> SentTaskChanges {
-        SentTaskChanges { changes: changes.into() }
+    /// The changes as the file of the task has them.
+    pub(crate) fn new(changes: Vec<(Option<u64>, TaskChange)>, last_kept: u64) -> SentTaskChanges {
+        SentTaskChanges { changes: changes.into(), last_kept }
+    }
+
+    pub(crate) fn last_kept(&self) -> u64 {
+        self.last_kept
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -31,23 +37,20 @@ impl SentTaskChanges {
         self.changes.iter().any(|(_, change)| matches!(change, TaskChange::Create { .. }))
     }
 
-    /// Adds a change that the link keeps, unless it is known.
+    /// Notes after a crash that the link keeps a change, unless that is known. The home may have answered
+    /// a known one.
     pub(crate) fn add_kept(&mut self, number: u64, change: &TaskChange) {
-        if self.changes.iter().any(|(known, _)| known.is_some_and(|known| known >= number)) {
-            return;
-        }
-        let is_same = |(kept, known): &&mut (Option<u64>, TaskChange)| kept.is_none() && known == change;
-        match self.changes.iter_mut().find(is_same) {
-            Some((kept, _)) => *kept = Some(number),
-            None => self.changes.push_back((Some(number), change.clone())),
+        if number > self.last_kept && !self.note_kept(number, change) {
+            self.changes.push_back((Some(number), change.clone()));
         }
     }
 
-    /// Notes that the link keeps the oldest change that it did not keep before.
-    pub(crate) fn note_kept(&mut self, number: u64) {
-        if let Some((kept, _)) = self.changes.iter_mut().find(|(kept, _)| kept.is_none()) {
-            *kept = Some(number);
-        }
+    /// Notes that the link keeps a change. Returns false if there is no such change.
+    pub(crate) fn note_kept(&mut self, number: u64, change: &TaskChange) -> bool {
+        self.last_kept = self.last_kept.max(number);
+        let is_same = |(kept, known): &&mut (Option<u64>, TaskChange)| kept.is_none() && known == change;
+        let found = self.changes.iter_mut().find(is_same);
+        found.map(|(kept, _)| *kept = Some(number)).is_some()
     }
 
     /// All changes, for the file.
@@ -60,14 +63,14 @@ impl SentTaskChanges {
         self.changes.iter().filter(|(kept, _)| kept.is_none()).map(|(_, change)| change)
     }
 
-    /// Removes the oldest change that equals this one, which the home has answered.
+    /// Removes the oldest change that equals `answered`, because the home has answered it.
     pub(crate) fn remove(&mut self, answered: &TaskChange) {
         if let Some(index) = self.changes.iter().position(|(_, change)| change == answered) {
             self.changes.remove(index);
         }
     }
 
-    /// The task with the changes on top, without what the home will refuse.
+    /// The home's task after all changes, without the parts that the home will refuse.
     pub(crate) fn apply(&self, at_home: Option<&Fields>) -> Option<Fields> {
         let mut task = at_home.cloned();
         for (_, change) in &self.changes {

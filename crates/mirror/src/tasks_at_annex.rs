@@ -1,7 +1,8 @@
 //! Tasks at the annex.
 //!
-//! Invariant: a task in the mirror is the home's task, with the changes on top that the home has not
-//! answered yet, and then the changes that were not sent yet (`random_lives_lose_and_double_nothing`).
+//! Invariant: a task in the mirror is the home's task with changes on top. The changes without an
+//! answer come first, then the changes that were not sent yet
+//! (`random_lives_lose_and_double_nothing`).
 
 use crate::damaged_files::unless_damaged;
 use crate::json_fields::Fields;
@@ -12,15 +13,24 @@ use protocol::inbox_file::Message;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::MemberName;
 use serde_json::Value;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use store::{Error, RewriteRules, StateDir, message_id};
 
+/// Whether a task was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replaced {
+    Yes,
+    /// A task was created here meanwhile.
+    No,
+}
+
 impl TeamMirror {
-    /// The change that was made here since the last one that was sent. While it is not known whether the
-    /// home gives a new task its id, changes of this task are not sent.
+    /// The change of a task that was made here and not sent yet. `None` if there is none. A task
+    /// that was created here sends no further change until the home has confirmed its id.
     pub(crate) fn change_for_home(&mut self, id: TaskId) -> Result<Option<ItemPayload>, Error> {
         let here = self.read_task(id)?;
-        // A mirror that is being deleted loses its files, which is no change.
+        // A mirror that is being deleted loses its files. A missing file is then no change.
         if here.is_none() && !self.team.is_complete()? {
             return Ok(None);
         }
@@ -34,7 +44,7 @@ impl TeamMirror {
         Ok(Some(ItemPayload::TaskChange { team: self.name(), id, change }))
     }
 
-    /// The changes of all tasks that were not sent yet.
+    /// For all tasks: the changes that were made here and not sent yet.
     pub(crate) fn all_changes_for_home(&mut self) -> Result<Vec<ItemPayload>, Error> {
         let mut ids: BTreeSet<TaskId> = self.team.tasks().list()?.iter().map(|task| task.id).collect();
         ids.extend(self.tasks.keys());
@@ -52,35 +62,42 @@ impl TeamMirror {
             .collect()
     }
 
-    /// Stores a task of the home, under the changes without an answer. Returns a change that was made here
-    /// and not sent yet. It is recorded first, because the task of the home may replace a task that was
-    /// created here.
+    /// Stores a task of the home, under the changes without an answer. Returns the changes that were made
+    /// here and not sent yet. They are recorded first, because the task of the home may replace one that
+    /// was created here.
     pub(crate) fn store_task(
         &mut self,
         state: &StateDir,
         id: TaskId,
         at_home: Option<&Fields>,
-    ) -> Result<Option<ItemPayload>, Error> {
+    ) -> Result<Vec<ItemPayload>, Error> {
         let before = self.tasks.entry(id).or_default();
         if before.at_home.is_some() && before.at_home.as_ref() == at_home && before.changes.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let unsent = self.change_for_home(id)?;
-        self.save_task(state, id)?;
-        let before = self.tasks.entry(id).or_default();
-        let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
-        let (old, new) = (before.expected_here(), after.expected_here());
-        // What was changed since then was meant for the new task, which gets another id.
-        match before.has_uncertain_id() && new != old {
-            true => self.write_task(id, |_| new.clone())?,
-            false => self.replace_task(id, old.as_ref(), new.as_ref())?,
+        let mut unsent = Vec::new();
+        loop {
+            unsent.extend(self.change_for_home(id)?);
+            self.save_task(state, id)?;
+            let before = self.tasks.entry(id).or_default();
+            let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
+            let (old, new) = (before.expected_here(), after.expected_here());
+            // The home has another task with this id, so the task that was created here gets a new id.
+            // Later changes here were meant for that task, and are dropped.
+            let replaced = match before.has_uncertain_id() && new != old {
+                true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
+                false => self.replace_task(id, old.as_ref(), new.as_ref())?,
+            };
+            if replaced == Replaced::Yes {
+                self.tasks.insert(id, after);
+                self.save_task(state, id)?;
+                return Ok(unsent);
+            }
         }
-        self.tasks.insert(id, after);
-        self.save_task(state, id)?;
-        Ok(unsent)
     }
 
-    /// Removes the tasks of the home that it has no more. Returns changes that were not sent yet.
+    /// Removes the home's tasks that are not in `ids`, because the home has deleted them. Returns
+    /// the changes that were made here and not sent yet.
     pub(crate) fn remove_other_tasks(
         &mut self,
         state: &StateDir,
@@ -93,7 +110,8 @@ impl TeamMirror {
         Ok(unsent.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Stores the task of the home after it has made or refused a change.
+    /// Stores the home's answer to a change: the task as it is at the home now. If the answer has
+    /// an error, the members concerned get a message.
     pub(crate) fn store_answer(
         &mut self,
         state: &StateDir,
@@ -104,10 +122,11 @@ impl TeamMirror {
         let mut after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
         after.changes.remove(change);
         let (old, new) = (before.expected_here(), after.expected_here());
-        // What was changed since then was meant for the new task, which has another id now.
+        // At the home, this id is not that of the task that was created here. Later changes here
+        // were meant for that task, and are dropped.
         match before.has_uncertain_id() && error.is_some() {
             true => self.write_task(id, |_| new.clone())?,
-            false => self.replace_task(id, old.as_ref(), new.as_ref())?,
+            false => drop(self.replace_task(id, old.as_ref(), new.as_ref())?),
         }
         error.map_or(Ok(()), |error| self.tell_author(change, error))?;
         self.tasks.insert(id, after);
@@ -115,21 +134,32 @@ impl TeamMirror {
     }
 
     /// Replaces the state `before` of a task by `after`, and keeps what was changed here and not sent
-    /// yet.
-    fn replace_task(&self, id: TaskId, before: Option<&Fields>, after: Option<&Fields>) -> Result<(), Error> {
+    /// yet. Replaces no task that was created here just now.
+    fn replace_task(
+        &self,
+        id: TaskId,
+        before: Option<&Fields>,
+        after: Option<&Fields>,
+    ) -> Result<Replaced, Error> {
+        let is_new = Cell::new(false);
         self.write_task(id, |here| {
-            let here = here.filter(|here| !is_internal(here));
-            let unsent = TaskChange::between(before, here);
-            unsent.map_or_else(|| after.cloned(), |change| change.apply(after).task)
-        })
+            let unsent = TaskChange::between(before, here.filter(|here| !is_internal(here)));
+            is_new.set(after.is_some() && matches!(unsent, Some(TaskChange::Create { .. })));
+            match unsent {
+                _ if is_new.get() => here.cloned(),
+                Some(change) => change.apply(after).task,
+                None => after.cloned(),
+            }
+        })?;
+        Ok(if is_new.get() { Replaced::No } else { Replaced::Yes })
     }
 
     fn write_task(&self, id: TaskId, edit: impl Fn(Option<&Fields>) -> Option<Fields>) -> Result<(), Error> {
         self.team.tasks().rewrite(&id, RewriteRules::Unchecked, edit)
     }
 
-    /// Tells a member that the home did not make its change. If the change names no owner, tells all
-    /// members here. A member whose tasks teamd gives it is not told, because it has not begun.
+    /// Sends the error of an answer to the new owner that the change names, or else to all members
+    /// here. A member gets no message if teamd confirms its claims before it begins a task.
     fn tell_author(&self, change: &TaskChange, error: &ErrorReport) -> Result<(), Error> {
         let author = change.new_value("owner").and_then(Value::as_str).map(MemberName::new_unchecked);
         let is_author = |name: &&MemberName| {
@@ -137,7 +167,8 @@ impl TeamMirror {
         };
         let message = Message::new(&MemberName::lead(), error.message.clone(), store::now());
         for name in self.members.keys().filter(is_author) {
-            // Two refusals within a millisecond would be one message to the home.
+            // Two equal messages of the same millisecond have the same id. The home would store
+            // only one.
             if !self.has_message(name, &message_id(&message))? {
                 self.team.inbox(name).append(&message)?;
             }
@@ -147,12 +178,12 @@ impl TeamMirror {
 }
 
 impl MirroredTask {
-    /// Whether the task was created here, and it is not known whether the home gives it this id.
+    /// Whether the task was created here and the home has not confirmed its id yet.
     fn has_uncertain_id(&self) -> bool {
         self.at_home.is_none() && self.changes.has_creation()
     }
 
-    /// The task as it should be in the mirror, apart from changes that were not sent yet.
+    /// The task as the mirror should have it, without changes that were not sent yet.
     fn expected_here(&self) -> Option<Fields> {
         self.changes.apply(self.at_home.as_ref())
     }

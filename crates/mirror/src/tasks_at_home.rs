@@ -9,7 +9,7 @@ use protocol::member_task_and_request_ids::TaskId;
 use store::{Error, RewriteRules};
 
 impl TeamMirror {
-    /// The task for the annex, if it differs from what was sent last.
+    /// The task for the annex. `None` if this state of the task was sent last.
     pub(crate) fn task_for_annex(&mut self, id: TaskId) -> Result<Option<ItemPayload>, Error> {
         let task = self.read_task(id)?;
         if self.sent_tasks.get(&id) == task.as_ref() {
@@ -19,7 +19,7 @@ impl TeamMirror {
         Ok(Some(ItemPayload::Task { team: self.name(), id, task }))
     }
 
-    /// The tasks that differ from what was sent since the start, and the ids of all tasks.
+    /// The tasks that differ from those sent last, and the ids of all tasks.
     pub(crate) fn new_tasks_for_annex(&mut self) -> Result<Vec<ItemPayload>, Error> {
         let tasks = self.team.tasks().list()?;
         let ids: Vec<TaskId> = tasks.iter().filter(|task| !task.is_internal()).map(|task| task.id).collect();
@@ -29,7 +29,8 @@ impl TeamMirror {
         Ok(items.into_iter().flatten().chain([ids]).collect())
     }
 
-    /// Makes a change of the annex, or refuses it. Returns the answer.
+    /// Makes a change of the annex, except for parts that conflict with changes at the home.
+    /// Returns the answer, which is recorded before it is sent.
     pub(crate) fn decide_change(&mut self, id: TaskId, change: &TaskChange) -> Result<ItemPayload, Error> {
         let tasks = self.team.tasks();
         let mut conflict = None;
@@ -52,8 +53,8 @@ impl TeamMirror {
         Ok(answer)
     }
 
-    /// Creates a new task under another id, because its id at the annex is that of another task. The annex
-    /// gets it as any other. Refuses other changes.
+    /// Handles a conflict. If the id of a new task is taken, creates the task under another id. The
+    /// annex gets it like any other task. Refuses every other change.
     fn create_or_refuse(&self, id: TaskId, change: &TaskChange, field: &str) -> Result<ErrorReport, Error> {
         let TaskChange::Create { task } = change else { return Ok(refusal(id, field)) };
         let new_id = self.team.tasks().create_from_fields(task)?.id;

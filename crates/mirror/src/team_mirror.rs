@@ -1,4 +1,4 @@
-//! The mirror of one team at one end: what the two ends have in common, and what waits for an answer.
+//! One end of the mirror of one team: what both ends have, and what waits for an answer.
 
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
@@ -18,23 +18,24 @@ pub(crate) struct TeamMirror {
     pub(crate) known_messages: KnownMessages,
     /// How far each inbox was compared, by its owner.
     pub(crate) cursors: BTreeMap<MemberName, InboxCursor>,
-    /// At the annex: the messages in inboxes of its members that the home has as unread, by their ids.
+    /// At the annex: for each inbox of its members, the ids of messages that the home may still
+    /// have as unread.
     pub(crate) unread: BTreeMap<MemberName, BTreeSet<String>>,
     /// The members that the annex runs.
     pub(crate) members: BTreeMap<MemberName, Fields>,
-    /// At the annex: whether the home has them.
+    /// At the annex: whether `members` was sent since the last comparison of all files.
     pub(crate) members_are_sent: bool,
-    /// At the home: the config as it was sent last.
+    /// At the home: the config as it was sent last. `None` if it must be sent again.
     pub(crate) sent_config: Option<Fields>,
     /// At the home: the tasks as they were sent last.
     pub(crate) sent_tasks: BTreeMap<TaskId, Fields>,
-    /// At the home: the answers to changes of tasks that the link may lose yet.
+    /// At the home: the answers to changes of tasks that the link does not keep yet.
     pub(crate) unsent_answers: UnsentAnswers,
     /// At the annex: the tasks as the home has them.
     pub(crate) tasks: BTreeMap<TaskId, MirroredTask>,
 }
 
-/// At the annex: a task as the home has it, and what was proposed to the home.
+/// At the annex: a task as the home has it, and the changes that were proposed to the home.
 #[derive(Debug, Default)]
 pub(crate) struct MirroredTask {
     /// `None` if the home has no such task.
@@ -46,8 +47,12 @@ pub(crate) struct MirroredTask {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct StoredTask {
     at_home: Option<Fields>,
-    /// The changes with the numbers of their items. `None`: it is sent again after a crash.
+    /// The changes with the numbers of their items. A change without a number is sent again after a
+    /// crash.
     changes: Vec<(Option<u64>, TaskChange)>,
+    /// The number of the last item that is known to be kept.
+    #[serde(default)]
+    last_kept: u64,
 }
 
 impl TeamMirror {
@@ -78,7 +83,7 @@ impl TeamMirror {
         self.team.name().clone()
     }
 
-    /// Writes the file of a task.
+    /// Writes the file of a task, or removes the file if there is nothing to record.
     ///
     /// # Errors
     ///
@@ -86,7 +91,8 @@ impl TeamMirror {
     pub(crate) fn save_task(&mut self, state: &StateDir, id: TaskId) -> Result<(), Error> {
         let file = task_file(self.team.name(), id);
         let Some(task) = self.tasks.get(&id) else { return Ok(()) };
-        let stored = StoredTask { at_home: task.at_home.clone(), changes: task.changes.all() };
+        let (at_home, changes) = (task.at_home.clone(), task.changes.all());
+        let stored = StoredTask { at_home, changes, last_kept: task.changes.last_kept() };
         if stored.at_home.is_none() && stored.changes.is_empty() {
             state.remove(&file)?;
             if task.changes.is_empty() {
@@ -104,8 +110,8 @@ fn read_tasks(state: &StateDir, team: &TeamName) -> Result<BTreeMap<TaskId, Mirr
     for file in state.names()? {
         let Some(id) = file.strip_prefix(&prefix).and_then(|id| TaskId::parse(id).ok()) else { continue };
         let bytes = state.read(&file)?.unwrap_or_default();
-        if let Ok(StoredTask { at_home, changes }) = serde_json::from_slice(&bytes) {
-            tasks.insert(id, MirroredTask { at_home, changes: SentTaskChanges::new(changes) });
+        if let Ok(StoredTask { at_home, changes, last_kept }) = serde_json::from_slice(&bytes) {
+            tasks.insert(id, MirroredTask { at_home, changes: SentTaskChanges::new(changes, last_kept) });
         }
     }
     Ok(tasks)
@@ -119,7 +125,7 @@ fn task_file(team: &TeamName, id: TaskId) -> String {
     format!("{}{id}", tasks_prefix(team))
 }
 
-/// Removes the state of a team.
+/// Removes the files with the state of a team's mirror.
 ///
 /// # Errors
 ///

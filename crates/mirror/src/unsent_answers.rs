@@ -1,5 +1,5 @@
-//! At the home: answers to changes of tasks. They are kept in a file until the link keeps them, because
-//! the annex waits for each, and the home makes a change only once.
+//! At the home: answers to changes of tasks that the link does not keep yet. A file records them.
+//! The annex waits for each answer, and the home makes a change only once.
 
 use protocol::annex_link::ItemPayload;
 use protocol::team_and_member_names::TeamName;
@@ -19,7 +19,7 @@ pub(crate) struct UnsentAnswers {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Answer(Box<ItemPayload>),
-    /// The link keeps the oldest answer.
+    /// The link keeps the oldest answer of the lines before.
     Kept,
 }
 
@@ -42,7 +42,7 @@ impl UnsentAnswers {
         Ok(UnsentAnswers { file, answers })
     }
 
-    /// The answers that may be sent again after a crash.
+    /// All answers. They are sent again after a crash.
     pub(crate) fn all(&self) -> Vec<ItemPayload> {
         self.answers.iter().cloned().collect()
     }
@@ -73,7 +73,7 @@ impl UnsentAnswers {
         Ok(())
     }
 
-    /// Removes the oldest answer if it is this one, which the link keeps.
+    /// Removes the oldest answer if it equals `answer`, which the link keeps.
     ///
     /// # Errors
     ///

@@ -81,7 +81,7 @@ pub struct SpawnOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
     /// Whether the member is started again after its agent crashes or exits with a code other than 0. The delays before
-    /// the starts are 0.5 s, 1 s, 2 s and so on, up to 5 minutes. There are at most N starts in an hour (12 without N)
+    /// the starts are 0.5 s, 1 s, 2 s and so on, up to 5 minutes. `on-failure:N` allows N starts in an hour, `on-failure` 12
     /// [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,

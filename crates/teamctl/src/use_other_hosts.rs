@@ -1,4 +1,4 @@
-//! Whether the caller may use other hosts, and the wait for the changes of a host.
+//! Checks whether the caller may use other hosts, and waits for the changes of a host.
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
@@ -9,7 +9,7 @@ use protocol::hosts_file_entry::HostName;
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use store::{Team, env_var};
 
-/// Checks that the caller may run a command on another machine. There it would count as a person.
+/// Checks that the caller may run a command on another host, where it would count as a person.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The life of a member on another host.
+//! A member on another host, from its spawn to its end.
 
 use super::{config_of, connect_words};
 use harness::TestEnv;

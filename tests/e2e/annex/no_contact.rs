@@ -2,14 +2,14 @@
 
 use harness::{CUT_REASON, TestEnv, TwoHosts};
 
-/// The lines of `teamctl status` about a member or a host.
+/// The line of `teamctl status` that begins with `start`.
 fn status_line(hosts: &TwoHosts, start: &str) -> String {
     let status = hosts.home.teamctl(["status"]).expect_success();
     let line = status.lines().find(|line| line.starts_with(start));
     line.unwrap_or_else(|| panic!("no line {start}: {status}")).to_owned()
 }
 
-/// How often this daemon has started a member, or considered one ended.
+/// How many spawns, exits and scheduled respawns of members this daemon has logged.
 fn starts_and_ends(env: &TestEnv) -> usize {
     let kinds = ["member_spawned", "member_exited", "member_respawn_scheduled"];
     env.events()
@@ -39,7 +39,7 @@ fn member_without_contact_is_never_dead_and_nothing_is_restarted() {
     assert!(line.ends_with(CUT_REASON), "{line}");
     let line = status_line(&hosts, "ann ");
     assert!(line.starts_with("ann        devbox  unknown "), "{line}");
-    // What would have to run there says why it can't.
+    // Commands that would run on the other host say why they can't.
     for command in ["why", "capture", "kill"] {
         let output = home.teamctl([command, "ann"]);
         assert!(output.code != 0 && output.stderr.contains(CUT_REASON), "{output:?}");

@@ -1,4 +1,4 @@
-//! The life of a member on a host that is reached by a real ssh connection.
+//! A member on a host that is reached by a real ssh connection, from its spawn to its end.
 
 use harness::{SshServer, TaggedProcesses, TestEnv, files_below};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn tag_of_processes_there(env: &TestEnv) -> String {
     format!("XDG_STATE_HOME={}", env.path("far/state").display())
 }
 
-/// The files whose name begins with the name of the team, or that are below such a directory.
+/// The paths below `directory` that contain the name of the team.
 fn files_of_team(directory: &Path) -> Vec<String> {
     let files = files_below(directory)
         .into_iter()
@@ -56,7 +56,7 @@ fn member_over_ssh_works_and_leaves_nothing_there() {
     env.teamctl(["spawn", "ann", "--host", "far", "--profile", "worker"]).expect_success();
     let status = env.teamctl(["status"]).expect_success();
     assert!(status.lines().any(|line| line.starts_with("ann") && line.contains("far")), "{status}");
-    // A task, whose program sends a message to the lead.
+    // The program of this task sends a message to the lead.
     let command = "echo I am at $HOME; teamctl send team-lead hello-from-there";
     env.teamctl(["task", "create", "look", "--command", command]).expect_success();
     let task = env.wait_until("the task is completed", || {

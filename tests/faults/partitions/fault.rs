@@ -3,7 +3,8 @@
 use super::messages::Senders;
 use harness::{TestEnv, TwoHosts, random_delay, sleep};
 
-/// The most bytes that pass before a connection breaks. Its hello and the first items are shorter.
+/// Maximum number of bytes before a connection breaks. The hello and the first items of a
+/// connection are shorter.
 const MAX_BYTES: u64 = 20_000;
 
 /// What breaks.
@@ -13,7 +14,7 @@ pub(super) enum Fault {
     /// The line stays cut while messages are sent and tasks are done.
     Cut,
     KilledAnnexDaemon,
-    /// Two connections in a row break in the middle of a frame.
+    /// The line is killed, and the next connection breaks after a random number of bytes.
     BrokenFrame,
     KilledHomeDaemon,
     KilledFarEnd,
@@ -31,8 +32,9 @@ impl Fault {
         }
     }
 
-    /// Injects the fault at a random moment, and waits for contact. In every second case, waits also
-    /// until everything that was not exchanged is exchanged, so that the next fault may be earlier.
+    /// Injects the fault at a random moment, and waits for contact. In about half of the cases,
+    /// also waits until the hosts have exchanged everything. In the others, the next fault may come
+    /// before that.
     pub(super) fn inject(self, hosts: &TwoHosts, rng: &mut fastrand::Rng, senders: &Senders<'_>) {
         sleep(random_delay(rng));
         log(&format!("{self:?}"));
@@ -51,7 +53,8 @@ impl Fault {
     }
 }
 
-/// Meanwhile, the senders at both ends send their messages, and all members at the home work.
+/// Cuts the line until the home has no available task. Meanwhile, the senders at both ends send
+/// their messages.
 fn cut_for_a_while(hosts: &TwoHosts, senders: &Senders<'_>) {
     hosts.cut();
     hosts.home.wait_until("the loss is noticed", || {

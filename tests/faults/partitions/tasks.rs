@@ -9,7 +9,7 @@ use std::time::Duration;
 const TASKS: u64 = 40;
 
 /// How long all tasks may take after the last fault.
-const WORK_TIMEOUT: Duration = Duration::from_secs(120);
+const WORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The tasks that were created so far.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Creates the tasks of one round, three of four at the home.
+    /// Creates the tasks of one round, about three of four at the home.
     pub(super) fn create(&mut self, hosts: &TwoHosts, rng: &mut fastrand::Rng, rounds_left: u64) {
         let log = hosts.home.path("out/log");
         for _ in 0..(TASKS - self.count).div_ceil(rounds_left) {

@@ -28,6 +28,8 @@ pub(crate) struct End {
     volatile: VecDeque<ItemPayload>,
     /// Items that the link keeps, until the other end has stored them.
     pub(crate) spool: VecDeque<Arc<LinkItem>>,
+    /// Items that the other end has stored. The link forgets them now and then.
+    pub(crate) stored: Vec<Arc<LinkItem>>,
     last_number: u64,
     pub(crate) notices: Vec<MirrorNotice>,
 }
@@ -37,7 +39,8 @@ impl End {
         let root = Root::open(&dir.join("root"), &dir.join("state"), Durability::Process).unwrap();
         let mirror = open(&dir, &side, &root, (&[], 0));
         let (volatile, spool) = (VecDeque::new(), VecDeque::new());
-        End { root, dir, side, mirror, volatile, spool, last_number: 0, notices: Vec::new() }
+        let (stored, notices) = (Vec::new(), Vec::new());
+        End { root, dir, side, mirror, volatile, spool, stored, last_number: 0, notices }
     }
 
     pub(crate) fn home(dir: PathBuf) -> End {
@@ -106,7 +109,7 @@ impl End {
         println!("{:?} crashes", self.side);
         self.volatile.clear();
         self.root = Root::open(&self.dir.join("root"), &self.dir.join("state"), Durability::Process).unwrap();
-        let kept: Vec<Arc<LinkItem>> = self.spool.iter().cloned().collect();
+        let kept: Vec<Arc<LinkItem>> = self.stored.iter().chain(&self.spool).cloned().collect();
         self.mirror = open(&self.dir, &self.side, &self.root, (&kept, self.last_number));
         self.compare_all();
     }

@@ -66,6 +66,7 @@ impl Pair {
 fn deliver(from: &mut End, to: &mut End) -> bool {
     let Some(item) = from.spool.pop_front() else { return false };
     to.apply(&item.payload);
+    from.stored.push(item);
     true
 }
 

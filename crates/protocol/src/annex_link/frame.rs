@@ -37,12 +37,12 @@ pub struct LinkHello {
     pub version: u32,
     /// The release of the sender's program, for messages to people.
     pub program_version: String,
-    /// Identity of the team root. The annex has a mirror of this root.
+    /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
     /// Of the home: its epoch, which is higher each time a person moves the home to another host.
     /// Of the annex: the highest epoch of a home that it has accepted.
     pub epoch: u64,
-    /// Identity of the annex. An annex that has lost its files has a new identity.
+    /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,
     /// Sequence number of the last item from the other end that the sender has stored. 0: none.
     pub received: u64,
@@ -55,14 +55,14 @@ pub struct LinkItem {
     /// Sequence number. The first item of a sender has the number 1, and each next one has the next
     /// number, over all connections and restarts.
     pub number: u64,
-    /// The member's start that the item comes from or is for. `None` if it concerns no member's start.
+    /// The spawn that the item comes from or is for. `None` if it concerns no spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn: Option<MemberGeneration>,
     /// The content.
     pub payload: ItemPayload,
 }
 
-/// One start of a member. The home counts the starts of each member.
+/// One spawn of a member. The home counts the spawns of each member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberGeneration {
@@ -70,7 +70,7 @@ pub struct MemberGeneration {
     pub team: TeamName,
     /// The member.
     pub member: MemberName,
-    /// Higher for each start. An item of an earlier start than the last one is dropped.
+    /// Higher for each spawn. An item of an earlier spawn than the last one is dropped.
     pub generation: u64,
 }
 

@@ -72,14 +72,14 @@ pub enum ItemPayload {
         /// The fields of its file. `None` if the task was deleted.
         task: Option<Map<String, Value>>,
     },
-    /// From the home, after all its tasks: it has no others.
+    /// From the home, after its tasks: the ids of all its tasks.
     TaskIds {
         /// The team.
         team: TeamName,
         /// The ids of the tasks.
         ids: Vec<TaskId>,
     },
-    /// From the annex: somebody has changed a task in the mirror. The home decides.
+    /// From the annex: a task in the mirror was changed. The home decides.
     TaskChange {
         /// The task's team.
         team: TeamName,
@@ -98,16 +98,17 @@ pub enum ItemPayload {
         change: TaskChange,
         /// The task as it is at the home after the decision. `None` if it does not exist there.
         task: Option<Map<String, Value>>,
-        /// Why the home did not make the change. `None` if it did.
+        /// What the home did not change and why, or that the task has a new id. `None` if the home
+        /// has made the whole change.
         error: Option<ErrorReport>,
     },
-    /// Asks for a [`ItemPayload::BarrierReached`] after everything before it was handled.
+    /// Asks for a [`ItemPayload::BarrierReached`] once all earlier items were handled.
     Barrier {
         /// Chosen by the sender.
         number: u64,
     },
-    /// Everything before this barrier was handled, and what that has caused was sent before this
-    /// item.
+    /// The sender has handled all items before this barrier, and has already sent what follows from
+    /// them.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

@@ -1,5 +1,5 @@
-//! A change of a task, as the fields that it changes. So changes of different fields of one task, by
-//! a member of an annex and by somebody at the home, do not exclude each other.
+//! A change of a task, as the fields that it changes. So an annex and the home can change different
+//! fields of one task at the same time.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ impl FieldPath {
     }
 }
 
-/// A change that only says which value the field must have.
+/// A change that leaves a field as it is, and conflicts with another value of the field.
 fn unchanged(task: &Map<String, Value>, key: &str) -> FieldChange {
     FieldChange { from: task.get(key).cloned(), to: task.get(key).cloned() }
 }
@@ -93,11 +93,11 @@ impl From<FieldPath> for String {
 }
 
 impl TaskChange {
-    /// The change from one state of a task to another. `None`: the task does not exist. Returns `None`
-    /// if nothing changes.
+    /// The change from one state of a task to another. A parameter is `None` if the task does not
+    /// exist. Returns `None` if nothing changes.
     ///
-    /// A change of the status or the metadata also names the owner, so that it is refused if the
-    /// owner has changed meanwhile.
+    /// A change of the status or the metadata also names the owner. So it is refused if the owner
+    /// has changed meanwhile.
     pub fn between(from: Option<&Map<String, Value>>, to: Option<&Map<String, Value>>) -> Option<TaskChange> {
         match (from, to) {
             (None, None) => None,
@@ -116,7 +116,8 @@ impl TaskChange {
         }
     }
 
-    /// The value that the change gives to a field of the task. `None` if the field stays as it is.
+    /// The value that the change gives to a field of the task. `None` if the field stays as it is
+    /// or is removed.
     pub fn new_value(&self, key: &str) -> Option<&Value> {
         match self {
             TaskChange::Create { task } => task.get(key),
@@ -125,9 +126,9 @@ impl TaskChange {
         }
     }
 
-    /// Makes the change in another state of the task. A field that has neither its old nor its new value
-    /// stays as it is, and the result names it. The owner, the status and the metadata are changed
-    /// together or not at all.
+    /// Makes the change to a task that may have changed meanwhile. A field stays as it is if it has
+    /// neither the old nor the new value. The result names the first such field. The owner, the
+    /// status and the metadata are changed together or not at all.
     pub fn apply(&self, task: Option<&Map<String, Value>>) -> AppliedChange {
         match (self, task) {
             (TaskChange::Create { task: created }, None) => AppliedChange::complete(Some(created.clone())),
@@ -148,8 +149,8 @@ impl TaskChange {
 pub struct AppliedChange {
     /// The task. `None` if it does not exist.
     pub task: Option<Map<String, Value>>,
-    /// The field that was not changed, because its value was another one than before the change.
-    /// `id` if a task that should exist does not, or the reverse.
+    /// The first field that was not changed, because its value had changed meanwhile. `id` if the
+    /// task does not exist, or if another task has the id of a new task.
     pub conflict: Option<String>,
 }
 
@@ -194,7 +195,7 @@ fn apply_edit(changes: &BTreeMap<FieldPath, FieldChange>, task: &Map<String, Val
         now != change.from && now != change.to
     };
     let conflicts: Vec<&FieldPath> = changes.iter().filter(has_conflict).map(|(path, _)| path).collect();
-    // The owner's work is changed as a whole.
+    // The fields of the owner's work are changed together or not at all.
     let is_work = |path: &FieldPath| path.is_metadata() || [OWNER, STATUS].contains(&path.key.as_str());
     let is_work_refused = conflicts.iter().any(|path| is_work(path));
     let mut changed = task.clone();

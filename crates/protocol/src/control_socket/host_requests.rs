@@ -47,7 +47,7 @@ impl TryFrom<String> for HomeId {
     }
 }
 
-/// Says which home connects.
+/// Makes the connection of the client the link to a home.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConnectHomeRequest {
@@ -57,8 +57,7 @@ pub struct ConnectHomeRequest {
     pub annex: HostName,
 }
 
-/// Waits until each change that the host had made before this request is in the files of the team
-/// here.
+/// Waits until the team's files here have every change that the host made before this request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AwaitHostRequest {
@@ -69,7 +68,7 @@ pub struct AwaitHostRequest {
 }
 
 /// Waits until the home of a mirrored team has decided about the changes of a task here. Without
-/// this, two hosts could start the same task.
+/// this request, two hosts could start the same task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmTaskRequest {

@@ -1,4 +1,4 @@
-//! Changes a task file to any other content, for the mirror of a team on another host.
+//! Replaces the content of a task file, for teams with members on several hosts.
 
 use super::claim::check_unblocked;
 use super::task_list_handle::{ReadScope, Tasks};
@@ -15,25 +15,26 @@ type Fields = Map<String, Value>;
 /// Which rules a new content must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteRules {
-    /// As for members: a blocked task is not started, and a new task has an id that no task had.
+    /// The rules for members: a blocked task is not started, and a new task has an id that was
+    /// never used.
     Checked,
-    /// None, because the team's home has checked them.
+    /// No rules, because the team's home has checked the content.
     Unchecked,
 }
 
-/// What a task became.
+/// What `edit` has made of an existing task.
 enum Rewritten {
     Deleted,
     Kept,
 }
 
 impl Tasks {
-    /// Replaces the content of a task by what `edit` makes of it. `None` stands for a task that does
-    /// not exist. `edit` is called again if another program changes the file.
+    /// Replaces the content of a task by the result of `edit`. `None` stands for a task that does
+    /// not exist. If another program changes the file meanwhile, `edit` is called again.
     ///
     /// # Errors
-    /// With [`RewriteRules::Checked`]: `TaskBlocked`, and `AlreadyExists` for an id that was used before.
-    /// Errors of the files.
+    /// With [`RewriteRules::Checked`]: `TaskBlocked`, and `AlreadyExists` for an id that was used
+    /// before. `Contended` if other programs change the file too often. Errors of file access.
     pub fn rewrite(
         &self,
         id: &TaskId,

@@ -1,5 +1,5 @@
-//! Runs a command that acts on running members where these members run: here, or by `teamctl` on their
-//! host. `config.json` of the team's home says where each member runs.
+//! Runs a command on the host of the members that it acts on: here, or by `teamctl` there.
+//! `config.json` at the team's home says where each member runs.
 
 use super::cli_command::CliCommand;
 use crate::acted_on_members::ActedOnMembers;
@@ -70,8 +70,8 @@ fn team_and_members(context: &CommandContext, acted_on: ActedOnMembers) -> Optio
     Some((team, members))
 }
 
-/// The entries of the members that the command names. In a mirror, a command for all members acts on
-/// those of this host.
+/// The entries of the members that the command names. There are none if it acts on all members,
+/// because in a mirror it then acts only on this host's members.
 fn named<'a>(
     team: &'a Team,
     members: &'a [Member],
@@ -162,7 +162,7 @@ fn run_on_host(
     Ok(code)
 }
 
-/// Checks that a member of a mirrored team does not run on a third host.
+/// Checks that no named member of a mirrored team runs on another host.
 fn check_runs_here(team: &Team, elsewhere: Option<&Member>) -> Result<(), ErrorReport> {
     let Some(member) = elsewhere else { return Ok(()) };
     let host = member.host.as_deref().unwrap_or_default();
@@ -171,7 +171,7 @@ fn check_runs_here(team: &Team, elsewhere: Option<&Member>) -> Result<(), ErrorR
         .with_help(format!("type this command at the home of {}", team.name())))
 }
 
-/// An error that no such member runs here, if a member of the home was meant.
+/// Explains an error that no such member runs here, if the named member runs at the home.
 fn explain_if_at_home(error: ErrorReport, team: &Team, members: &[Member]) -> ErrorReport {
     match members.iter().find(|member| error.message.contains(member.name.as_str())) {
         Some(member) if error.kind == ErrorKind::NotFound => {

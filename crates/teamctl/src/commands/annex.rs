@@ -1,5 +1,5 @@
-//! `teamctl annex`: the other end of the link from a team's home. Starts the daemon of this host if it
-//! does not run, and connects standard input and output with it.
+//! `teamctl annex`: the annex's end of the link from a team's home. Starts the daemon of this host
+//! if none runs, and connects standard input and output to the daemon.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &CommandContext, args: AnnexArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the connection the link to the home.
+/// Makes `connection` the link to the home.
 fn connect_home(
     context: &CommandContext,
     connection: &mut Connection,
@@ -84,7 +84,8 @@ fn connect_home(
     }
 }
 
-/// Copies bytes both ways until either side ends. `received` came from the daemon with its reply.
+/// Copies bytes in both directions until one side ends. `received` are the bytes that came from the
+/// daemon with its reply.
 fn carry_frames(received: &[u8], mut stream: UnixStream) -> std::io::Result<()> {
     let mut to_daemon = stream.try_clone()?;
     let copy_input = move || {

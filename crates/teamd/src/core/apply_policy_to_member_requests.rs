@@ -71,8 +71,8 @@ pub(crate) fn apply_messages(
     }
 }
 
-/// Parses a message that approves a plan. Returns when the plan was approved, in milliseconds since
-/// the epoch, and in which permission mode the member works from then on. `None` for any other
+/// Parses a message that approves a plan. Returns the time of the approval, in milliseconds since
+/// the epoch, and the permission mode in which the member works from then on. `None` for any other
 /// message.
 fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)> {
     match &message.payload {

@@ -1,5 +1,5 @@
-//! The links to other hosts in a simulation: an annex that mirrors every team at once, and a home that
-//! has decided about every task. Links connect and are lost at random.
+//! The links to other hosts in a simulation. The simulated annex mirrors every team at once, and
+//! the simulated home has decided about every task. A link connects or fails at random.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
@@ -23,7 +23,7 @@ impl<C: Conditions> Simulation<C> {
                 self.report_barrier(&link, barrier);
             }
             HostJob::AcceptHome { client, home } => {
-                // From now on the connection carries no replies.
+                // The connection is the link now, and carries no replies.
                 self.clients.remove(&client);
                 self.report_host(&LinkId::ToHome(home), HostEvent::Connected);
             }

@@ -1,7 +1,7 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon.
 //!
-//! The conditions of a simulation decide what the world leaves open. A replay has the conditions of
-//! its record. In the test, everything is random.
+//! The conditions of a simulation decide what the simulated world leaves open. A replay follows its
+//! record. In the random test, everything is random.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::core_event::CoreEvent;
@@ -63,7 +63,7 @@ pub(super) struct Simulation<C: Conditions> {
 /// What differs between simulations: what the world leaves open, the programs of agents, and the
 /// checks of each step.
 ///
-/// A function with a simulation is called at the step that its name says.
+/// A function that takes a `Simulation` is called at the step that it is named after.
 pub(super) trait Conditions: Chance + Sized {
     /// The client that sent a call.
     type Caller;
@@ -78,7 +78,7 @@ pub(super) trait Conditions: Chance + Sized {
         response: &Response,
     );
 
-    /// Whether lines for the log are kept. If not, they are not made.
+    /// Whether log lines are kept. If not, the simulation does not build them.
     fn is_logging(&self) -> bool {
         false
     }

@@ -60,7 +60,8 @@ fn history_diff(check: &RecordCheck) -> Option<String> {
     if check.recorded == check.replayed {
         return None;
     }
-    // Histories without common lines would take time that grows with the square of their lengths.
+    // Without a timeout, two histories without common lines take time that grows with the square of
+    // their lengths.
     let mut config = TextDiff::configure();
     config.timeout(std::time::Duration::from_secs(10));
     let diff = config.diff_lines(check.recorded.as_str(), check.replayed.as_str());

@@ -38,7 +38,7 @@ pub(super) fn text_lines(record: &TeamRecord) -> Vec<TextLine> {
     lines
 }
 
-/// The text for an entry. `None` for an entry that another one describes.
+/// The text for an entry. `None` if the entry has no line of its own.
 fn entry_text(entry: &RecordEntry) -> Option<String> {
     match entry {
         RecordEntry::Message { inbox, message, .. } => Some(message_line(inbox, message)),
@@ -57,7 +57,8 @@ fn event_line(event: &Event) -> Option<String> {
     (!is_of_message).then(|| single_line(&event_text_in_team(event)))
 }
 
-/// A message with its summary, or else its first line. A sign says that the message is longer.
+/// A message with its summary, or else its first line. The sign `…` says that the message is
+/// longer.
 fn message_line(inbox: &MemberName, message: &Message) -> String {
     let text = message_text(&message.text);
     let text = text.trim();

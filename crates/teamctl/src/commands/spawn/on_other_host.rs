@@ -52,7 +52,8 @@ fn check_backend(options: &SpawnOptions) -> Result<(), ErrorReport> {
     }
 }
 
-/// The command that runs `teamctl` on the host, for the daemon. The daemon adds what to do there.
+/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends the
+/// home's identity and the host's name.
 fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
     if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
         let message = format!(
@@ -77,7 +78,7 @@ fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
 }
 
 /// Checks that the team has no member of this name yet. The daemon on the host does not run the
-/// members of other hosts.
+/// members of other hosts, so it can't check their names.
 fn check_name_is_free(team: &Team, options: &SpawnOptions) -> Result<(), ErrorReport> {
     let name = MemberName::new_unchecked(&options.name);
     if options.unique || team.config()?.member(&name).is_none() {

@@ -7,8 +7,8 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use mirror::FileChange;
 use protocol::team_and_member_names::{MemberName, TeamName};
 
-/// Lets the mirrors compare the file that `event` is about, or all files if the watcher has lost
-/// events.
+/// Lets the mirrors compare the file of `event`. They compare all files if the watcher has lost
+/// events or the root was opened again.
 pub(crate) fn compare_file_of_event(context: &mut Context, event: &CoreEvent) {
     match event {
         CoreEvent::InboxChanged { team, inbox, .. } => {
@@ -31,7 +31,7 @@ fn compare(context: &mut Context, team: &TeamName, change: FileChange) {
     }
 }
 
-/// Lets all mirrors of a team forget it, because it was deleted here.
+/// Ends all mirrors of a team, because the team was deleted here.
 pub(crate) fn remove_deleted_team(context: &mut Context, team: &TeamName) {
     let links: Vec<LinkId> = context.state.host_links.links_of(team).cloned().collect();
     links.into_iter().for_each(|link| push_job(context, link, MirrorJob::RemoveTeam(team.clone())));

@@ -13,8 +13,8 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeSet;
 
-/// Replies once the home has decided. Clients ask only about mirrored teams, so without a link to the
-/// home, nobody knows what it has decided.
+/// Replies once the home has decided. Clients ask only about mirrored teams, so it is an error if
+/// the team has no link to its home.
 pub(crate) fn confirm_task(context: &mut Context, client: ConnId, request: ConfirmTaskRequest) {
     let Some(link) = context.state.host_links.home_of(&request.team).cloned() else {
         let ConfirmTaskRequest { team, task, .. } = request;
@@ -49,7 +49,8 @@ pub(crate) fn drop_client(context: &mut Context, client: ConnId) {
     }
 }
 
-/// The home has decided about changes of a task: checks it again for each client that waits.
+/// Checks a task again for each client that waits, because the home has answered a change of the
+/// task.
 pub(crate) fn handle_task_decided(context: &mut Context, link: &LinkId, team: &TeamName, task: TaskId) {
     let is_waiting = |waiter: &&TaskWaiter| {
         waiter.link == *link && waiter.request.team == *team && waiter.request.task == task
@@ -61,7 +62,7 @@ pub(crate) fn handle_task_decided(context: &mut Context, link: &LinkId, team: &T
     checks.into_iter().for_each(|check| push_job(context, link.clone(), check));
 }
 
-/// Replies to the clients whose team is not mirrored any more.
+/// Replies with an error to the clients of this link whose team is not mirrored any more.
 pub(crate) fn fail_waiters_of_other_teams(context: &mut Context, link: &LinkId, teams: &BTreeSet<TeamName>) {
     let waiters = std::mem::take(&mut context.state.host_links.task_waiters);
     let (kept, failed) =

@@ -1,4 +1,4 @@
-//! Takes the connection of a home that has members here.
+//! Accepts the connection of a home whose teams have members here.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;

@@ -43,7 +43,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
     }
 }
 
-/// Adopts a team whose mirror was made, like a team that another program has created.
+/// Looks for the team of a new mirror, as for a team that another program has created.
 fn find_team(context: &mut Context, team: TeamName) {
     if !context.state.teams.contains_key(&team) {
         context.effects.push(Effect::File(FileJob::FindTeam { team, waiting: None }));
@@ -69,8 +69,8 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
     context.state.host_links.links.entry(link.clone()).or_insert_with(|| HostLink::new(now))
 }
 
-/// Sends the barriers again that were sent over an earlier connection, because a killed annex forgets
-/// barriers that it has not answered.
+/// Sends the barriers of all waiting clients again. An annex that was killed has forgotten the
+/// barriers that it had not answered.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
     let LinkId::ToAnnex(host) = link else { return };
@@ -106,7 +106,7 @@ fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
     log_host(context, EventKind::Error { message });
 }
 
-/// The team can't be mirrored on the host.
+/// Replies with an error to the clients that wait for this team on the host.
 fn refuse_team(context: &mut Context, link: &LinkId, team: &TeamName, error: &ErrorReport) {
     if let LinkId::ToAnnex(host) = link {
         fail_waiters(context, host, error, |waiter| waiter.team == *team);
@@ -129,13 +129,14 @@ fn log_host(context: &mut Context, event: EventKind) {
     context.effects.push(Effect::log_daemon(event));
 }
 
-/// Loads the teams that are mirrored at the start of the daemon.
+/// Adds the links that exist when the daemon starts, with their mirrored teams.
 pub(crate) fn load_links(state: &mut State, links: Vec<(LinkId, BTreeSet<TeamName>)>, now: u64) {
     let links = links.into_iter().map(|(id, teams)| (id, HostLink { teams, ..HostLink::new(now) }));
     state.host_links.links = links.collect();
 }
 
-/// Finishes what an earlier daemon has begun: a team that does not exist any more is not mirrored.
+/// Ends the mirrors of teams that do not exist any more. An earlier daemon may have been killed
+/// before it did this.
 pub(crate) fn remove_mirrors_of_deleted_teams(context: &mut Context) {
     let links = context.state.host_links.links.iter();
     let teams = links.flat_map(|(id, link)| link.teams.iter().map(move |team| (id.clone(), team.clone())));

@@ -1,5 +1,5 @@
-//! Members of a team on other hosts. At the team's home, the daemon connects to each host that runs
-//! members. There, an annex, it keeps a mirror of the team's files.
+//! Members of a team on other hosts. The daemon at the team's home connects to each host that runs
+//! members. The daemon on such a host, an annex, keeps a mirror of the team's files.
 
 pub(crate) mod compare_changed_files;
 pub(crate) mod confirm_task;

@@ -1,4 +1,5 @@
-//! At the home: prepares a host to run members of a team, and waits for the changes of a host.
+//! At the home: prepares a host to run members of a team, and waits until a host's changes are
+//! here.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
@@ -15,7 +16,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 
-/// How long a host may take, in milliseconds.
+/// How long a host may take to answer a barrier, in milliseconds.
 const HOST_TIMEOUT: u64 = 60_000;
 
 /// Connects to the host and mirrors the team there. The reply follows when the mirror exists.
@@ -43,7 +44,8 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
     }
 }
 
-/// Whether the link must connect at once. A link without contact may else wait for a minute.
+/// Decides when the link connects. A link that has lost its connection would otherwise wait for its
+/// next attempt.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {
     let (links, now) = (&mut context.state.host_links.links, context.now.wall);
     let link = links.entry(LinkId::ToAnnex(host.clone())).or_insert_with(|| HostLink::new(now));
@@ -70,7 +72,7 @@ fn add_waiter(
     barrier
 }
 
-/// Replies when the files here have everything that the host had before.
+/// Replies once the files here have everything that the host had before the call.
 pub(crate) fn await_host(context: &mut Context, client: ConnId, request: &AwaitHostRequest) {
     let AwaitHostRequest { team, host } = request;
     let link = LinkId::ToAnnex(host.clone());

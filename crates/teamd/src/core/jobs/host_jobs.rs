@@ -22,7 +22,7 @@ pub(crate) enum LinkId {
 pub(crate) enum HostJob {
     /// Connect to a host, and mirror a team there.
     UseHost { host: HostName, command: Vec<String>, attempt: ConnectAttempt, team: TeamName, barrier: u64 },
-    /// Make the connection of a client the link to a home.
+    /// Use the connection of a client as the link to its home.
     AcceptHome { client: ConnId, home: ConnectHomeRequest },
     /// A job for the mirrors of a link.
     Mirror { link: LinkId, job: MirrorJob },
@@ -33,11 +33,12 @@ pub(crate) enum HostJob {
 pub(crate) enum ConnectAttempt {
     /// At once.
     Now,
-    /// At its own time. It has a connection, or tries to make one.
+    /// When it would connect anyway. The link has a connection, or is making one.
     WhenDue,
 }
 
-/// A job for the mirrors of one link. The jobs of a link run in order.
+/// A job for the mirrors of one link. The jobs of a link run in order, but a failed job runs again
+/// after the others.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MirrorJob {
     /// Begin to mirror a team, and send a barrier afterwards.
@@ -50,7 +51,7 @@ pub(crate) enum MirrorJob {
     CompareAll,
     /// Send a barrier.
     SendBarrier(u64),
-    /// The link keeps the items up to this number.
+    /// Note that the link keeps the items up to this number.
     NoteAccepted(u64),
     /// Compare a task, and find out whether the home has decided about its changes.
     CheckTask { client: ConnId, request: ConfirmTaskRequest },
@@ -61,7 +62,8 @@ pub(crate) enum MirrorJob {
 pub(crate) enum HostEvent {
     /// These teams are mirrored now.
     TeamsChanged(BTreeSet<TeamName>),
-    /// A file of the link or of its mirrors can't be read or written. The link tries again.
+    /// A file of the link or of its mirrors can't be read or written. The link tries again, unless
+    /// it could not be opened.
     Failed(ErrorReport),
     /// The link works.
     Connected,

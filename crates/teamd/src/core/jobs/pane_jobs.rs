@@ -53,8 +53,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. The tag of
-    /// `pane` itself is missing if the pane was opened in a window of its own.
+    /// The pane tags of the team's members, in the order in which the members joined. The list lacks
+    /// the tag of `pane`, the pane that is moved, if it was opened in a window of its own.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

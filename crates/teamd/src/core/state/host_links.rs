@@ -26,7 +26,7 @@ pub(crate) struct HostLink {
 /// Whether a link works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LinkConnection {
-    /// The first attempt is under way.
+    /// An attempt to connect is under way: the first one, or one that a client has requested.
     Connecting {
         /// Since when, in milliseconds since the epoch.
         since: u64,
@@ -69,7 +69,7 @@ pub(crate) struct TaskWaiter {
 }
 
 impl HostLinks {
-    /// The link from the home of this team. `None` if the team's home is here.
+    /// The link to the home of this team. `None` if the team's home is here.
     pub(crate) fn home_of(&self, team: &TeamName) -> Option<&LinkId> {
         let mut mirrors = self.links_of(team).filter(|link| matches!(link, LinkId::ToHome(_)));
         mirrors.next()
@@ -80,7 +80,7 @@ impl HostLinks {
         self.links.iter().filter(|(_, link)| link.teams.contains(team)).map(|(id, _)| id)
     }
 
-    /// The hosts that run members of this team.
+    /// The hosts that mirror this team, and the contact with each.
     pub(crate) fn host_status(&self, team: &TeamName) -> Vec<HostStatus> {
         let links = self.links.iter().filter(|(_, link)| link.teams.contains(team));
         let status = |(id, link): (&LinkId, &HostLink)| match id {
@@ -92,12 +92,12 @@ impl HostLinks {
         links.filter_map(status).collect()
     }
 
-    /// When the next client has waited long enough, in milliseconds on the monotonic clock.
+    /// The earliest deadline of a waiting client, in milliseconds on the monotonic clock.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.barrier_waiters.iter().map(|waiter| waiter.deadline).min()
     }
 
-    /// Takes the waiters for barriers that meet a condition.
+    /// Removes and returns the waiters for which `is_taken` is true.
     pub(crate) fn take_waiters(&mut self, is_taken: impl Fn(&BarrierWaiter) -> bool) -> Vec<BarrierWaiter> {
         let (taken, kept) = std::mem::take(&mut self.barrier_waiters).into_iter().partition(is_taken);
         self.barrier_waiters = kept;

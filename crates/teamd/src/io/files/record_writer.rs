@@ -53,8 +53,8 @@ impl RecordWriter {
         }
     }
 
-    /// If the file of the record is missing or empty, begins it again with a start line, and forgets
-    /// what the lost file had. Output that was in the lost file is not written again.
+    /// If the file of the record is missing or empty, begins it again with a start line. Lines that
+    /// were in the lost file may then be written again, but not outputs.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

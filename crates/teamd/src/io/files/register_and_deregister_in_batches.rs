@@ -180,8 +180,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `action` once with all items. If that call fails, calls `action` for each item alone, so
-/// that each item has its own result. A single item is tried twice too: if the second call
-/// succeeds, the clients that wait for the exit get no error.
+/// that each item has its own result. A single item is tried twice too. If its second call succeeds,
+/// clients that wait for the end of the member get no error.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

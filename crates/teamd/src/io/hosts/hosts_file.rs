@@ -11,14 +11,14 @@ use store::StateDir;
 /// The contents of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HostsFile {
-    /// Identity of this home. The annexes keep their links under it.
+    /// Identity of this home, by which the annexes know its links.
     pub(super) home: HomeId,
     /// The connect command of each host.
     pub(super) commands: BTreeMap<HostName, Vec<String>>,
 }
 
 impl HostsFile {
-    /// Reads the file. If it does not exist, a new home with no hosts.
+    /// Reads the file. If it does not exist, returns a new identity and no hosts.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! All links of the daemon. The effect runner gives them their jobs.
+//! All links of the daemon. They get their jobs from the effect runner.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use store::{Durability, Root, StateDir};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel, unbounded_channel};
 
-/// How many connections of one home wait for its link.
+/// Maximum number of connections of one home that wait for its link.
 const QUEUED_STREAMS: usize = 4;
 
-/// The links.
+/// The running links, by the host or home at the other end.
 #[derive(Debug)]
 pub(crate) struct LinkHandles {
     files: LinkFiles,
@@ -49,12 +49,13 @@ struct LinkToHome {
 }
 
 impl LinkHandles {
-    /// Starts the links of an earlier daemon. Must be called in the event loop's runtime, and blocks
-    /// while it opens the mirrors. So the core knows from the start which teams are mirrored.
+    /// Opens and starts the links of an earlier daemon. So the core knows from the start which
+    /// teams are mirrored. Blocks while it opens the mirrors. Must be called in the runtime of the
+    /// event loop.
     ///
     /// # Errors
     ///
-    /// If the list of hosts can't be read.
+    /// If `hosts.json` or the directory of the homes can't be read.
     pub(crate) fn start(
         root: &Root,
         state_dir: &StateDir,
@@ -88,7 +89,7 @@ impl LinkHandles {
         Ok(links)
     }
 
-    /// The links that were started, and the teams that they mirror.
+    /// Takes the links that were started, with the teams that each link mirrors.
     pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeSet<TeamName>)> {
         std::mem::take(&mut self.mirrored_at_start)
     }
@@ -120,7 +121,8 @@ impl LinkHandles {
             Ok(stream) => stream,
             Err(error) => return tracing::warn!(client, "cannot take the connection of a home: {error}"),
         };
-        // A link ends if its files can't be opened. The next connection of the home tries it again.
+        // A link has ended if its files could not be opened. The next connection of its home opens
+        // them again.
         self.to_homes.retain(|_, link| !link.streams.is_closed());
         if !self.to_homes.contains_key(home) {
             let closed = self.new_link(LinkId::ToHome(home.clone()));
@@ -132,7 +134,7 @@ impl LinkHandles {
         }
     }
 
-    /// Opens a link. `None` if it can't be opened, which is reported.
+    /// Opens a link. If this fails, reports the error and returns `None`.
     fn open_at_start(&mut self, closed: &ClosedLink) -> Option<OpenLink> {
         let open =
             closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
@@ -170,10 +172,10 @@ impl LinkHandles {
 }
 
 impl LinkToAnnex {
-    /// Connects with this command, also if the link waits for its next attempt.
+    /// Connects with this command at once, even if the link waits for its next attempt.
     fn connect(&mut self, command: Vec<String>) {
         self.command.clone_from(&command);
-        // The task runs as long as this sender exists.
+        // This can't fail: the tokio task of the link runs as long as this sender exists.
         self.commands.send(command).ok();
     }
 }

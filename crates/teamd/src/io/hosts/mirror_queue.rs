@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs in the order in which they run. A job that waits already is not added again, so a file that
-/// changes often is compared once.
+/// Jobs in the order in which they run. A job that already waits is not added again, so a file that
+/// changes often is compared once. At the end of the queue, a new `NoteAccepted` replaces an
+/// earlier one.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
     jobs: Mutex<VecDeque<MirrorJob>>,
@@ -36,7 +37,7 @@ impl MirrorQueue {
         }
     }
 
-    /// Adds a job that has failed, after a pause. The pause ends early if another job is added.
+    /// Waits for `pause`, or until another job is added. Then adds a job that has failed.
     pub(super) fn push_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
         self.push(job);

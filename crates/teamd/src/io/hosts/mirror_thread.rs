@@ -1,4 +1,4 @@
-//! The thread that compares the files of the mirrors of one link.
+//! The thread that runs the jobs for the mirrors of one link.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
@@ -36,8 +36,8 @@ pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -
     Ok(())
 }
 
-/// Runs a job. A client that waits for it gets its error. Any other error is returned, and the job
-/// runs again later.
+/// Runs a job. If a client waits for the result, the client gets the error. Other errors are
+/// returned, and the job runs again later.
 fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), ErrorReport> {
     let plain = |output: MirrorOutput| ((), output);
     match job {
@@ -92,7 +92,7 @@ fn check_task(mirror: &SharedMirror, root: &Root, client: ConnId, request: &Conf
     }
 }
 
-/// An error if the home has given the task to somebody else.
+/// Checks that the task is in progress and that the member still owns it.
 fn check_owner(root: &Root, request: &ConfirmTaskRequest) -> Result<(), ErrorReport> {
     let ConfirmTaskRequest { team, task: id, owner } = request;
     let task = root.team(team)?.tasks().get(id)?;

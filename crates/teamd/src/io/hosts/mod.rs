@@ -1,5 +1,5 @@
-//! The links to other hosts. Each link has a task that runs its connection (`run_link`), and a thread
-//! that compares the files of the mirrors (`mirror_thread`).
+//! The links to other hosts. Each link has a tokio task that runs its connection (`run_link`), and
+//! a thread that compares the files of its mirrors (`mirror_thread`).
 
 mod hosts_file;
 pub(crate) mod link_handles;

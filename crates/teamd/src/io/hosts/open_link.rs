@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
-/// A link, before it is opened.
+/// What a link needs to open its files and to run.
 #[derive(Debug)]
 pub(super) struct ClosedLink {
     pub(super) files: LinkFiles,
@@ -21,7 +21,7 @@ pub(super) struct ClosedLink {
     pub(super) queue: Arc<MirrorQueue>,
 }
 
-/// The open files of a link.
+/// An opened link: its spool, its mirrors and its receiver.
 #[derive(Debug)]
 pub(super) struct OpenLink {
     pub(super) spool: (SpoolFile, SpoolContents),
@@ -29,13 +29,15 @@ pub(super) struct OpenLink {
     /// What the mirrors send to the other host.
     pub(super) items: UnboundedReceiver<ItemPayload>,
     pub(super) receiver: MirrorReceiver,
-    /// Ends after the last write of the receiver.
+    /// Closes after the last write of the receiver.
     pub(super) receiver_end: oneshot::Receiver<()>,
 }
 
 impl ClosedLink {
-    /// Opens the files, and starts the thread of the mirrors if it does not run. `earlier` are the
-    /// mirrors of an earlier opening, which the thread uses. Blocks.
+    /// Opens the spool, the mirrors and the received position of the link. Blocks.
+    ///
+    /// `earlier` is `None` if the link is opened for the first time. Then the thread of the mirrors is
+    /// started. Else this thread runs already and uses `earlier`, whose mirrors are replaced.
     ///
     /// # Errors
     ///

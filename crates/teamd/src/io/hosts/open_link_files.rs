@@ -19,7 +19,7 @@ const MIRROR_DIR: &str = "mirror";
 /// The epoch of a home that was never moved.
 const FIRST_EPOCH: u64 = 1;
 
-/// What all links need.
+/// Opens the files of links. All links of the daemon share these fields.
 #[derive(Debug, Clone)]
 pub(super) struct LinkFiles {
     pub(super) root: Root,
@@ -43,8 +43,9 @@ impl LinkFiles {
         Ok(StateDir::open(&path)?)
     }
 
-    /// Removes the temporary files that killed daemons have left. Called before this daemon writes files of
-    /// the link. If a file can't be removed, the error is only logged, because such a file does no harm.
+    /// Removes the temporary files that killed daemons have left. Must be called before this daemon
+    /// writes files of the link. If a file can't be removed, the error is only logged, because such
+    /// a file does no harm.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl LinkFiles {
         })
     }
 
-    /// Who this end of a link is.
+    /// The identity that this end of a link sends in its hello.
     pub(super) fn identity(&self, link: &LinkId) -> LinkIdentity {
         let (role, home, annex) = match link {
             LinkId::ToAnnex(host) => (LinkRole::Home { epoch: FIRST_EPOCH }, &self.home, host),
@@ -110,7 +111,7 @@ impl LinkFiles {
     }
 }
 
-/// No identity of a home and no name of a host has a full stop.
+/// The directory of a link to a home. Neither part of its name contains a full stop.
 fn directory_name(home: &ConnectHomeRequest) -> String {
     format!("{}.{}", home.home.as_str(), home.annex)
 }

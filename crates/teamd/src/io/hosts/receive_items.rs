@@ -1,4 +1,4 @@
-//! Stores what the other host has sent.
+//! Stores the items that the other host has sent.
 
 use crate::io::hosts::shared_mirror::SharedMirror;
 use link::{ItemReceiver, ReceivedPosition};
@@ -11,22 +11,23 @@ use tokio::sync::oneshot;
 /// The file with the position of the last stored item.
 const POSITION: &str = "received.json";
 
-/// Gives each item to the mirrors, which recognize an item that they have stored, and writes the
-/// position afterwards.
+/// Gives each item to the mirrors, and then writes the position. The mirrors recognize an item that
+/// they have already stored.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
     directory: StateDir,
     position: ReceivedPosition,
-    /// The number of the last item that the mirrors have stored. Its position may not be written.
+    /// The number of the last item that the mirrors have stored. The position in the file may be
+    /// lower.
     applied: u64,
     /// Dropped with the receiver, after its last write.
     _ended: oneshot::Sender<()>,
 }
 
 impl MirrorReceiver {
-    /// Opens the receiver with its file in `directory`. The second result ends when the receiver is
-    /// dropped.
+    /// Opens the receiver with its file in `directory`. The returned channel closes when the
+    /// receiver is dropped.
     ///
     /// # Errors
     ///
@@ -48,8 +49,8 @@ impl MirrorReceiver {
 }
 
 impl MirrorReceiver {
-    /// Before a barrier is answered, all files are compared, because the watcher may not have reported
-    /// the latest changes.
+    /// Stores one item. All files are compared before a barrier is answered, because the watcher
+    /// may not have reported the latest changes.
     fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
         if matches!(payload, ItemPayload::Barrier { .. }) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;

@@ -1,4 +1,5 @@
-//! The tasks of links: opens a link's files, gives it items, and reports what happens to it.
+//! The tokio tasks of links. Each opens a link's files, passes items to the link, and reports what
+//! happens to it.
 
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
 use crate::io::hosts::hosts_file::HostsFile;
@@ -15,11 +16,11 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 /// How many items wait for the link. Further items wait in the queue of the mirrors.
 const QUEUED_SUBMISSIONS: usize = 16;
 
-/// The connect commands of all hosts, which all links share.
+/// The contents of `hosts.json`, which all links share.
 pub(super) type SharedHostsFile = Arc<Mutex<HostsFile>>;
 
-/// Runs the home's end of a link. Each connect command starts the link again. `opened` is the link if it
-/// was opened before.
+/// Runs the home's end of a link. Each connect command starts the link again. `opened` is the
+/// opened link, if it was opened before.
 pub(super) async fn run_to_annex(
     link: Arc<ClosedLink>,
     (host, hosts_file): (HostName, SharedHostsFile),
@@ -53,7 +54,7 @@ pub(super) async fn run_to_annex(
     }
 }
 
-/// Records how the host is connected, for the next daemon.
+/// Records the connect command of the host for the next daemon.
 fn record_command(
     link: &ClosedLink,
     (host, hosts_file, command): (HostName, SharedHostsFile, Vec<String>),
@@ -62,13 +63,13 @@ fn record_command(
     hosts_file.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
 }
 
-/// The connect command with the arguments by which the annex knows the link.
+/// The connect command, with the two arguments that name the link to the annex.
 fn connect_command(link: &ClosedLink, host: &HostName, command: Vec<String>) -> Vec<OsString> {
     let arguments = [link.files.home.as_str().to_owned(), host.to_string()];
     command.into_iter().chain(arguments).map(OsString::from).collect()
 }
 
-/// Runs the annex's end of a link. `opened` is the link if it was opened before.
+/// Runs the annex's end of a link. `opened` is the opened link, if it was opened before.
 pub(super) async fn run_to_home(
     link: Arc<ClosedLink>,
     opened: Option<OpenLink>,
@@ -94,7 +95,8 @@ impl ClosedLink {
         commands: &mut UnboundedReceiver<Vec<String>>,
     ) -> Result<Option<Vec<String>>, ErrorReport> {
         let (submissions, submission_queue) = channel(QUEUED_SUBMISSIONS);
-        // No start of a member is fenced yet.
+        // The daemon reports no spawns to the link yet, so the link drops no items of earlier
+        // spawns.
         let (_spawns, spawns) = unbounded_channel();
         let (report_sender, mut reports) = unbounded_channel();
         let identity = (self.files.identity(&self.reporter.link), LinkSettings::default());
@@ -112,8 +114,8 @@ impl ClosedLink {
                 command = commands.recv() => break Ok(command),
             }
         };
-        // As a crash would: the mirrors find again what the link has not kept. The files may be opened
-        // again after the last write.
+        // The link ends as in a crash: the mirrors find again what the link did not keep. The files
+        // may be opened again only after the last write.
         running.abort();
         forwarding.abort();
         running.await.ok();
@@ -135,14 +137,14 @@ impl ClosedLink {
                 self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));
             }
             LinkReport::Accepted { number } => self.queue.push(MirrorJob::NoteAccepted(number)),
-            // The end of the connection is reported too.
+            // The link reports the end of the connection separately.
             LinkReport::Refused(_) => {}
             LinkReport::SpoolWorks | LinkReport::ApplyWorks | LinkReport::Dropped { .. } => {}
         }
     }
 }
 
-/// Gives the items to the link, once it takes them.
+/// Passes the items to the link in order, each as soon as the link takes it.
 async fn forward_items(mut items: UnboundedReceiver<ItemPayload>, submissions: Sender<Submission>) {
     while let Some(item) = items.recv().await {
         let submission = Submission::new(None, item).unwrap_or_else(|error| {
@@ -155,7 +157,8 @@ async fn forward_items(mut items: UnboundedReceiver<ItemPayload>, submissions: S
     }
 }
 
-/// An item without effect, in place of one that is too long. The mirrors count the items.
+/// An item without effect, in place of an item that is too long. The mirrors count the items, so
+/// none may be missing.
 fn placeholder() -> Submission {
     Submission::new(None, ItemPayload::BarrierReached { number: 0 }).expect("the item is short")
 }

@@ -1,5 +1,5 @@
-//! The mirrors of one link. The thread that compares files and the one that stores received items
-//! share them.
+//! The mirrors of one link. Two threads share them: one compares files, and one stores received
+//! items.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId};
@@ -41,7 +41,7 @@ impl LinkReporter {
 }
 
 impl SharedMirror {
-    /// `items` gets what the mirrors send to the other host.
+    /// The mirrors put what they send to the other host into `items`.
     pub(super) fn new(
         mirror: Mirror,
         items: UnboundedSender<ItemPayload>,
@@ -53,8 +53,8 @@ impl SharedMirror {
         SharedMirror { locked: Arc::new(Mutex::new(locked)), reporter }
     }
 
-    /// Replaces the mirrors by those that were opened again, after the link has ended. What the link has
-    /// not kept is found again by a comparison of all files.
+    /// Replaces the mirrors by newly opened ones, after the link has ended. A comparison of all
+    /// files then finds what the link did not keep.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// Makes one step of the mirrors. Queues its items, and then reports its notices and `event`. All
-    /// this happens under one lock, so items and notices are in the order of the steps.
+    /// Runs one step of the mirrors. Queues its items, and then reports its notices and `event`.
+    /// The lock is held during all this, so items and notices keep the order of the steps.
     pub(super) fn update<T>(
         &self,
         step: impl FnOnce(&mut Mirror) -> Result<(T, MirrorOutput), ErrorReport>,

@@ -18,8 +18,8 @@ use std::path::Path;
 /// the output of its members.
 const MAX_RECORD_BYTES: u64 = 256 << 20;
 
-/// How long before the end of a record that ends while its team works the histories may differ in
-/// length, in milliseconds.
+/// If a record ends while its team works, the two histories may differ in length at their ends.
+/// This is how long before the end of the record they may differ, in milliseconds.
 const OPEN_END: u64 = 1_000;
 
 /// Replays the record in a file.
@@ -64,7 +64,7 @@ pub(super) fn check_parsed_record(record: &ParsedRecord) -> Result<RecordCheck, 
     Ok(RecordCheck { members, tasks, end: record.end, recorded, replayed })
 }
 
-/// Whether the record goes on to the end of the team.
+/// Whether the record contains a deletion of the team.
 fn deletes_team(record: &ParsedRecord) -> bool {
     let is_deletion = |entry: &RecordEntry| matches!(entry, RecordEntry::Call { request, .. } if matches!(**request, Request::DeleteTeam(_)));
     record.entries.iter().any(|(_, entry)| is_deletion(entry))

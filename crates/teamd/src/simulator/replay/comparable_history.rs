@@ -36,8 +36,8 @@ impl ComparableHistory {
         self.0.entry(section).or_default().push((at, line));
     }
 
-    /// Removes the lines from the time `from` on that the other history lacks at the end of a
-    /// section. A record that ends while the team works also ends between a cause and its effects.
+    /// Removes the last lines of a section that the other history lacks, if their time is `from` or
+    /// later. A record that ends while the team works may end between a cause and its effects.
     pub(super) fn remove_open_end(&mut self, from: u64, other: &ComparableHistory) {
         for (section, lines) in &mut self.0 {
             let other_length = other.0.get(section).map_or(0, Vec::len);
@@ -49,7 +49,7 @@ impl ComparableHistory {
     }
 
     /// The history as text. An agent that ends soon after its turn may end before its shim reports
-    /// that it is idle, so such a report is left out.
+    /// it as idle. So an idle report just before an exit is left out.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for ((_, title), lines) in &self.0 {
@@ -77,8 +77,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// Payloads that shims write at the end of a turn or of an agent, and the requests that they
-/// answer.
+/// The kinds of messages that shims write at the end of a turn or of an agent. Also the kinds of
+/// requests that shims answer.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 
@@ -94,14 +94,14 @@ fn sentence(event: &Event) -> Option<String> {
         EventKind::MessageRead { .. } | EventKind::TaskUpdated { .. } | EventKind::MemberNoOutput { .. } => {
             return None;
         }
-        // What is on screens, other programs, the disk and the daemon itself are not in a record.
+        // A record says nothing about screens, foreign programs, the disk and the daemon itself.
         EventKind::MemberAtDialog { .. }
         | EventKind::MemberLimited { .. }
         | EventKind::MessageRestored { .. }
         | EventKind::LeadSessionEnded
         | EventKind::MemberAdopted { .. }
         | EventKind::Error { .. } => return None,
-        // A record ends when its team is deleted, before or after this line.
+        // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,
         // Shims write these messages. The simulated disk keeps shutdown requests apart from inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,

@@ -9,7 +9,7 @@ use protocol::control_socket::{Response, TurnStatus};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::MemberName;
 
-/// What the agents of a replay have still to do.
+/// What the agents of a replay still have to do.
 pub(super) struct ConditionsOfRecord {
     pub(super) agents: ReplayedAgents,
 }

@@ -23,8 +23,7 @@ pub(super) struct ParsedRecord {
 ///
 /// # Errors
 ///
-/// The number of the line that is no line of a record of this version, and why; or an error of
-/// reading.
+/// Errors of reading. For an invalid line, its number and why it is invalid.
 pub(super) fn parse_record(mut record: impl BufRead) -> Result<ParsedRecord, String> {
     let mut line = Vec::new();
     read_line(&mut record, &mut line)?;

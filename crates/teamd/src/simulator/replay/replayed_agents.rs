@@ -28,7 +28,7 @@ pub(super) struct RecordedStatus {
 }
 
 impl ReplayedAgents {
-    /// Adds this number of milliseconds to all times. Before, they are counted from the first line.
+    /// Adds this number of milliseconds to all times. Until then, they count from the first line.
     pub(super) fn delay(&mut self, ms: u64) {
         self.statuses.values_mut().flatten().for_each(|recorded| recorded.at += ms);
         self.message_turns.values_mut().flatten().for_each(|start| *start += ms);
@@ -50,7 +50,7 @@ impl ReplayedAgents {
         self.message_turns.get(name)?.front().copied()
     }
 
-    /// Takes the result of a task. `None` if the record has no further one.
+    /// Takes the next result of a task. `None` if the record has no further result of it.
     pub(super) fn take_result(&mut self, task: TaskId) -> Option<TaskResult> {
         self.results.get_mut(&task)?.pop_front()
     }

@@ -28,8 +28,8 @@ use std::sync::Arc;
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
-/// Maximum number of actions of a replay, for each line of its record and beside them. More actions
-/// are a livelock, or a record of more than a year.
+/// Maximum number of actions of a replay: the first number for each line of its record, plus the
+/// second number. More actions are a livelock, or a record of more than a year.
 const MAX_STEPS: (usize, usize) = (100, 20_000_000);
 
 /// Runs a script. Returns the event log of the team.
@@ -71,16 +71,18 @@ struct Replay {
 
 /// A shim that could scan for its next work.
 struct WaitingShim {
-    /// In milliseconds since the start of the replay.
+    /// Since when, in milliseconds since the start of the replay.
     since: u64,
-    /// The agent is idle next in the record, and would have found nothing at some time since. A shim
-    /// reports this some milliseconds after the scan, and work may come in between.
+    /// In the record, the agent becomes idle next. In the replay, it has had a moment without work
+    /// since. A shim reports an idle agent some milliseconds after its scan, and work may come in
+    /// between.
     is_idle: bool,
 }
 
 /// A turn that is replayed.
 struct RunningTurn {
-    /// From when on the times of the record count, in milliseconds since the start of the replay.
+    /// The moment from which the turn's recorded times count, in milliseconds since the start of
+    /// the replay.
     start: u64,
     turn: ScriptedTurn,
 }
@@ -175,8 +177,8 @@ impl Replay {
         shim.inbox.is_empty() && shim.conn.is_some() && shim.must_scan()
     }
 
-    /// When this shim may act: at once, or if it scans for its next work, when it did in the
-    /// record.
+    /// When this shim may act. A shim that scans for its next work waits for the recorded time, but
+    /// at most [`MAX_HOLD`]. Other shims act at once.
     fn hold_until(&self, pid: u32) -> u64 {
         let Some(waiting) = self.waiting.get(&pid) else { return 0 };
         let recorded = self.next_report(pid).map_or(u64::MAX, |(recorded, _)| recorded - self.start);
@@ -202,8 +204,9 @@ impl Replay {
         task.is_none() && message.is_none_or(|message| message.payload.is_some())
     }
 
-    /// Another waiting shim that claims the task in the record which this shim would find now. A shim
-    /// claims a task some milliseconds before the daemon notices it.
+    /// The waiting shim that claims, in the record, the task that the shim `pid` would find now.
+    /// `None` if `pid` claims this task itself. A shim claims a task some milliseconds before the
+    /// daemon notices the claim.
     fn recorded_claimer(&self, pid: u32) -> Option<u32> {
         let waiting = self.waiting.get(&pid)?;
         let identity = self.simulation.agent_identity(pid).filter(|_| !waiting.is_idle)?;

@@ -50,8 +50,8 @@ pub(super) struct ScriptedTurn {
     pub(super) start: u64,
     /// `None` if the record ends before the turn ends.
     pub(super) end: Option<u64>,
-    /// When the daemon noticed the end of the turn. This order is that of the ends, also of turns
-    /// whose results the daemon found in one scan.
+    /// When the daemon noticed the end of the turn. These times are in the order of the ends, even
+    /// if the daemon found several results in one scan.
     pub(super) end_reported: u64,
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
@@ -66,7 +66,7 @@ impl ScriptedTurn {
         ScriptedTurn { start, end: None, end_reported: 0, task, reason, sent: Vec::new() }
     }
 
-    /// Ends the turn at this time, or before it when its result was written.
+    /// Ends the turn at the time when its result was written, but not later than `at`.
     fn end_at(&mut self, at: u64, written_results: &mut BTreeMap<TaskId, u64>) {
         let written_at = self.task.and_then(|task| written_results.remove(&task));
         self.end = Some(written_at.unwrap_or(at).min(at));
@@ -96,8 +96,8 @@ fn is_claimed_by(task: &Task, member: &MemberName) -> bool {
     task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(member)
 }
 
-/// A task that the daemon has seen only after its claim, as it was before. `teamctl run` assigns a
-/// task to its owner when it creates the task.
+/// A task as it was before its claim. Needed if the daemon saw the task only after the claim.
+/// `teamctl run` assigns a task to its owner when it creates the task.
 fn before_claim(task: &Task) -> Task {
     let is_assigned = task.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("run_owner"));
     let owner = task.owner.clone().filter(|_| is_assigned);
@@ -114,7 +114,7 @@ fn is_approved_exit(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberExited { description, .. } if description == "approved")
 }
 
-/// The replay fills in the request.
+/// The message by which a member agrees to shut down. The replay fills in the request.
 fn shutdown_approved_by(member: &MemberName) -> ShutdownApproved {
     ShutdownApproved {
         request_id: RequestId::parse("shutdown").expect("the id is valid"),
@@ -212,8 +212,8 @@ impl RecordReader {
         }
     }
 
-    /// A shim asks for its next task by itself, in the replay too. A worktree is not replayed: its
-    /// member works without one.
+    /// Adds a recorded call to the script. Calls of shims for their next task are left out, because
+    /// replayed shims make them too. Worktrees are left out, so their members work without them.
     fn read_call(&mut self, at: u64, caller: Option<&MemberName>, request: &Request) {
         let mut request = request.clone();
         match &mut request {
@@ -327,8 +327,8 @@ impl RecordReader {
         }
     }
 
-    /// A turn on this task has begun, so the tasks that block it are completed, even if the daemon
-    /// sees their files later.
+    /// Completes the tasks that block this task, because a turn on it has begun. The daemon may see
+    /// their files later.
     fn complete_blockers(&mut self, at: u64, task: TaskId) {
         self.first_turns.entry(task).or_insert(at);
         let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
@@ -367,8 +367,8 @@ impl RecordReader {
         turns.push(ScriptedTurn::new(at, Some(task)));
     }
 
-    /// A message of a member with turns belongs to the turn in which it was sent. Without such a
-    /// turn it is an action of its own.
+    /// Adds each message of a member with turns to the turn in which it was sent. Without such a
+    /// turn, the message is an action of its own.
     fn attribute_messages_to_turns(&mut self) {
         for (at, inbox, message) in std::mem::take(&mut self.sent) {
             let from = MemberName::new_unchecked(&message.from);
@@ -406,8 +406,8 @@ impl RecordReader {
         }
     }
 
-    /// The daemon sees the exit of an agent at once, and the message by which the agent agreed to
-    /// shut down some milliseconds later. The replay has them in the order in which they happened.
+    /// Puts the message by which an agent agreed to shut down before the agent's exit, as it
+    /// happened. The daemon sees the exit at once, and the message some milliseconds later.
     fn put_approvals_before_exits(&mut self) {
         self.add_unseen_approvals();
         let actions = self.script.actions.make_contiguous();
