@@ -19,6 +19,7 @@
 //!
 //! [`TaskChange`]: protocol::annex_link::TaskChange
 
+mod created_tasks;
 mod damaged_files;
 mod items_awaiting_acceptance;
 mod json_fields;

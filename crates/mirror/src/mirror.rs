@@ -396,6 +396,11 @@ impl Mirror {
         Ok(self.mirrors.get_mut(team).expect("it was just inserted"))
     }
 
+    fn mirror_and_state(&mut self, team: &TeamName) -> Result<(&mut TeamMirror, &StateDir), Error> {
+        self.mirror(team)?;
+        Ok((self.mirrors.get_mut(team).expect("it was just opened"), &self.state))
+    }
+
     fn compare_team(&mut self, team: &TeamName) -> Result<(), Error> {
         let side = self.side.clone();
         let mirror = self.mirror(team)?;
@@ -403,10 +408,10 @@ impl Mirror {
         mirror.members_are_sent = false;
         let inboxes = mirror.team.inbox_owners()?;
         self.compare_config(team)?;
-        let mirror = self.mirror(team)?;
+        let (mirror, state) = self.mirror_and_state(team)?;
         let tasks = match side {
             MirrorSide::Home { .. } => mirror.new_tasks_for_annex()?,
-            MirrorSide::Annex => mirror.all_changes_for_home()?,
+            MirrorSide::Annex => mirror.all_changes_for_home(state)?,
         };
         tasks.into_iter().for_each(|task| self.send_task(team, task));
         inboxes.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
@@ -425,10 +430,10 @@ impl Mirror {
 
     fn compare_task(&mut self, team: &TeamName, id: TaskId) -> Result<(), Error> {
         let side = self.side.clone();
-        let mirror = self.mirror(team)?;
+        let (mirror, state) = self.mirror_and_state(team)?;
         let item = match side {
             MirrorSide::Home { .. } => mirror.task_for_annex(id)?,
-            MirrorSide::Annex => mirror.change_for_home(id)?,
+            MirrorSide::Annex => mirror.change_for_home(state, id)?,
         };
         item.into_iter().for_each(|item| self.send_task(team, item));
         Ok(())

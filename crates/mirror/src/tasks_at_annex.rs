@@ -26,9 +26,14 @@ enum Replaced {
 }
 
 impl TeamMirror {
-    /// The change of a task that was made here and not sent yet. `None` if there is none. A task
-    /// that was created here sends no further change until the home has confirmed its id.
-    pub(crate) fn change_for_home(&mut self, id: TaskId) -> Result<Option<ItemPayload>, Error> {
+    /// The change that was made here since the last one that was sent. While it is not known whether the
+    /// home gives a new task its id, changes of this task are not sent. A creation is recorded first, so
+    /// that it is sent again as it was.
+    pub(crate) fn change_for_home(
+        &mut self,
+        state: &StateDir,
+        id: TaskId,
+    ) -> Result<Option<ItemPayload>, Error> {
         let here = self.read_task(id)?;
         // A mirror that is being deleted loses its files. A missing file is then no change.
         if here.is_none() && !self.team.is_complete()? {
@@ -41,14 +46,17 @@ impl TeamMirror {
         let expected = task.expected_here();
         let Some(change) = TaskChange::between(expected.as_ref(), here.as_ref()) else { return Ok(None) };
         task.changes.push(change.clone());
+        if matches!(change, TaskChange::Create { .. }) {
+            self.save_task(state, id)?;
+        }
         Ok(Some(ItemPayload::TaskChange { team: self.name(), id, change }))
     }
 
     /// For all tasks: the changes that were made here and not sent yet.
-    pub(crate) fn all_changes_for_home(&mut self) -> Result<Vec<ItemPayload>, Error> {
+    pub(crate) fn all_changes_for_home(&mut self, state: &StateDir) -> Result<Vec<ItemPayload>, Error> {
         let mut ids: BTreeSet<TaskId> = self.team.tasks().list()?.iter().map(|task| task.id).collect();
         ids.extend(self.tasks.keys());
-        let changes = ids.into_iter().map(|id| unless_damaged(self.change_for_home(id)));
+        let changes = ids.into_iter().map(|id| unless_damaged(self.change_for_home(state, id)));
         let items = changes.collect::<Result<Vec<_>, _>>()?;
         Ok(items.into_iter().flatten().collect())
     }
@@ -77,8 +85,7 @@ impl TeamMirror {
         }
         let mut unsent = Vec::new();
         loop {
-            unsent.extend(self.change_for_home(id)?);
-            self.save_task(state, id)?;
+            unsent.extend(self.change_for_home(state, id)?);
             let before = self.tasks.entry(id).or_default();
             let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
             let (old, new) = (before.expected_here(), after.expected_here());

@@ -1,5 +1,6 @@
 //! One end of the mirror of one team: what both ends have, and what waits for an answer.
 
+use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
 use crate::sent_task_changes::SentTaskChanges;
@@ -31,6 +32,8 @@ pub(crate) struct TeamMirror {
     pub(crate) sent_tasks: BTreeMap<TaskId, Fields>,
     /// At the home: the answers to changes of tasks that the link does not keep yet.
     pub(crate) unsent_answers: UnsentAnswers,
+    /// At the home: the tasks that the annex has created.
+    pub(crate) created_tasks: CreatedTasks,
     /// At the annex: the tasks as the home has them.
     pub(crate) tasks: BTreeMap<TaskId, MirroredTask>,
 }
@@ -64,6 +67,7 @@ impl TeamMirror {
     pub(crate) fn open(team: Team, state: &StateDir) -> Result<TeamMirror, Error> {
         let known_messages = KnownMessages::open(state, team.name())?;
         let unsent_answers = UnsentAnswers::open(state, team.name())?;
+        let created_tasks = CreatedTasks::open(state, team.name())?;
         let tasks = read_tasks(state, team.name())?;
         Ok(TeamMirror {
             team,
@@ -75,6 +79,7 @@ impl TeamMirror {
             sent_config: None,
             sent_tasks: BTreeMap::new(),
             unsent_answers,
+            created_tasks,
             tasks,
         })
     }
@@ -133,6 +138,7 @@ fn task_file(team: &TeamName, id: TaskId) -> String {
 pub(crate) fn remove_state(state: &StateDir, team: &TeamName) -> Result<(), Error> {
     state.remove(&messages_file(team))?;
     state.remove(&answers_file(team))?;
+    state.remove(&created_tasks_file(team))?;
     let prefix = tasks_prefix(team);
     state.names()?.iter().filter(|file| file.starts_with(&prefix)).try_for_each(|file| state.remove(file))
 }
