@@ -11,7 +11,7 @@ mod tasks;
 use fault::Fault;
 use harness::foreign_writer::{ForeignWriter, WriterKind, WriterReport};
 use harness::{TaggedProcesses, TwoHosts, number_from_env, record_result};
-use messages::{FOREIGN, Senders, SentMessage};
+use messages::{FOREIGN, NumberedMessage, Senders};
 use std::time::Duration;
 
 /// The members at the home. [`ANNEX_MEMBERS`] are the members at the other host.
@@ -79,7 +79,7 @@ fn start_writer(hosts: &TwoHosts) -> Option<ForeignWriter> {
     ForeignWriter::start_with_pause(&hosts.annex, kind, &inbox, FOREIGN, None, Some(FOREIGN_PAUSE))
 }
 
-fn foreign_messages(report: &WriterReport) -> Vec<SentMessage> {
+fn foreign_messages(report: &WriterReport) -> Vec<NumberedMessage> {
     report.stored.iter().map(|text| (FOREIGN, "ann", text.clone())).collect()
 }
 

@@ -13,7 +13,6 @@ pub mod checker;
 pub mod checker_mutations;
 mod command_output;
 mod control_call;
-mod cuttable_line;
 mod daemon;
 mod dir_watcher;
 mod env_files;
@@ -38,9 +37,9 @@ mod ssh_server;
 pub mod stale_lock;
 mod strace;
 mod test_env;
+mod two_hosts;
 
 pub use command_output::CommandOutput;
-pub use cuttable_line::{CUT_REASON, TwoHosts};
 pub use daemon::{TWO_WATCHES, can_limit_watches};
 pub use fault_injector::{FaultInjector, FaultTarget, InterruptedCall};
 pub use leak_check::files_below;
@@ -59,6 +58,7 @@ pub use small_disk::SmallDisk;
 pub use ssh_server::SshServer;
 pub use strace::can_trace;
 pub use test_env::{TestEnv, run_command};
+pub use two_hosts::{CUT_REASON, TwoHosts};
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -19,6 +19,8 @@
 //!
 //! [`TaskChange`]: protocol::annex_link::TaskChange
 
+mod apply_items;
+mod compare_files;
 mod created_tasks;
 mod damaged_files;
 mod items_awaiting_acceptance;
@@ -29,11 +31,13 @@ mod messages;
 mod mirror;
 mod mirrored_teams;
 mod output;
-mod sent_task_changes;
+mod record_kept_items;
 mod tasks_at_annex;
 mod tasks_at_home;
 mod team_mirror;
-mod unsent_answers;
+mod unanswered_task_changes;
+mod unkept_answers;
 
-pub use mirror::{FileChange, Mirror, MirrorSide, TaskCheck};
+pub use compare_files::{FileChange, TaskCheck};
+pub use mirror::{Mirror, MirrorSide};
 pub use output::{MirrorNotice, MirrorOutput};

@@ -10,7 +10,7 @@ use store::{Error, message_id};
 
 /// A message to send to the other end. It is recorded as known once the link keeps it.
 #[derive(Debug)]
-pub(crate) struct SentMessage {
+pub(crate) struct MessageToSend {
     pub(crate) key: String,
     pub(crate) item: ItemPayload,
 }
@@ -32,7 +32,7 @@ impl TeamMirror {
         &mut self,
         owner: &MemberName,
         selection: Selection,
-    ) -> Result<Vec<SentMessage>, Error> {
+    ) -> Result<Vec<MessageToSend>, Error> {
         let inbox = self.team.inbox(owner);
         let (entries, cursor) = inbox.read_since(self.cursors.get(owner))?;
         self.cursors.insert(owner.clone(), cursor);
@@ -47,7 +47,7 @@ impl TeamMirror {
             self.known_messages.note(&key);
             let message = Message { read: false, ..message };
             let item = ItemPayload::Message { team: self.name(), to: owner.clone(), message };
-            sent.push(SentMessage { key, item });
+            sent.push(MessageToSend { key, item });
         }
         Ok(sent)
     }

@@ -37,7 +37,7 @@ pub enum MirrorNotice {
     },
     /// At the annex: the home has answered a change of a task. Other changes of the task may have
     /// no answer yet.
-    TaskDecided {
+    TaskChangeAnswered {
         /// The team.
         team: TeamName,
         /// The task.

@@ -44,7 +44,7 @@ impl TeamMirror {
         self.note_sent(id, task.as_ref());
         let change = change.clone();
         let answer = ItemPayload::TaskChangeAnswer { team: self.name(), id, change, task, error };
-        self.unsent_answers.add(&answer)?;
+        self.unkept_answers.add(&answer)?;
         Ok(answer)
     }
 
@@ -134,7 +134,7 @@ fn other_id_error(annex_id: TaskId, home_id: TaskId) -> Option<ErrorReport> {
 
 /// Why a change of the annex can't be made.
 enum Conflict {
-    /// Somebody has changed this field first.
+    /// The home has another value in this field.
     Field(String),
     Blocked(ErrorReport),
 }
@@ -149,7 +149,6 @@ impl Conflict {
 }
 
 fn refusal(id: TaskId, field: &str) -> ErrorReport {
-    let message =
-        format!("cannot change task {id}: somebody has changed its field {field} at the home first");
+    let message = format!("cannot change task {id}: its field {field} was changed at the home first");
     ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(format!("see it: teamctl task get {id}"))
 }

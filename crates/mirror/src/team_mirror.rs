@@ -3,8 +3,8 @@
 use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
-use crate::sent_task_changes::SentTaskChanges;
-use crate::unsent_answers::{UnsentAnswers, answers_file};
+use crate::unanswered_task_changes::UnansweredTaskChanges;
+use crate::unkept_answers::{UnkeptAnswers, answers_file};
 use protocol::annex_link::TaskChange;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -31,7 +31,7 @@ pub(crate) struct TeamMirror {
     /// At the home: the tasks as they were sent last.
     pub(crate) sent_tasks: BTreeMap<TaskId, Fields>,
     /// At the home: the answers to changes of tasks that the link does not keep yet.
-    pub(crate) unsent_answers: UnsentAnswers,
+    pub(crate) unkept_answers: UnkeptAnswers,
     /// At the home: the tasks that the annex has created.
     pub(crate) created_tasks: CreatedTasks,
     /// At the annex: the tasks as the home has them.
@@ -43,7 +43,7 @@ pub(crate) struct TeamMirror {
 pub(crate) struct MirroredTask {
     /// `None` if the home has no such task.
     pub(crate) at_home: Option<Fields>,
-    pub(crate) changes: SentTaskChanges,
+    pub(crate) changes: UnansweredTaskChanges,
 }
 
 /// A [`MirroredTask`] in its file.
@@ -66,7 +66,7 @@ impl TeamMirror {
     /// If its state can't be read.
     pub(crate) fn open(team: Team, state: &StateDir) -> Result<TeamMirror, Error> {
         let known_messages = KnownMessages::open(state, team.name())?;
-        let unsent_answers = UnsentAnswers::open(state, team.name())?;
+        let unkept_answers = UnkeptAnswers::open(state, team.name())?;
         let created_tasks = CreatedTasks::open(state, team.name())?;
         let tasks = read_tasks(state, team.name())?;
         Ok(TeamMirror {
@@ -78,7 +78,7 @@ impl TeamMirror {
             members_are_sent: false,
             sent_config: None,
             sent_tasks: BTreeMap::new(),
-            unsent_answers,
+            unkept_answers,
             created_tasks,
             tasks,
         })
@@ -116,7 +116,10 @@ fn read_tasks(state: &StateDir, team: &TeamName) -> Result<BTreeMap<TaskId, Mirr
         let Some(id) = file.strip_prefix(&prefix).and_then(|id| TaskId::parse(id).ok()) else { continue };
         let bytes = state.read(&file)?.unwrap_or_default();
         if let Ok(StoredTask { at_home, changes, last_kept }) = serde_json::from_slice(&bytes) {
-            tasks.insert(id, MirroredTask { at_home, changes: SentTaskChanges::new(changes, last_kept) });
+            tasks.insert(
+                id,
+                MirroredTask { at_home, changes: UnansweredTaskChanges::new(changes, last_kept) },
+            );
         }
     }
     Ok(tasks)

@@ -22,11 +22,11 @@ pub(super) const FOREIGN: &str = "peer";
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A message: its sender, its recipient and its text.
-pub(super) type SentMessage = (&'static str, &'static str, String);
+pub(super) type NumberedMessage = (&'static str, &'static str, String);
 
 /// The running senders.
 pub(super) struct Senders<'s> {
-    senders: Vec<(Sender<()>, ScopedJoinHandle<'s, Vec<SentMessage>>)>,
+    senders: Vec<(Sender<()>, ScopedJoinHandle<'s, Vec<NumberedMessage>>)>,
     /// How many signals all senders together have not handled yet.
     waiting: Arc<AtomicUsize>,
 }
@@ -53,8 +53,8 @@ impl<'s> Senders<'s> {
     }
 
     /// Ends the senders. Returns what they have sent.
-    pub(super) fn finish(self) -> Vec<SentMessage> {
-        let join = |(signal, sender): (Sender<()>, ScopedJoinHandle<'s, Vec<SentMessage>>)| {
+    pub(super) fn finish(self) -> Vec<NumberedMessage> {
+        let join = |(signal, sender): (Sender<()>, ScopedJoinHandle<'s, Vec<NumberedMessage>>)| {
             drop(signal);
             sender.join().unwrap()
         };
@@ -67,7 +67,7 @@ fn run_sender(
     name: &'static str,
     signals: &Receiver<()>,
     waiting: &AtomicUsize,
-) -> Vec<SentMessage> {
+) -> Vec<NumberedMessage> {
     let env = if ANNEX_MEMBERS.contains(&name) { &hosts.annex } else { &hosts.home };
     let variables = [("TEAMD_TEAM", "survey"), ("TEAMD_MEMBER", name)];
     let variables = if name == "team-lead" { &[][..] } else { &variables };
@@ -87,7 +87,7 @@ fn run_sender(
 
 /// Waits until all messages have arrived, and checks that each is in its inbox once and in the order of
 /// its sender: at the home, and for the members of the other host also there.
-pub(super) fn check(hosts: &TwoHosts, sent: &[SentMessage]) {
+pub(super) fn check(hosts: &TwoHosts, sent: &[NumberedMessage]) {
     for owner in ["team-lead"].into_iter().chain(HOME_MEMBERS).chain(ANNEX_MEMBERS) {
         check_inbox(&hosts.home, owner, sent);
         if ANNEX_MEMBERS.contains(&owner) {
@@ -96,7 +96,7 @@ pub(super) fn check(hosts: &TwoHosts, sent: &[SentMessage]) {
     }
 }
 
-fn check_inbox(env: &TestEnv, owner: &str, sent: &[SentMessage]) {
+fn check_inbox(env: &TestEnv, owner: &str, sent: &[NumberedMessage]) {
     for from in SENDERS.into_iter().chain([FOREIGN]) {
         let expected: Vec<String> = sent
             .iter()

@@ -10,6 +10,17 @@ fn inbox(owner: &str) -> FileChange {
     FileChange::Inbox(name(owner))
 }
 
+/// A pair with the member ann at the annex, and a task that both ends have.
+fn pair_with_task() -> Pair {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    let task = NewTask::new("count", &name("team-lead"));
+    pair.home.team().tasks().create(task).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    pair
+}
+
 #[test]
 fn mirror_has_the_members_and_the_home_lists_those_of_the_annex() {
     let mut pair = Pair::new();
@@ -59,12 +70,7 @@ fn messages_go_both_ways_once_and_reads_come_back() {
 
 #[test]
 fn claims_of_both_ends_give_one_owner_and_the_other_is_told() {
-    let mut pair = Pair::new();
-    pair.join("ann");
-    let task = NewTask::new("count", &name("team-lead"));
-    pair.home.team().tasks().create(task).unwrap();
-    pair.home.changed(&FileChange::Task(task_id(1)));
-    pair.deliver_all();
+    let mut pair = pair_with_task();
     pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
     pair.home.team().tasks().claim(Some(&task_id(1)), &name("bob")).unwrap();
     pair.home.changed(&FileChange::Task(task_id(1)));
@@ -74,21 +80,17 @@ fn claims_of_both_ends_give_one_owner_and_the_other_is_told() {
     pair.deliver_all();
     assert_eq!(pair.annex.task(1).owner, Some(name("bob")));
     assert_eq!(pair.home.task(1).owner, Some(name("bob")));
-    let refused = |notice: &MirrorNotice| matches!(notice, MirrorNotice::TaskDecided { error: Some(_), .. });
+    let refused =
+        |notice: &MirrorNotice| matches!(notice, MirrorNotice::TaskChangeAnswered { error: Some(_), .. });
     assert!(pair.annex.notices.iter().any(refused));
     let told = pair.annex.texts("ann").pop().unwrap();
-    assert_eq!(told, "cannot change task 1: somebody has changed its field owner at the home first");
+    assert_eq!(told, "cannot change task 1: its field owner was changed at the home first");
     assert_eq!(pair.annex.mirror.check_task(&team_name(), task_id(1)).unwrap().0, TaskCheck::Decided);
 }
 
 #[test]
 fn changes_of_different_fields_are_kept_while_there_is_no_contact() {
-    let mut pair = Pair::new();
-    pair.join("ann");
-    let task = NewTask::new("count", &name("team-lead"));
-    pair.home.team().tasks().create(task).unwrap();
-    pair.home.changed(&FileChange::Task(task_id(1)));
-    pair.deliver_all();
+    let mut pair = pair_with_task();
     pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
     pair.annex.changed(&FileChange::Task(task_id(1)));
     pair.annex.team().tasks().complete(&task_id(1), &name("ann")).unwrap();

@@ -38,7 +38,9 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamMade { team } => find_team(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
-        MirrorNotice::TaskDecided { team, task, .. } => handle_task_decided(context, link, &team, task),
+        MirrorNotice::TaskChangeAnswered { team, task, .. } => {
+            handle_task_decided(context, link, &team, task)
+        }
         MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
     }
 }

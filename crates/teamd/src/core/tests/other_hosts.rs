@@ -183,7 +183,7 @@ fn task_is_confirmed_only_after_the_decision_of_the_home() {
     let effects = report(&mut state, home_link(), checked(Ok(TaskCheck::Undecided)));
     assert!(reply(&effects, 9).is_none());
     let task = TaskId::parse("3").unwrap();
-    let decided = MirrorNotice::TaskDecided { team: survey_team(), task, error: None };
+    let decided = MirrorNotice::TaskChangeAnswered { team: survey_team(), task, error: None };
     let effects = report(&mut state, home_link(), HostEvent::Notice(decided));
     assert!(matches!(mirror_jobs(&effects)[..], [MirrorJob::CheckTask { client: 9, .. }]));
     let effects = report(&mut state, home_link(), checked(Ok(TaskCheck::Decided)));

@@ -4,11 +4,11 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use crate::io::control_connections::Connections;
-use crate::io::hosts::hosts_file::HostsFile;
+use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
+use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_queue::MirrorQueue;
-use crate::io::hosts::open_link::{ClosedLink, OpenLink};
-use crate::io::hosts::open_link_files::LinkFiles;
-use crate::io::hosts::run_link::{SharedHostsFile, run_to_annex, run_to_home};
+use crate::io::hosts::open_link::{LinkSetup, OpenLink};
+use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_to_annex, run_to_home};
 use crate::io::hosts::shared_mirror::LinkReporter;
 use link::LinkStream;
 use protocol::control_socket::ConnectHomeRequest;
@@ -27,7 +27,7 @@ const QUEUED_STREAMS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct LinkHandles {
     files: LinkFiles,
-    hosts_file: SharedHostsFile,
+    connect_commands: SharedConnectCommandsFile,
     events: UnboundedSender<CoreEvent>,
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
@@ -62,13 +62,14 @@ impl LinkHandles {
         durability: Durability,
         events: &UnboundedSender<CoreEvent>,
     ) -> Result<LinkHandles, ErrorReport> {
-        let hosts_file = HostsFile::read(state_dir)?;
+        let connect_commands = ConnectCommandsFile::read(state_dir)?;
         let (root, state_path) = (root.clone(), state_dir.path().to_owned());
-        let files = LinkFiles { root, state_dir: state_path, durability, home: hosts_file.home.clone() };
-        let commands = hosts_file.commands.clone();
+        let files =
+            LinkFiles { root, state_dir: state_path, durability, home: connect_commands.home.clone() };
+        let commands = connect_commands.commands.clone();
         let mut links = LinkHandles {
             files,
-            hosts_file: Arc::new(Mutex::new(hosts_file)),
+            connect_commands: Arc::new(Mutex::new(connect_commands)),
             events: events.clone(),
             to_annexes: BTreeMap::new(),
             to_homes: BTreeMap::new(),
@@ -135,7 +136,7 @@ impl LinkHandles {
     }
 
     /// Opens a link. If this fails, reports the error and returns `None`.
-    fn open_at_start(&mut self, closed: &ClosedLink) -> Option<OpenLink> {
+    fn open_at_start(&mut self, closed: &LinkSetup) -> Option<OpenLink> {
         let open =
             closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
         self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.teams()));
@@ -149,21 +150,21 @@ impl LinkHandles {
         }
     }
 
-    fn new_link(&self, link: LinkId) -> ClosedLink {
+    fn new_link(&self, link: LinkId) -> LinkSetup {
         let reporter = LinkReporter { link, events: self.events.clone() };
-        ClosedLink { files: self.files.clone(), reporter, queue: Arc::default() }
+        LinkSetup { files: self.files.clone(), reporter, queue: Arc::default() }
     }
 
-    fn add_annex(&mut self, host: &HostName, closed: ClosedLink, open: Option<OpenLink>) -> &mut LinkToAnnex {
+    fn add_annex(&mut self, host: &HostName, closed: LinkSetup, open: Option<OpenLink>) -> &mut LinkToAnnex {
         let (commands, received) = unbounded_channel();
         let link = LinkToAnnex { queue: closed.queue.clone(), commands, command: Vec::new() };
-        let host_and_file = (host.clone(), self.hosts_file.clone());
-        drop(tokio::spawn(run_to_annex(Arc::new(closed), host_and_file, open, received)));
+        let host_and_commands = (host.clone(), self.connect_commands.clone());
+        drop(tokio::spawn(run_to_annex(Arc::new(closed), host_and_commands, open, received)));
         self.to_annexes.insert(host.clone(), link);
         self.to_annexes.get_mut(host).expect("it was just inserted")
     }
 
-    fn add_home(&mut self, home: &ConnectHomeRequest, closed: ClosedLink, open: Option<OpenLink>) {
+    fn add_home(&mut self, home: &ConnectHomeRequest, closed: LinkSetup, open: Option<OpenLink>) {
         let (streams, received) = channel(QUEUED_STREAMS);
         let link = LinkToHome { queue: closed.queue.clone(), streams };
         drop(tokio::spawn(run_to_home(Arc::new(closed), open, received)));

@@ -1,12 +1,12 @@
 //! The links to other hosts. Each link has a tokio task that runs its connection (`run_link`), and
 //! a thread that compares the files of its mirrors (`mirror_thread`).
 
-mod hosts_file;
+mod connect_commands_file;
+mod link_files;
 pub(crate) mod link_handles;
 mod mirror_queue;
 mod mirror_thread;
 mod open_link;
-mod open_link_files;
 mod receive_items;
 mod run_link;
 mod shared_mirror;

@@ -1,9 +1,9 @@
 //! Opens a link: its spool, its mirrors and its receiver.
 
 use crate::core::jobs::host_jobs::MirrorJob;
+use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::mirror_thread;
-use crate::io::hosts::open_link_files::LinkFiles;
 use crate::io::hosts::receive_items::MirrorReceiver;
 use crate::io::hosts::shared_mirror::{LinkReporter, SharedMirror};
 use link::{SpoolContents, SpoolFile};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 /// What a link needs to open its files and to run.
 #[derive(Debug)]
-pub(super) struct ClosedLink {
+pub(super) struct LinkSetup {
     pub(super) files: LinkFiles,
     pub(super) reporter: LinkReporter,
     pub(super) queue: Arc<MirrorQueue>,
@@ -33,7 +33,7 @@ pub(super) struct OpenLink {
     pub(super) receiver_end: oneshot::Receiver<()>,
 }
 
-impl ClosedLink {
+impl LinkSetup {
     /// Opens the spool, the mirrors and the received position of the link. Blocks.
     ///
     /// `earlier` is `None` if the link is opened for the first time. Then the thread of the mirrors is

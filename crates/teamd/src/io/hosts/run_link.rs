@@ -2,8 +2,8 @@
 //! happens to it.
 
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
-use crate::io::hosts::hosts_file::HostsFile;
-use crate::io::hosts::open_link::{ClosedLink, OpenLink, internal_error};
+use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
+use crate::io::hosts::open_link::{LinkSetup, OpenLink, internal_error};
 use link::{ConnectionSource, LinkDriver, LinkInputs, LinkReport, LinkSettings, LinkStream, Submission};
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -17,13 +17,13 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 const QUEUED_SUBMISSIONS: usize = 16;
 
 /// The contents of `hosts.json`, which all links share.
-pub(super) type SharedHostsFile = Arc<Mutex<HostsFile>>;
+pub(super) type SharedConnectCommandsFile = Arc<Mutex<ConnectCommandsFile>>;
 
 /// Runs the home's end of a link. Each connect command starts the link again. `opened` is the
 /// opened link, if it was opened before.
 pub(super) async fn run_to_annex(
-    link: Arc<ClosedLink>,
-    (host, hosts_file): (HostName, SharedHostsFile),
+    link: Arc<LinkSetup>,
+    (host, connect_commands): (HostName, SharedConnectCommandsFile),
     mut opened: Option<OpenLink>,
     mut commands: UnboundedReceiver<Vec<String>>,
 ) {
@@ -31,7 +31,8 @@ pub(super) async fn run_to_annex(
     let mut next = commands.recv().await;
     while let Some(command) = next {
         let (earlier, to_open) = (opened.take(), link.clone());
-        let (known_mirror, record) = (mirror.clone(), (host.clone(), hosts_file.clone(), command.clone()));
+        let (known_mirror, record) =
+            (mirror.clone(), (host.clone(), connect_commands.clone(), command.clone()));
         let opening = run_blocking(move || {
             record_command(&to_open, record)?;
             earlier.map_or_else(|| to_open.open(known_mirror), Ok)
@@ -56,22 +57,22 @@ pub(super) async fn run_to_annex(
 
 /// Records the connect command of the host for the next daemon.
 fn record_command(
-    link: &ClosedLink,
-    (host, hosts_file, command): (HostName, SharedHostsFile, Vec<String>),
+    link: &LinkSetup,
+    (host, connect_commands, command): (HostName, SharedConnectCommandsFile, Vec<String>),
 ) -> Result<(), ErrorReport> {
     let state_dir = StateDir::open(&link.files.state_dir)?;
-    hosts_file.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
+    connect_commands.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
 }
 
 /// The connect command, with the two arguments that name the link to the annex.
-fn connect_command(link: &ClosedLink, host: &HostName, command: Vec<String>) -> Vec<OsString> {
+fn connect_command(link: &LinkSetup, host: &HostName, command: Vec<String>) -> Vec<OsString> {
     let arguments = [link.files.home.as_str().to_owned(), host.to_string()];
     command.into_iter().chain(arguments).map(OsString::from).collect()
 }
 
 /// Runs the annex's end of a link. `opened` is the opened link, if it was opened before.
 pub(super) async fn run_to_home(
-    link: Arc<ClosedLink>,
+    link: Arc<LinkSetup>,
     opened: Option<OpenLink>,
     streams: Receiver<LinkStream>,
 ) {
@@ -86,7 +87,7 @@ pub(super) async fn run_to_home(
     result.map_or_else(|error| link.reporter.report(HostEvent::Failed(error)), drop);
 }
 
-impl ClosedLink {
+impl LinkSetup {
     /// Runs the link until there is another connect command, and returns the command.
     async fn run(
         &self,

@@ -9,7 +9,7 @@ use store::{AppendOnlyFile, Durability, Error, StateDir};
 
 /// The answers, oldest first.
 #[derive(Debug)]
-pub(crate) struct UnsentAnswers {
+pub(crate) struct UnkeptAnswers {
     file: AppendOnlyFile,
     answers: VecDeque<ItemPayload>,
 }
@@ -23,13 +23,13 @@ enum Line {
     Kept,
 }
 
-impl UnsentAnswers {
+impl UnkeptAnswers {
     /// Reads the answers of a team. Lines that can't be read are skipped.
     ///
     /// # Errors
     ///
     /// `Io`.
-    pub(crate) fn open(state: &StateDir, team: &TeamName) -> Result<UnsentAnswers, Error> {
+    pub(crate) fn open(state: &StateDir, team: &TeamName) -> Result<UnkeptAnswers, Error> {
         let dir = StateDir::open(state.path())?;
         let (file, lines) = AppendOnlyFile::open(dir, &answers_file(team), Durability::Process)?;
         let mut answers = VecDeque::new();
@@ -39,7 +39,7 @@ impl UnsentAnswers {
                 Line::Kept => drop(answers.pop_front()),
             }
         }
-        Ok(UnsentAnswers { file, answers })
+        Ok(UnkeptAnswers { file, answers })
     }
 
     /// All answers. They are sent again after a crash.

@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 
 /// The changes, oldest first. Each change starts from the task that the change before it leaves.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct SentTaskChanges {
+pub(crate) struct UnansweredTaskChanges {
     /// Each change with the number of its item. `None` if the link may lose the item in a crash.
     changes: VecDeque<(Option<u64>, TaskChange)>,
     /// The number of the last item with a change of this task that the link was known to keep.
     last_kept: u64,
 }
 
-impl SentTaskChanges {
+impl UnansweredTaskChanges {
     /// The changes as the file of the task has them.
-    pub(crate) fn new(changes: Vec<(Option<u64>, TaskChange)>, last_kept: u64) -> SentTaskChanges {
-        SentTaskChanges { changes: changes.into(), last_kept }
+    pub(crate) fn new(changes: Vec<(Option<u64>, TaskChange)>, last_kept: u64) -> UnansweredTaskChanges {
+        UnansweredTaskChanges { changes: changes.into(), last_kept }
     }
 
     pub(crate) fn last_kept(&self) -> u64 {

@@ -10,20 +10,20 @@ use store::StateDir;
 
 /// The contents of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct HostsFile {
+pub(super) struct ConnectCommandsFile {
     /// Identity of this home, by which the annexes know its links.
     pub(super) home: HomeId,
     /// The connect command of each host.
     pub(super) commands: BTreeMap<HostName, Vec<String>>,
 }
 
-impl HostsFile {
+impl ConnectCommandsFile {
     /// Reads the file. If it does not exist, returns a new identity and no hosts.
     ///
     /// # Errors
     ///
     /// If the file can't be read or is damaged.
-    pub(super) fn read(dir: &StateDir) -> Result<HostsFile, ErrorReport> {
+    pub(super) fn read(dir: &StateDir) -> Result<ConnectCommandsFile, ErrorReport> {
         match dir.read(HOSTS)? {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
                 let path = dir.path().join(HOSTS);
@@ -33,7 +33,7 @@ impl HostsFile {
             None => {
                 let id = uuid::Uuid::new_v4().to_string();
                 let home = HomeId::parse(&id).expect("a uuid has digits, letters and hyphens");
-                Ok(HostsFile { home, commands: BTreeMap::new() })
+                Ok(ConnectCommandsFile { home, commands: BTreeMap::new() })
             }
         }
     }
@@ -69,12 +69,12 @@ mod tests {
     fn identity_and_commands_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let mut file = HostsFile::read(&state).unwrap();
+        let mut file = ConnectCommandsFile::read(&state).unwrap();
         let host = HostName::parse("devbox").unwrap();
         file.set_command(&state, &host, &["ssh".to_owned(), "devbox".to_owned()]).unwrap();
-        let read = HostsFile::read(&state).unwrap();
+        let read = ConnectCommandsFile::read(&state).unwrap();
         assert_eq!((read.home, read.commands), (file.home, file.commands));
         state.replace(HOSTS, b"{").unwrap();
-        assert!(HostsFile::read(&state).unwrap_err().message.contains("cannot read"));
+        assert!(ConnectCommandsFile::read(&state).unwrap_err().message.contains("cannot read"));
     }
 }

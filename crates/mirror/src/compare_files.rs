@@ -1,0 +1,164 @@
+//! Compares the files of a team with what the other end has, and sends what differs.
+
+use crate::damaged_files::unless_damaged;
+use crate::items_awaiting_acceptance::OnAcceptance;
+use crate::messages::{MessageToSend, Selection};
+use crate::mirror::{Mirror, MirrorSide};
+use crate::output::MirrorOutput;
+use protocol::annex_link::ItemPayload;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use store::Error;
+
+/// Maximum number of message ids in one item.
+const IDS_OF_ITEM: usize = 1_000;
+
+/// A file of a team that has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileChange {
+    /// The inbox of this member.
+    Inbox(MemberName),
+    /// A task file.
+    Task(TaskId),
+    /// config.json.
+    Config,
+}
+
+/// Whether the home has decided about the changes of a task in the mirror.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskCheck {
+    /// The home has answered all changes.
+    Decided,
+    /// A change has no answer yet. [`MirrorNotice::TaskChangeAnswered`] follows.
+    Undecided,
+}
+
+impl Mirror {
+    /// Compares a changed file with what the other end has. Does nothing for a team that is not
+    /// mirrored.
+    ///
+    /// # Errors
+    ///
+    /// If files can't be read.
+    pub fn handle_change(
+        &mut self,
+        team: &TeamName,
+        change: &FileChange,
+    ) -> Result<MirrorOutput, ErrorReport> {
+        if self.is_mirrored(team)? {
+            unless_damaged(match change {
+                FileChange::Inbox(owner) => self.compare_inbox(team, owner),
+                FileChange::Task(id) => self.compare_task(team, *id),
+                FileChange::Config => self.compare_config(team),
+            })?;
+        }
+        Ok(self.take_output())
+    }
+
+    /// Compares all files of all teams. The daemon calls this after the start, after each
+    /// connection, and after the watcher has lost events. It also calls this before it answers a
+    /// barrier.
+    ///
+    /// # Errors
+    ///
+    /// If files can't be read.
+    pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
+        self.send_ended_teams();
+        for team in self.teams() {
+            if self.is_mirrored(&team)? {
+                unless_damaged(self.compare_team(&team))?;
+            }
+        }
+        Ok(self.take_output())
+    }
+
+    /// At the annex: compares a task. Returns whether the home has answered all its changes.
+    ///
+    /// # Errors
+    ///
+    /// `Timeout` if this link does not mirror the team. Other errors if files can't be read.
+    pub fn check_task(
+        &mut self,
+        team: &TeamName,
+        task: TaskId,
+    ) -> Result<(TaskCheck, MirrorOutput), ErrorReport> {
+        if self.side != MirrorSide::Annex || !self.is_mirrored(team)? {
+            let message = format!("cannot confirm task {task}: this link does not mirror {team}");
+            return Err(ErrorReport::new(ErrorKind::Timeout, message));
+        }
+        let output = self.handle_change(team, &FileChange::Task(task))?;
+        let is_decided = self.mirror(team)?.tasks.get(&task).is_none_or(|task| task.changes.is_empty());
+        Ok((if is_decided { TaskCheck::Decided } else { TaskCheck::Undecided }, output))
+    }
+
+    pub(crate) fn compare_team(&mut self, team: &TeamName) -> Result<(), Error> {
+        let side = self.side.clone();
+        let mirror = self.mirror(team)?;
+        mirror.sent_config = None;
+        mirror.members_are_sent = false;
+        let inboxes = mirror.team.inbox_owners()?;
+        self.compare_config(team)?;
+        let (mirror, state) = self.mirror_and_state(team)?;
+        let tasks = match side {
+            MirrorSide::Home { .. } => mirror.new_tasks_for_annex()?,
+            MirrorSide::Annex => mirror.all_changes_for_home(state)?,
+        };
+        tasks.into_iter().for_each(|task| self.send_task(team, task));
+        inboxes.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
+    }
+
+    fn compare_config(&mut self, team: &TeamName) -> Result<(), Error> {
+        let side = self.side.clone();
+        let mirror = self.mirror(team)?;
+        let item = match &side {
+            MirrorSide::Home { annex } => mirror.config_for_annex(annex)?,
+            MirrorSide::Annex => mirror.members_for_home()?,
+        };
+        item.into_iter().for_each(|item| self.send(item));
+        Ok(())
+    }
+
+    pub(crate) fn compare_task(&mut self, team: &TeamName, id: TaskId) -> Result<(), Error> {
+        let side = self.side.clone();
+        let (mirror, state) = self.mirror_and_state(team)?;
+        let item = match side {
+            MirrorSide::Home { .. } => mirror.task_for_annex(id)?,
+            MirrorSide::Annex => mirror.change_for_home(state, id)?,
+        };
+        item.into_iter().for_each(|item| self.send_task(team, item));
+        Ok(())
+    }
+
+    pub(crate) fn send_task(&mut self, team: &TeamName, item: ItemPayload) {
+        match item {
+            ItemPayload::TaskChange { id, ref change, .. } => {
+                let change = change.clone();
+                self.send_and_record(item, OnAcceptance::RecordChange { team: team.clone(), id, change });
+            }
+            item => self.send(item),
+        }
+    }
+
+    pub(crate) fn compare_inbox(&mut self, team: &TeamName, owner: &MemberName) -> Result<(), Error> {
+        let side = self.side.clone();
+        let mirror = self.mirror(team)?;
+        let is_at_annex = mirror.members.contains_key(owner);
+        let selection = match side {
+            MirrorSide::Home { .. } if !is_at_annex => return Ok(()),
+            MirrorSide::Home { .. } => Selection::Unread,
+            MirrorSide::Annex => Selection::All,
+        };
+        let messages = mirror.new_messages(owner, selection)?;
+        for MessageToSend { key, item } in messages {
+            self.send_and_record(item, OnAcceptance::RecordMessage { team: team.clone(), key });
+        }
+        if side == MirrorSide::Annex && is_at_annex {
+            for messages in self.mirror(team)?.newly_read(owner)?.chunks(IDS_OF_ITEM) {
+                let (team, owner, messages) = (team.clone(), owner.clone(), messages.to_vec());
+                self.send(ItemPayload::Read { team, owner, messages });
+            }
+        }
+        Ok(())
+    }
+}
