@@ -33,6 +33,9 @@ impl Default for TwoHosts {
     }
 }
 
+/// A part of the command line of the program that carries the line, and the end of its first words.
+const LINE_PROGRAM: (&str, &str) = (" annex --stdio", "/scripted-agent line");
+
 impl TwoHosts {
     /// Starts both daemons, and lists `devbox` in the hosts file.
     pub fn new() -> TwoHosts {
@@ -61,7 +64,8 @@ impl TwoHosts {
     /// Breaks the line. It stays cut until [`TwoHosts::heal`].
     pub fn cut(&self) {
         self.home.write_file(GATE, "");
-        self.kill_line();
+        // Without a connection, the line is cut already.
+        self.kill(LINE_PROGRAM);
     }
 
     /// Lets the next connection work again.
@@ -71,12 +75,16 @@ impl TwoHosts {
 
     /// Breaks the line once: kills the program that carries it.
     pub fn kill_line(&self) {
-        self.kill(" annex --stdio", "/scripted-agent line");
+        self.kill_when_it_runs(LINE_PROGRAM);
     }
 
     /// Kills the program at the other end of the line, `teamctl annex`.
     pub fn kill_far_end(&self) {
-        self.kill("teamctl annex --stdio", "teamctl annex");
+        self.kill_when_it_runs(("teamctl annex --stdio", "teamctl annex"));
+    }
+
+    fn kill_when_it_runs(&self, program: (&str, &str)) {
+        self.annex.wait_until("the program runs", || (self.kill(program) > 0).then_some(()));
     }
 
     /// Kills the line. The next connection breaks after `to_annex` bytes to the other host or
@@ -87,17 +95,19 @@ impl TwoHosts {
     }
 
     /// Kills the processes of the other host whose command line contains `text`, and whose first
-    /// two words end with `program`.
-    fn kill(&self, text: &str, program: &str) {
+    /// two words end with `program`. Returns their number.
+    fn kill(&self, (text, program): (&str, &str)) -> usize {
         let is_selected = |line: &&String| {
             let first_words: Vec<&str> = line.split(' ').skip(1).take(2).collect();
             line.contains(text) && first_words.join(" ").ends_with(program)
         };
         let processes = TaggedProcesses::with_tag(&self.annex.process_tag()).list();
-        for line in processes.iter().filter(is_selected) {
+        let selected: Vec<&String> = processes.iter().filter(is_selected).collect();
+        for line in &selected {
             let pid = line.split(' ').next().and_then(|pid| pid.parse().ok());
             TaggedProcesses::single(pid.expect("the line begins with a pid")).kill();
         }
+        selected.len()
     }
 
     /// Checks something. If the check fails, the failure shows the state of the other host too.

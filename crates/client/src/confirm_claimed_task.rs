@@ -24,8 +24,8 @@ pub enum ClaimDecision {
     Refused(ErrorReport),
 }
 
-/// Waits until the home has decided whether `owner` has the task. Returns at once if the team's home is
-/// this host.
+/// Waits until the home has decided whether `owner` has the task. Returns at once if the team's
+/// home is this host.
 ///
 /// # Errors
 ///

@@ -362,7 +362,6 @@ fn unsupervised_member_views(
     let unsupervised = config_members.iter().filter(|member| {
         !supervised.iter().any(|agent| agent.name == member.name) && !waits_for_respawn(member)
     });
-    let is_mirror = team.is_mirror();
     let hosts = source.team_status(team.name()).map_or(&[][..], |team| &team.hosts);
     unsupervised
         .cloned()
@@ -370,9 +369,7 @@ fn unsupervised_member_views(
             lifecycle: match (member.name.is_lead(), source) {
                 (true, _) => "lead",
                 (false, StatusSource::Roster(_)) => "unknown",
-                (false, StatusSource::Daemon(_)) if is_mirror || member.host.is_some() => {
-                    remote_lifecycle(&member, hosts)
-                }
+                (false, StatusSource::Daemon(_)) if member.host.is_some() => remote_lifecycle(&member, hosts),
                 (false, StatusSource::Daemon(_)) if has_ended(&member) => "exited",
                 (false, StatusSource::Daemon(_)) => "unsupervised",
             }

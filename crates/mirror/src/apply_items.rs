@@ -5,7 +5,6 @@ use crate::json_fields::Fields;
 use crate::members::{create_mirror, parse_config};
 use crate::mirror::{Mirror, MirrorSide};
 use crate::output::{MirrorNotice, MirrorOutput};
-use crate::team_mirror::remove_state;
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
@@ -52,6 +51,7 @@ impl Mirror {
             ItemPayload::Team { team, config } => self.apply_config(team, config)?,
             ItemPayload::TeamDeleted { team } => self.end_team(team)?,
             ItemPayload::TeamRefused { team, error } => {
+                self.forget_team(team)?;
                 self.notify(MirrorNotice::TeamRefused { team: team.clone(), error: error.clone() });
             }
             ItemPayload::TaskChangeAnswer { team, id, change, .. } => {
@@ -82,7 +82,7 @@ impl Mirror {
         })?;
         match self.root.team(team) {
             Ok(_) if self.teams.ended.contains(team) => return Err(being_deleted_error(team)),
-            Ok(_) if self.root.mirror_mark(team)?.as_deref() == Some(self.link.as_str()) => {
+            Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(_) => {
@@ -91,18 +91,13 @@ impl Mirror {
                 return Ok(());
             }
             Err(Error::NoSuchTeam { .. }) => {
-                self.mirrors.remove(team);
-                remove_state(&self.state, team)?;
-                self.teams.ended.remove(team);
-                create_mirror(&self.root, &config, &self.link)?;
+                self.forget_team(team)?;
+                create_mirror(&self.root, &config, &self.mark(&config))?;
                 self.notify(MirrorNotice::TeamMade { team: team.clone() });
             }
             Err(error) => return Err(error.into()),
         }
-        if self.teams.active.insert(team.clone()) {
-            self.teams.save(&self.state)?;
-        }
-        Ok(())
+        Ok(self.teams.add(team, &self.state)?)
     }
 
     fn apply_to_team(&mut self, team: &TeamName, payload: &ItemPayload) -> Result<(), Error> {

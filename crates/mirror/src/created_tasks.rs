@@ -1,5 +1,5 @@
-//! At the home: the tasks that were created at the annex, and the ids that they have here. They are kept
-//! in a file, because the annex may send a creation again after a crash of either end.
+//! At the home: the tasks that were created at the annex, and the ids that they have here. A file
+//! records them, because the annex may send a creation again after a crash of either end.
 
 use crate::json_fields::Fields;
 use protocol::member_task_and_request_ids::TaskId;
@@ -28,8 +28,8 @@ struct CreatedTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CreationProgress {
-    /// It was begun, and the process may have been killed before or after it. The task has a higher
-    /// number than this.
+    /// The process may have been killed before or after the creation. The id of the task is higher
+    /// than `last_number`.
     Begun { last_number: u32 },
     /// The task has this id here.
     Done { home_id: TaskId },

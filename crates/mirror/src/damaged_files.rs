@@ -6,7 +6,12 @@ use store::Error;
 /// next comparison tries the file again.
 pub(crate) fn unless_damaged<T: Default>(result: Result<T, Error>) -> Result<T, Error> {
     match result {
-        Err(error @ (Error::Malformed { .. } | Error::TooLarge { .. })) => {
+        Err(
+            error @ (Error::Malformed { .. }
+            | Error::Corrupt { .. }
+            | Error::TooLarge { .. }
+            | Error::UnexpectedFileType { .. }),
+        ) => {
             tracing::warn!("did not compare a file: {error}");
             Ok(T::default())
         }

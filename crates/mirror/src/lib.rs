@@ -6,8 +6,8 @@
 //! compares the files with what the other end has, and returns the items to send
 //! ([`MirrorOutput`]).
 //!
-//! The link *keeps* an item when the item is in the link's file. A kept item arrives also after a
-//! crash.
+//! The link *keeps* an item, or *accepts* it, once its spool file has the item. A kept item arrives
+//! also after a crash.
 //!
 //! - **Messages** are known by their ids. Each end stores each message once.
 //! - **Tasks** change at the home. A change in the mirror is a proposal ([`TaskChange`]). Until the

@@ -4,15 +4,12 @@
 use crate::json_fields::{Fields, changed_fields, to_fields};
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::ItemPayload;
-use protocol::hosts_file_entry::HostName;
+use protocol::hosts_file_entry::{HOME_HOST, HostName};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, parse_member};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{Error, Root, Team};
-
-/// At an annex, the key `host` of the members that run at the home.
-const HOME: &str = "home";
 
 impl TeamMirror {
     /// At the home: the config without the members of this annex. `None` if this config was sent
@@ -87,17 +84,17 @@ impl TeamMirror {
 }
 
 /// At the annex: makes the mirror of a team.
-pub(crate) fn create_mirror(root: &Root, config: &TeamConfig, link: &str) -> Result<(), Error> {
+pub(crate) fn create_mirror(root: &Root, config: &TeamConfig, mark: &str) -> Result<(), Error> {
     let name = TeamName::parse(&config.name)?;
     let config = TeamConfig { members: members_elsewhere(config), ..config.clone() };
     // The marker file is written first, so that a crash leaves no mirror without it.
-    root.mark_as_mirror(&name, link)?;
+    root.mark_as_mirror(&name, mark)?;
     root.create_team(&config).map(drop)
 }
 
 /// The members of a config from the home, as the annex lists them.
 fn members_elsewhere(config: &TeamConfig) -> Vec<Member> {
-    let elsewhere = |member: &Member| on_host(member, member.host.as_deref().unwrap_or(HOME));
+    let elsewhere = |member: &Member| on_host(member, member.host.as_deref().unwrap_or(HOME_HOST));
     config.members.iter().map(elsewhere).collect()
 }
 

@@ -40,7 +40,9 @@ impl TeamMirror {
         for message in entries.into_iter().filter_map(|entry| entry.message.ok()) {
             let id = message_id(&message);
             let key = message_key(owner, &id);
-            self.unread.entry(owner.clone()).or_default().insert(id);
+            if selection == Selection::All && self.members.contains_key(owner) {
+                self.unread.entry(owner.clone()).or_default().insert(id);
+            }
             if self.known_messages.contains(&key) || selection == Selection::Unread && message.read {
                 continue;
             }
@@ -65,7 +67,12 @@ impl TeamMirror {
         if !may_be_stored || !self.has_message(to, &id)? {
             self.team.inbox(to).append_received(message)?;
         }
-        self.known_messages.record(&[key])
+        let recorded = self.known_messages.record(&[key]);
+        if recorded.is_err() {
+            // The message comes again, and the inbox must be searched for it.
+            self.cursors.remove(to);
+        }
+        recorded
     }
 
     pub(crate) fn has_message(&self, owner: &MemberName, id: &str) -> Result<bool, Error> {

@@ -8,9 +8,10 @@ use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_config::TeamConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Error, Root, StateDir};
+use store::{Error, Root, StateDir, Team};
 
 /// Which end this is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,14 +25,14 @@ pub enum MirrorSide {
     Annex,
 }
 
-/// All mirrors of one link at one end.
+/// One end of all mirrors of a link. The home has a `Mirror` too, though its files are no mirror.
 ///
 /// Every method may block on file access. The caller sends the items of all outputs in the order of
 /// the calls. After an error, a later call repeats what failed.
 #[derive(Debug)]
 pub struct Mirror {
     pub(crate) side: MirrorSide,
-    /// Identity of the link. The marker file of each of its mirrors has it.
+    /// Identity of the link, which is in the mark of each of its mirrors.
     pub(crate) link: String,
     pub(crate) root: Root,
     pub(crate) state: StateDir,
@@ -84,33 +85,24 @@ impl Mirror {
     ///
     /// If the team or its state can't be read or written.
     pub fn add_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        self.teams.ended.remove(team);
-        if self.teams.active.insert(team.clone()) {
-            self.teams.save(&self.state)?;
-        }
+        self.teams.add(team, &self.state)?;
         // The annex may have a new mirror, without tasks.
         self.mirror(team)?.sent_tasks.clear();
         self.compare_team(team)?;
         Ok(self.take_output())
     }
 
-    /// At the home: ends the mirror of a team that was deleted. At the annex: forgets a mirror that the
-    /// daemon has deleted.
+    /// At the home: ends the mirror of a team that was deleted. At the annex: forgets a mirror that
+    /// the daemon has deleted.
     ///
     /// # Errors
     ///
     /// If the state can't be written.
     pub fn remove_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        self.mirrors.remove(team);
-        remove_state(&self.state, team)?;
-        if self.teams.active.remove(team) {
-            match self.side {
-                MirrorSide::Home { .. } => drop(self.teams.ended.insert(team.clone())),
-                MirrorSide::Annex => {
-                    self.teams.ended.remove(team);
-                    self.root.unmark_mirror(team)?;
-                }
-            }
+        let was_mirrored = self.teams.active.contains(team);
+        self.forget_team(team)?;
+        if was_mirrored && matches!(self.side, MirrorSide::Home { .. }) {
+            self.teams.ended.insert(team.clone());
             self.teams.save(&self.state)?;
             self.send_ended_teams();
         }
@@ -125,16 +117,49 @@ impl Mirror {
 
     /// Whether the team is mirrored and its files exist. Missing files alone do not end a mirror.
     /// [`Mirror::remove_team`] ends it.
-    pub(crate) fn is_mirrored(&self, team: &TeamName) -> Result<bool, Error> {
+    ///
+    /// At the annex, a program may have removed the mirror and made another team of its name. Then the
+    /// mirror is forgotten: the missing tasks are no changes.
+    pub(crate) fn is_mirrored(&mut self, team: &TeamName) -> Result<bool, Error> {
         // While a mirror is deleted, its missing files must not count as changes.
         if !self.teams.active.contains(team) || self.teams.ended.contains(team) {
             return Ok(false);
         }
         match self.root.team(team) {
-            Ok(_) => Ok(true),
+            Ok(existing) if self.is_own(&existing)? => Ok(true),
+            Ok(_) => self.forget_team(team).map(|()| false),
             Err(Error::NoSuchTeam { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the files of the team are those that this end mirrors.
+    pub(crate) fn is_own(&self, team: &Team) -> Result<bool, Error> {
+        match (&self.side, team.config_if_valid()) {
+            (MirrorSide::Home { .. }, _) => Ok(true),
+            // A damaged config says nothing about the team.
+            (MirrorSide::Annex, None) => Ok(self.root.mirror_mark(team.name())?.is_some()),
+            (MirrorSide::Annex, Some(config)) => {
+                Ok(self.root.mirror_mark(team.name())? == Some(self.mark(&config)))
+            }
+        }
+    }
+
+    /// The mark of a mirror: the link, and when the team was created.
+    pub(crate) fn mark(&self, config: &TeamConfig) -> String {
+        format!("{} {}", self.link, config.created_at)
+    }
+
+    /// Forgets a team whose mirror does not exist, or was refused.
+    pub(crate) fn forget_team(&mut self, team: &TeamName) -> Result<(), Error> {
+        self.mirrors.remove(team);
+        remove_state(&self.state, team)?;
+        if self.side == MirrorSide::Annex {
+            self.root.unmark_mirror(team)?;
+        }
+        self.teams.active.remove(team);
+        self.teams.ended.remove(team);
+        self.teams.save(&self.state)
     }
 
     /// The mirror of a team, opened again if the team's directory was replaced.

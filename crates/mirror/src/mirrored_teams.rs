@@ -30,6 +30,23 @@ impl MirroredTeams {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
     }
 
+    /// Adds a team that is mirrored, if the record lacks it.
+    ///
+    /// # Errors
+    ///
+    /// `Io`. The team is not added then.
+    pub(crate) fn add(&mut self, team: &TeamName, state: &StateDir) -> Result<(), Error> {
+        let has_ended = self.ended.remove(team);
+        if !self.active.insert(team.clone()) && !has_ended {
+            return Ok(());
+        }
+        let saved = self.save(state);
+        if saved.is_err() {
+            self.active.remove(team);
+        }
+        saved
+    }
+
     /// Writes the record.
     ///
     /// # Errors

@@ -100,7 +100,7 @@ impl Mirror {
         mirror.save_task(&self.state, id)
     }
 
-    /// The link keeps a change that was answered, also if that was not told yet.
+    /// Records that the link kept a change, because the home has answered it.
     pub(crate) fn note_answered(
         &mut self,
         team: &TeamName,

@@ -26,9 +26,9 @@ enum Replaced {
 }
 
 impl TeamMirror {
-    /// The change that was made here since the last one that was sent. While it is not known whether the
-    /// home gives a new task its id, changes of this task are not sent. A creation is recorded first, so
-    /// that it is sent again as it was.
+    /// The change of a task since the last sent change. Returns `None` for a task that was created
+    /// here, until the home has confirmed its id. A creation is recorded first, so that it is sent
+    /// again unchanged after a crash.
     pub(crate) fn change_for_home(
         &mut self,
         state: &StateDir,
@@ -70,9 +70,9 @@ impl TeamMirror {
             .collect()
     }
 
-    /// Stores a task of the home, under the changes without an answer. Returns the changes that were made
-    /// here and not sent yet. They are recorded first, because the task of the home may replace one that
-    /// was created here.
+    /// Stores the home's task, and makes the changes without an answer to it again. Returns the
+    /// changes that were not sent yet. They are recorded first, because the home's task may replace
+    /// a task that was created here.
     pub(crate) fn store_task(
         &mut self,
         state: &StateDir,
@@ -89,8 +89,8 @@ impl TeamMirror {
             let before = self.tasks.entry(id).or_default();
             let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
             let (old, new) = (before.expected_here(), after.expected_here());
-            // The home has another task with this id, so the task that was created here gets a new id.
-            // Later changes here were meant for that task, and are dropped.
+            // The home has another task with this id. So the task that was created here gets a new
+            // id, and its later changes are dropped.
             let replaced = match before.has_uncertain_id() && new != old {
                 true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
                 false => self.replace_task(id, old.as_ref(), new.as_ref())?,
@@ -117,8 +117,8 @@ impl TeamMirror {
         Ok(unsent.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Stores the home's answer to a change: the task as it is at the home now. If the answer has
-    /// an error, the members concerned get a message.
+    /// Stores the home's answer to a change: the task as it is at the home now. `tell_author` says
+    /// which members get a message about an error.
     pub(crate) fn store_answer(
         &mut self,
         state: &StateDir,
@@ -140,8 +140,8 @@ impl TeamMirror {
         self.save_task(state, id)
     }
 
-    /// Replaces the state `before` of a task by `after`, and keeps what was changed here and not sent
-    /// yet. Replaces no task that was created here just now.
+    /// Replaces the state `before` of a task by `after`. Changes that were not sent yet remain. A
+    /// task that was created here just now is not replaced.
     fn replace_task(
         &self,
         id: TaskId,

@@ -48,8 +48,8 @@ impl TeamMirror {
         Ok(answer)
     }
 
-    /// Creates a task of the annex, unless it was created before. If its id is taken, the task gets another
-    /// id, and the annex gets it as any other. The error says so.
+    /// Creates a task of the annex, unless it was created before. If the id is taken, the task gets
+    /// another id, and the returned error names it. The annex then gets this task as a new one.
     fn create_once(
         &mut self,
         id: TaskId,
@@ -108,7 +108,8 @@ impl TeamMirror {
         }
     }
 
-    /// The fields of a task. `None` if it does not exist, or is internal and therefore not mirrored.
+    /// The fields of a task. `None` if it does not exist, or is internal. Internal tasks are not
+    /// mirrored.
     pub(crate) fn read_task(&self, id: TaskId) -> Result<Option<Fields>, Error> {
         match self.team.tasks().get(&id) {
             Ok(task) => Ok((!task.is_internal()).then(|| task.to_fields())),

@@ -37,8 +37,8 @@ impl UnansweredTaskChanges {
         self.changes.iter().any(|(_, change)| matches!(change, TaskChange::Create { .. }))
     }
 
-    /// Notes after a crash that the link keeps a change, unless that is known. The home may have answered
-    /// a known one.
+    /// Notes after a crash that the link keeps a change. Does nothing for a number that was noted
+    /// before, because the home may have answered this change already.
     pub(crate) fn add_kept(&mut self, number: u64, change: &TaskChange) {
         if number > self.last_kept && !self.note_kept(number, change) {
             self.changes.push_back((Some(number), change.clone()));

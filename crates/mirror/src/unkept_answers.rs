@@ -1,4 +1,5 @@
-//! At the home: answers to changes of tasks that the link does not keep yet. A file records them.
+//! At the home: answers that the link does not keep yet. They may be sent already. A file records
+//! them.
 //! The annex waits for each answer, and the home makes a change only once.
 
 use protocol::annex_link::ItemPayload;

@@ -7,7 +7,10 @@ use std::fmt;
 /// derives the one with a terminal.
 const SSH: &str = "ssh";
 
-/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`.
+/// In a mirror of a team, the host of the members that run at the team's home.
+pub const HOME_HOST: &str = "home";
+
+/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`, but not [`HOME_HOST`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
@@ -19,7 +22,7 @@ impl HostName {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         let has_valid_start = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
         let is_valid = has_valid_start && text.len() <= 64 && text.bytes().all(is_allowed);
-        is_valid.then(|| HostName(text.to_owned()))
+        (is_valid && text != HOME_HOST).then(|| HostName(text.to_owned()))
     }
 
     /// The name as text.
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn host_name_and_plain_word_have_no_special_characters() {
         assert!(HostName::parse("gpu-1_a").is_some());
-        for name in ["", "-a", "a b", "a/b", "a.b", &"a".repeat(65)] {
+        for name in ["", "home", "-a", "a b", "a/b", "a.b", &"a".repeat(65)] {
             assert_eq!(HostName::parse(name), None, "{name}");
         }
         for word in ["teamctl", "~/.local/bin/teamctl", "/opt/teamd-0.1/bin/teamctl"] {

@@ -225,8 +225,8 @@ impl Root {
     ///
     /// # Errors
     /// `Untrusted`, `Io`.
-    pub fn mark_as_mirror(&self, team: &TeamName, link: &str) -> Result<(), Error> {
-        StateDir::open(&self.0.state_dir)?.replace(&mirror_marker(team), link.as_bytes())
+    pub fn mark_as_mirror(&self, team: &TeamName, mark: &str) -> Result<(), Error> {
+        StateDir::open(&self.0.state_dir)?.replace(&mirror_marker(team), mark.as_bytes())
     }
 
     /// The link whose mirror the team is. `None` if the team's home is here.

@@ -3,7 +3,7 @@
 /// The running members on which a command acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ActedOnMembers<'a> {
-    /// None: the command uses only files, or acts on more than members.
+    /// None: the command runs here, for example because it only uses files.
     None,
     /// The members with these addresses: `NAME` or `NAME@TEAM`.
     Named(&'a [String]),

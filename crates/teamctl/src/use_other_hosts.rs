@@ -1,4 +1,5 @@
-//! Checks whether the caller may use other hosts, and waits for the changes of a host.
+//! Steps before and after a command on another host: the check of the caller, and the wait for the
+//! host's changes.
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;

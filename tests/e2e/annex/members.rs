@@ -71,7 +71,7 @@ fn workers_of_two_hosts_do_each_task_once() {
     assert_eq!(done, (1..=12).collect::<Vec<_>>());
     let owners: Vec<Value> = home.tasks("survey").iter().map(|task| task["owner"].clone()).collect();
     assert!(owners.contains(&json!("ann")), "{owners:?}");
-    let messages = home.inbox("survey", "ann");
+    let messages = annex.inbox("survey", "ann");
     let refusal = |message: &&Value| message["text"].as_str().unwrap().starts_with("cannot change task");
     assert_eq!(messages.iter().find(refusal), None, "a worker asks before it begins a task");
     home.shut_down();

@@ -115,6 +115,11 @@ fn status_shows_the_hosts_of_members() {
 fn mirror_does_not_act_on_members_of_other_hosts() {
     let env = env_with_far_members();
     std::fs::File::create(state_directory(&env, "mirrored-survey")).unwrap();
+    // In a mirror, the members of the home have this host.
+    let mut config = env.read_config();
+    let members = config["members"].as_array_mut().unwrap();
+    members.iter_mut().filter(|member| member["name"] == "bob").for_each(|bob| bob["host"] = json!("home"));
+    env.write_file("root/teams/survey/config.json", config.to_string());
     let error = env.teamctl(["capture", "ann"]).expect_failure(67);
     assert!(error.contains("cannot reach ann from here: it runs on devbox"), "{error}");
     let error = env.teamctl(["interrupt", "bob"]).expect_failure(67);
@@ -123,7 +128,7 @@ fn mirror_does_not_act_on_members_of_other_hosts() {
     assert!(why.contains("bob runs on the machine that is the home of survey"), "{why}");
     let error = env.teamctl(["spawn", "cat", "--host", "devbox", "--", "cat"]).expect_failure(76);
     assert!(error.contains("its home is another machine"), "{error}");
-    assert!(env.teamctl(["status"]).expect_success().contains("bob        -       running"));
+    assert!(env.teamctl(["status"]).expect_success().contains("bob        home    running"));
     assert!(!env.path("out/command").exists());
     env.shut_down();
 }

@@ -175,6 +175,7 @@ fn another_team_of_the_same_name_is_left_alone() {
     while let Some(item) = other.spool.pop_front() {
         pair.home.apply(&item.payload);
     }
+    assert!(pair.home.mirror.teams().is_empty());
     let [MirrorNotice::TeamRefused { error, .. }] = &pair.home.notices[..] else { panic!() };
     assert_eq!(error.message, "cannot use this host for survey: it has another team of that name");
 }
@@ -197,4 +198,31 @@ fn end_of_a_team_reaches_the_annex_after_a_crash() {
     assert!(pair.home.mirror.teams().is_empty());
     pair.home.accept_all();
     assert!(pair.home.spool.is_empty());
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+fn damaged_inbox_stops_no_other_file() {
+    let mut pair = pair_with_task();
+    std::fs::write(pair.annex.team().inbox(&name("bob")).path(), "{").unwrap();
+    pair.annex.send("ann", "team-lead", "done", 5);
+    pair.annex.compare_all();
+    pair.deliver_all();
+    assert_eq!(pair.home.texts("team-lead"), ["done"]);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+fn another_team_in_place_of_the_mirror_deletes_no_task_at_the_home() {
+    let mut pair = pair_with_task();
+    let mut config = pair.annex.team().config().unwrap();
+    config.created_at += 1;
+    let (team, tasks) = (pair.annex.team().path(), pair.annex.team().tasks().path());
+    std::fs::remove_dir_all(team).unwrap();
+    std::fs::remove_dir_all(tasks).unwrap();
+    pair.annex.root.create_team(&config).unwrap();
+    pair.annex.compare_all();
+    pair.deliver_all();
+    assert_eq!(pair.home.task(1).subject, "count");
+    assert!(pair.annex.mirror.teams().is_empty() && !pair.annex.team().is_mirror());
 }

@@ -55,7 +55,8 @@ pub struct LinkItem {
     /// Sequence number. The first item of a sender has the number 1, and each next one has the next
     /// number, over all connections and restarts.
     pub number: u64,
-    /// The spawn that the item comes from or is for. `None` if it concerns no spawn.
+    /// The spawn that the item comes from or is for. `None` if it concerns no spawn. The daemon
+    /// always sends `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn: Option<MemberGeneration>,
     /// The content.

@@ -1,5 +1,5 @@
-//! The link between the daemon of a team's home host and the daemon of one annex, another host that
-//! runs members of the team.
+//! The link between the daemons of a home and of one annex. The home has a team's true files. The
+//! annex is another host that runs members of the team.
 //!
 //! The link is a byte stream in both directions, which may be cut at any byte and made again. It
 //! carries [`LinkFrame`]s, each with its length before it ([`encode_frame`], [`FrameDecoder`]).

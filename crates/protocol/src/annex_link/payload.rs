@@ -1,5 +1,7 @@
 //! The contents of items. A new kind needs a new [`LINK_VERSION`](super::LINK_VERSION), because an
-//! end can't store an item that it can't read.
+//! end can't store an item that it can't read. The crate `mirror` sends the new kind in
+//! `compare_files.rs` and stores it in `apply_items.rs`. If it must survive a crash, it also needs
+//! `record_kept_items.rs`.
 //!
 //! The home is the host whose files are true for a team. The annex has a mirror of these files for
 //! the members that it runs.

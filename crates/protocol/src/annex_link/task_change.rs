@@ -210,6 +210,9 @@ fn apply_edit(changes: &BTreeMap<FieldPath, FieldChange>, task: &Map<String, Val
 }
 
 fn set_field(task: &mut Map<String, Value>, path: &FieldPath, value: Option<Value>) {
+    if value.is_none() && path.is_metadata() && !task.contains_key(METADATA) {
+        return;
+    }
     let place = match path.place {
         FieldPlace::Task => Some(task),
         FieldPlace::Metadata => {

@@ -95,9 +95,9 @@ impl Tasks {
         fields: &Map<String, Value>,
         rules: RewriteRules,
     ) -> Result<bool, Error> {
+        self.team.check_writable()?;
         let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
-        let first_free_id = self.first_free_id(&ticket, 1)?;
-        if rules == RewriteRules::Checked && first_free_id.is_some_and(|free| free > *id) {
+        if rules == RewriteRules::Checked && self.first_free_id(&ticket, 1)?.is_some_and(|free| free > *id) {
             return Err(used_id_error(*id));
         }
         let malformed = |reason| Error::Malformed { path: self.path().join(task_file_name(*id)), reason };

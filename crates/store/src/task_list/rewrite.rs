@@ -24,7 +24,8 @@ pub enum RewriteRules {
 
 /// What `edit` has made of an existing task.
 enum Rewritten {
-    Deleted,
+    /// The task is to be deleted, for which other tasks must be read too.
+    Unwanted,
     Kept,
 }
 
@@ -44,7 +45,8 @@ impl Tasks {
         for _ in 0..MAX_ATTEMPTS {
             match self.rewrite_existing(id, rules, &mut edit) {
                 Ok(Rewritten::Kept) => return Ok(()),
-                Ok(Rewritten::Deleted) => return self.delete_if_present(id),
+                Ok(Rewritten::Unwanted) if self.delete_if_unwanted(id, &mut edit)? => return Ok(()),
+                Ok(Rewritten::Unwanted) => continue,
                 Err(Error::NoSuchTask { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -68,7 +70,7 @@ impl Tasks {
             let before = draft.open_main_task(*id)?;
             let fields = before.to_fields();
             match edit(Some(&fields)) {
-                None => Ok(Rewritten::Deleted),
+                None => Ok(Rewritten::Unwanted),
                 Some(new_fields) => {
                     set_fields(draft, *id, &fields, &new_fields)?;
                     let after = draft.task(*id)?;
@@ -82,10 +84,22 @@ impl Tasks {
         })
     }
 
-    fn delete_if_present(&self, id: &TaskId) -> Result<(), Error> {
-        match self.delete(id) {
-            Ok(_) | Err(Error::NoSuchTask { .. }) => Ok(()),
-            Err(error) => Err(error),
+    /// Deletes a task if `edit` still wants that. Returns false if it does not.
+    fn delete_if_unwanted(
+        &self,
+        id: &TaskId,
+        edit: &mut impl FnMut(Option<&Fields>) -> Option<Fields>,
+    ) -> Result<bool, Error> {
+        let deleted = self.change(ReadScope::List, |draft| {
+            let task = draft.open_main_task(*id)?;
+            if edit(Some(&task.to_fields())).is_some() {
+                return Ok(false);
+            }
+            draft.remove(*id).map(|()| true)
+        });
+        match deleted {
+            Err(Error::NoSuchTask { .. }) => Ok(true),
+            result => result,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Runs a command on the host of the members that it acts on: here, or by `teamctl` there.
-//! `config.json` at the team's home says where each member runs.
+//! `config.json` at the team's home says where each member runs. `CliCommand::acted_on_members`
+//! lists these commands.
 
 use super::cli_command::CliCommand;
 use crate::acted_on_members::ActedOnMembers;
@@ -9,7 +10,7 @@ use crate::commands::run_on_other_host::{self, HostChoice};
 use crate::output;
 use crate::use_other_hosts::{await_host, check_may_use_other_hosts};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::hosts_file_entry::HostName;
+use protocol::hosts_file_entry::{HOME_HOST, HostName};
 use protocol::team_and_member_names::strip_team;
 use protocol::team_config::Member;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,10 +40,9 @@ pub(super) fn dispatch(
         return run_here(command, context);
     };
     if team.is_mirror() {
-        let members: Vec<Member> = named(&team, &members, acted_on).cloned().collect();
-        check_runs_here(&team, members.iter().find(|member| member.host.is_some()))?;
-        let result = run_here(command, context);
-        return result.map_err(|error| explain_if_at_home(error, &team, &members));
+        let elsewhere = named(&team, &members, acted_on).find(|member| member.host.is_some());
+        check_runs_here(&team, elsewhere)?;
+        return run_here(command, context);
     }
     match route(&team, &members, acted_on)
         .map_err(|groups| several_hosts_error(context, &command, &team, &groups))?
@@ -50,8 +50,11 @@ pub(super) fn dispatch(
         Route::Here => run_here(command, context),
         Route::Host(host) => run_on_host(&command, context, &host, &team),
         Route::HostsAndHere(hosts) => {
-            let codes = hosts.iter().map(|host| run_on_host(&command, context, host, &team));
-            let codes = codes.collect::<Result<Vec<_>, _>>()?;
+            // A host without contact does not keep the others from the command.
+            let run = |host: &String| run_on_host(&command, context, host, &team);
+            let print_error = |error: ErrorReport| output::print_error(context, &error);
+            let codes: Vec<ExitCode> =
+                hosts.iter().map(|host| run(host).unwrap_or_else(print_error)).collect();
             let code = run_here(command, context)?;
             Ok(codes.into_iter().find(|code| *code != ExitCode::SUCCESS).unwrap_or(code))
         }
@@ -70,8 +73,8 @@ fn team_and_members(context: &CommandContext, acted_on: ActedOnMembers) -> Optio
     Some((team, members))
 }
 
-/// The entries of the members that the command names. There are none if it acts on all members,
-/// because in a mirror it then acts only on this host's members.
+/// The entries of the members that the command names. A command for all members names none: in a
+/// mirror, such a command acts only on the members of this host.
 fn named<'a>(
     team: &'a Team,
     members: &'a [Member],
@@ -165,21 +168,11 @@ fn run_on_host(
 /// Checks that no named member of a mirrored team runs on another host.
 fn check_runs_here(team: &Team, elsewhere: Option<&Member>) -> Result<(), ErrorReport> {
     let Some(member) = elsewhere else { return Ok(()) };
-    let host = member.host.as_deref().unwrap_or_default();
-    let message = format!("cannot reach {} from here: it runs on {host}", member.name);
+    let place = match member.host.as_deref().unwrap_or_default() {
+        HOME_HOST => format!("at the home of {}", team.name()),
+        host => format!("on {host}"),
+    };
+    let message = format!("cannot reach {} from here: it runs {place}", member.name);
     Err(ErrorReport::new(ErrorKind::NotFound, message)
         .with_help(format!("type this command at the home of {}", team.name())))
-}
-
-/// Explains an error that no such member runs here, if the named member runs at the home.
-fn explain_if_at_home(error: ErrorReport, team: &Team, members: &[Member]) -> ErrorReport {
-    match members.iter().find(|member| error.message.contains(member.name.as_str())) {
-        Some(member) if error.kind == ErrorKind::NotFound => {
-            let (name, team) = (&member.name, team.name());
-            let message = format!("cannot reach {name} from here: it runs at the home of {team}");
-            ErrorReport::new(ErrorKind::NotFound, message)
-                .with_help("type this command on the machine that is the team's home")
-        }
-        _ => error,
-    }
 }

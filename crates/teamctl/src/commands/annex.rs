@@ -25,8 +25,8 @@ const BUFFER_BYTES: usize = 64 * 1024;
 ///
 /// Example: teamctl annex --stdio 5f0c devbox
 ///
-/// The home runs this command, for example by ssh. Standard input and output carry only the frames of
-/// the link.
+/// The home runs this command, for example by ssh. Standard input and output carry only the frames
+/// of the link.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnnexArgs {
     /// Use standard input and output

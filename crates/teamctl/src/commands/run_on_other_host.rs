@@ -1,6 +1,6 @@
 //! `teamctl --host NAME COMMAND`, and commands for a member on another host: runs a command by the
-//! `teamctl` of another machine, and so by the daemon there. Output, errors, the exit code and signals go through, and standard input if the
-//! command reads it.
+//! `teamctl` of another machine, and so by the daemon there. Output, errors, the exit code and
+//! signals go through. Standard input goes through if the command reads it.
 
 mod arguments_for_other_host;
 

@@ -22,8 +22,9 @@ use std::process::ExitCode;
 pub(crate) struct SpawnArgs {
     #[command(flatten)]
     options: SpawnOptions,
-    /// Run the member on this host of `teamctl hosts`. Programs, profiles and paths are those there. The default of
-    /// --cwd is where its connect command begins: with ssh, the home directory
+    /// Run the member on this host of `teamctl hosts`. Programs, profiles and paths are those
+    /// there. The default of --cwd is where its connect command begins: with ssh, the home
+    /// directory
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 }

@@ -37,7 +37,12 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
         .and_then(|()| check_root(&context.state.settings, &call))
         .and_then(|()| check_permission(context.state, &call));
     if let Err(error) = result {
-        return context.effects.push(error_reply(client, error));
+        context.effects.push(error_reply(client, error));
+        // Nobody reads this connection any more, so nothing else would close it.
+        if matches!(call.request, Request::ConnectHome(_)) {
+            context.effects.push(Effect::CloseConnection { conn: client });
+        }
+        return;
     }
     let start = match &call.idempotency_key {
         Some(key) => context.state.retry_cache.begin(client, key),

@@ -1,5 +1,5 @@
-//! `teamctl spawn NAME --host HOST`: the daemon here mirrors the team on the host, and `teamctl` there
-//! spawns the member.
+//! `teamctl spawn NAME --host HOST`: the daemon here mirrors the team on the host. Then `teamctl`
+//! there spawns the member.
 
 use crate::command_context::CommandContext;
 use crate::commands::hosts::read_hosts::HostSource;

@@ -11,8 +11,8 @@ use store::Team;
 ///
 /// Example: teamctl task claim
 ///
-/// Exit code 67: no task is available. 73: the task has an owner. 76: the task waits for another
-/// task.
+/// Exit code 67: no task is available. 73: the task has an owner. 75: the team's home has not
+/// confirmed the claim within a minute. 76: the task waits for another task.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl task claim 3")]
 pub(super) struct ClaimTaskArgs {

@@ -1,4 +1,4 @@
-//! Lets the mirrors compare files that have changed.
+//! Queues jobs for the mirrors: to compare changed files, and to end mirrors of deleted teams.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
@@ -10,6 +10,9 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 /// Lets the mirrors compare the file of `event`. They compare all files if the watcher has lost
 /// events or the root was opened again.
 pub(crate) fn compare_file_of_event(context: &mut Context, event: &CoreEvent) {
+    if context.state.host_links.links.is_empty() {
+        return;
+    }
     match event {
         CoreEvent::InboxChanged { team, inbox, .. } => {
             compare(context, team, FileChange::Inbox(MemberName::new_unchecked(inbox)));

@@ -1,4 +1,4 @@
-//! Accepts the connection of a home whose teams have members here.
+//! At the annex: accepts the connection that a home has made. The annex never connects itself.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;

@@ -1,4 +1,4 @@
-//! Handles what the links to other hosts report.
+//! Handles what the links to other hosts report, and loads the links when the daemon starts.
 
 use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::push_job;
@@ -39,7 +39,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
         MirrorNotice::TaskChangeAnswered { team, task, .. } => {
-            handle_task_decided(context, link, &team, task)
+            handle_task_decided(context, link, &team, task);
         }
         MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
     }

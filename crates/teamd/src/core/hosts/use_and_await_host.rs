@@ -1,5 +1,5 @@
 //! At the home: prepares a host to run members of a team, and waits until a host's changes are
-//! here.
+//! here. A *barrier* is an item that the host answers once it has handled all earlier items.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;

@@ -37,8 +37,8 @@ pub(crate) enum ConnectAttempt {
     WhenDue,
 }
 
-/// A job for the mirrors of one link. The jobs of a link run in order, but a failed job runs again
-/// after the others.
+/// A job for the mirrors of one link. The jobs of a link run in order. A failed job runs again before
+/// the others.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MirrorJob {
     /// Begin to mirror a team, and send a barrier afterwards.

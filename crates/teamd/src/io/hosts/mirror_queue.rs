@@ -37,10 +37,11 @@ impl MirrorQueue {
         }
     }
 
-    /// Waits for `pause`, or until another job is added. Then adds a job that has failed.
-    pub(super) fn push_after_pause(&self, job: MirrorJob, pause: Duration) {
+    /// Waits for `pause`, or until another job is added. Then adds a job that has failed as the next
+    /// one. A later job can depend on it: the end of a team comes before its new beginning.
+    pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
-        self.push(job);
+        self.lock().push_front(job);
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<MirrorJob>> {

@@ -27,7 +27,7 @@ pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -
                     if !std::mem::replace(&mut has_failed, true) {
                         mirror.reporter().report(HostEvent::Failed(error));
                     }
-                    queue.push_after_pause(job, RETRY_PAUSE);
+                    queue.push_first_after_pause(job, RETRY_PAUSE);
                 }
             }
         }

@@ -36,8 +36,8 @@ pub(super) struct OpenLink {
 impl LinkSetup {
     /// Opens the spool, the mirrors and the received position of the link. Blocks.
     ///
-    /// `earlier` is `None` if the link is opened for the first time. Then the thread of the mirrors is
-    /// started. Else this thread runs already and uses `earlier`, whose mirrors are replaced.
+    /// `earlier` is `None` if the link is opened for the first time. Then this starts the thread of
+    /// the mirrors. Otherwise the thread runs already, and the mirrors in `earlier` are replaced.
     ///
     /// # Errors
     ///
@@ -50,20 +50,21 @@ impl LinkSetup {
         let spool = self.files.open_spool(link)?;
         let (sender, items) = unbounded_channel();
         let open_mirror = || self.files.open_mirror(link, &spool.1);
+        let is_first = earlier.is_none();
         let mirror = match earlier {
             Some(mirror) => {
                 mirror.reopen(open_mirror, sender)?;
                 mirror
             }
-            None => {
-                let mirror = SharedMirror::new(open_mirror()?, sender, self.reporter.clone());
-                mirror_thread::start(mirror.clone(), self.queue.clone(), self.files.root.clone())
-                    .map_err(internal_error)?;
-                mirror
-            }
+            None => SharedMirror::new(open_mirror()?, sender, self.reporter.clone()),
         };
-        self.queue.push(MirrorJob::CompareAll);
         let (receiver, receiver_end) = MirrorReceiver::open(mirror.clone(), self.files.directory(link)?)?;
+        // Nothing can fail after this, so no second thread ever takes jobs of the queue.
+        if is_first {
+            mirror_thread::start(mirror.clone(), self.queue.clone(), self.files.root.clone())
+                .map_err(internal_error)?;
+        }
+        self.queue.push(MirrorJob::CompareAll);
         Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
     }
 }

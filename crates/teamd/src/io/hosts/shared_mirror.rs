@@ -1,5 +1,5 @@
-//! The mirrors of one link. Two threads share them: one compares files, and one stores received
-//! items.
+//! The mirrors of one link. Two threads share them: `mirror_thread` compares files, and the link's
+//! storage thread stores received items (`receive_items`).
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId};

@@ -25,8 +25,7 @@ pub(super) fn check(root: &Root, status: Option<&StatusReply>, report: &mut Doct
 
 fn members_without_agent(root: &Root, name: &TeamName, status: &StatusReply) -> Vec<String> {
     let Ok(open_team) = root.team(name) else { return Vec::new() };
-    // The home of a mirrored team runs the members that this host does not run.
-    let Some(config) = open_team.config().ok().filter(|_| !open_team.is_mirror()) else { return Vec::new() };
+    let Ok(config) = open_team.config() else { return Vec::new() };
     let team = status.teams.iter().find(|team| team.name == *name);
     let has_agent =
         |member: &MemberName| team.is_some_and(|team| team.members.iter().any(|agent| agent.name == *member));

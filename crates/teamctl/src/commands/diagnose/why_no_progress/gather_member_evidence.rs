@@ -7,6 +7,7 @@ use super::probe_servers_processes_and_disks;
 use super::team_evidence::TeamEvidence;
 use protocol::control_socket::{MemberStatus, PastMember};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HOME_HOST;
 use protocol::state_file_names::agent_log_path;
 use protocol::team_and_member_names::{MemberName, strip_team};
 use protocol::team_config::Member;
@@ -66,8 +67,10 @@ fn other_host(
     member: &Result<Option<Member>, ErrorReport>,
 ) -> Option<String> {
     let member = member.as_ref().ok()?.as_ref().filter(|_| agent.is_none())?;
-    member.host.clone().or_else(|| {
-        team.team.is_mirror().then(|| format!("the machine that is the home of {}", team.team.name()))
+    let host = member.host.as_deref()?;
+    Some(match host {
+        HOME_HOST => format!("the machine that is the home of {}", team.team.name()),
+        host => host.to_owned(),
     })
 }
 
