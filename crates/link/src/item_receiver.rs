@@ -13,7 +13,7 @@ use std::sync::Arc;
 ///
 /// - **One step:** it writes items and position in one step, or each item with its number, as
 ///   [`ReceivedLog`](crate::ReceivedLog) does.
-/// - **Idempotent:** it first applies the items, and afterwards writes the position. It recognizes
+/// - **Idempotent:** it first applies an item, and afterwards writes the position. It recognizes
 ///   an item that it has applied before, by number or content, and skips it. Only items after the
 ///   stored position can be repeated.
 ///

@@ -89,9 +89,11 @@ impl TeamMirror {
             let before = self.tasks.entry(id).or_default();
             let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
             let (old, new) = (before.expected_here(), after.expected_here());
+            let is_uncertain = before.has_uncertain_id();
+            self.note_arriving(state, id, at_home)?;
             // The home has another task with this id. So the task that was created here gets a new
             // id, and its later changes are dropped.
-            let replaced = match before.has_uncertain_id() && new != old {
+            let replaced = match is_uncertain && new != old {
                 true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
                 false => self.replace_task(id, old.as_ref(), new.as_ref())?,
             };
@@ -129,9 +131,11 @@ impl TeamMirror {
         let mut after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
         after.changes.remove(change);
         let (old, new) = (before.expected_here(), after.expected_here());
+        let is_uncertain = before.has_uncertain_id();
+        self.note_arriving(state, id, at_home)?;
         // At the home, this id is not that of the task that was created here. Later changes here
         // were meant for that task, and are dropped.
-        match before.has_uncertain_id() && error.is_some() {
+        match is_uncertain && error.is_some() {
             true => self.write_task(id, |_| new.clone())?,
             false => drop(self.replace_task(id, old.as_ref(), new.as_ref())?),
         }

@@ -56,6 +56,10 @@ struct StoredTask {
     /// The number of the last item that is known to be kept.
     #[serde(default)]
     last_kept: u64,
+    /// A task of the home that is being written here for the first time. It counts as `at_home` once
+    /// the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arriving: Option<Fields>,
 }
 
 impl TeamMirror {
@@ -68,7 +72,7 @@ impl TeamMirror {
         let known_messages = KnownMessages::open(state, team.name())?;
         let unkept_answers = UnkeptAnswers::open(state, team.name())?;
         let created_tasks = CreatedTasks::open(state, team.name())?;
-        let tasks = read_tasks(state, team.name())?;
+        let tasks = read_tasks(state, &team)?;
         Ok(TeamMirror {
             team,
             known_messages,
@@ -88,39 +92,79 @@ impl TeamMirror {
         self.team.name().clone()
     }
 
-    /// Writes the file of a task, or removes the file if there is nothing to record.
+    /// Writes the record of a task, or removes the record if there is nothing in it.
     ///
     /// # Errors
     ///
     /// `Io`.
     pub(crate) fn save_task(&mut self, state: &StateDir, id: TaskId) -> Result<(), Error> {
-        let file = task_file(self.team.name(), id);
         let Some(task) = self.tasks.get(&id) else { return Ok(()) };
-        let (at_home, changes) = (task.at_home.clone(), task.changes.all());
-        let stored = StoredTask { at_home, changes, last_kept: task.changes.last_kept() };
-        if stored.at_home.is_none() && stored.changes.is_empty() {
-            state.remove(&file)?;
-            if task.changes.is_empty() {
-                self.tasks.remove(&id);
-            }
-            return Ok(());
+        if task.at_home.is_none() && task.changes.is_empty() {
+            self.tasks.remove(&id);
+            return state.remove(&task_file(self.team.name(), id));
         }
-        state.replace(&file, &serde_json::to_vec(&stored).expect("fields have string keys"))
+        StoredTask::new(task, None).write(state, self.team.name(), id)
+    }
+
+    /// Records a task of the home before it is written here for the first time. Otherwise, after a
+    /// crash, it would be taken for a task that was created here.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub(crate) fn note_arriving(
+        &mut self,
+        state: &StateDir,
+        id: TaskId,
+        at_home: Option<&Fields>,
+    ) -> Result<(), Error> {
+        let task = self.tasks.entry(id).or_default();
+        match (&task.at_home, at_home) {
+            (None, Some(arriving)) => {
+                StoredTask::new(task, Some(arriving.clone())).write(state, self.team.name(), id)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-fn read_tasks(state: &StateDir, team: &TeamName) -> Result<BTreeMap<TaskId, MirroredTask>, Error> {
-    let prefix = tasks_prefix(team);
+impl StoredTask {
+    fn new(task: &MirroredTask, arriving: Option<Fields>) -> StoredTask {
+        let (at_home, changes) = (task.at_home.clone(), task.changes.all());
+        StoredTask { at_home, changes, last_kept: task.changes.last_kept(), arriving }
+    }
+
+    fn write(&self, state: &StateDir, team: &TeamName, id: TaskId) -> Result<(), Error> {
+        state.replace(&task_file(team, id), &serde_json::to_vec(self).expect("fields have string keys"))
+    }
+
+    /// Ends an arrival that a crash has interrupted. A task that was created here has another subject,
+    /// or is the one that arrives.
+    fn end_arrival(mut self, state: &StateDir, team: &Team, id: TaskId) -> Result<StoredTask, Error> {
+        let Some(arriving) = self.arriving.take() else { return Ok(self) };
+        let has_arrived = match team.tasks().get(&id) {
+            Ok(task) => task.to_fields().get("subject") == arriving.get("subject"),
+            Err(Error::NoSuchTask { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if has_arrived {
+            self.at_home = Some(arriving);
+        }
+        self.write(state, team.name(), id)?;
+        Ok(self)
+    }
+}
+
+fn read_tasks(state: &StateDir, team: &Team) -> Result<BTreeMap<TaskId, MirroredTask>, Error> {
+    let prefix = tasks_prefix(team.name());
     let mut tasks = BTreeMap::new();
     for file in state.names()? {
         let Some(id) = file.strip_prefix(&prefix).and_then(|id| TaskId::parse(id).ok()) else { continue };
         let bytes = state.read(&file)?.unwrap_or_default();
-        if let Ok(StoredTask { at_home, changes, last_kept }) = serde_json::from_slice(&bytes) {
-            tasks.insert(
-                id,
-                MirroredTask { at_home, changes: UnansweredTaskChanges::new(changes, last_kept) },
-            );
-        }
+        let Ok(stored) = serde_json::from_slice::<StoredTask>(&bytes) else { continue };
+        let StoredTask { at_home, changes, last_kept, .. } = stored.end_arrival(state, team, id)?;
+        let changes = UnansweredTaskChanges::new(changes, last_kept);
+        tasks.insert(id, MirroredTask { at_home, changes });
     }
     Ok(tasks)
 }

@@ -1,5 +1,6 @@
 //! One end: a root, its mirror, and what the link has of its items.
 
+use crate::kills::Kill;
 use mirror::{FileChange, Mirror, MirrorNotice, MirrorOutput, MirrorSide};
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::hosts_file_entry::HostName;
@@ -32,6 +33,8 @@ pub(crate) struct End {
     pub(crate) stored: Vec<Arc<LinkItem>>,
     last_number: u64,
     pub(crate) notices: Vec<MirrorNotice>,
+    /// The moment in the next step of the mirror at which the process is killed.
+    pub(crate) next_kill: Option<Kill>,
 }
 
 impl End {
@@ -40,7 +43,8 @@ impl End {
         let mirror = open(&dir, &side, &root, (&[], 0));
         let (volatile, spool) = (VecDeque::new(), VecDeque::new());
         let (stored, notices) = (Vec::new(), Vec::new());
-        End { root, dir, side, mirror, volatile, spool, stored, last_number: 0, notices }
+        let (last_number, next_kill) = (0, None);
+        End { root, dir, side, mirror, volatile, spool, stored, last_number, notices, next_kill }
     }
 
     pub(crate) fn home(dir: PathBuf) -> End {
@@ -59,31 +63,47 @@ impl End {
         self.notices.extend(output.notices);
     }
 
-    pub(crate) fn add_team(&mut self) {
-        let output = self.mirror.add_team(&team_name()).unwrap();
+    /// Runs a step of the mirror. `None` if the process was killed in it. Then it runs again.
+    fn run<T>(&mut self, step: impl FnOnce(&mut Mirror) -> T) -> Option<T> {
+        let result = match self.next_kill.take() {
+            None => return Some(step(&mut self.mirror)),
+            Some(kill) => kill.run(|| step(&mut self.mirror)),
+        };
+        if result.is_none() {
+            self.crash();
+        }
+        result
+    }
+
+    fn run_and_send(&mut self, step: impl FnOnce(&mut Mirror) -> MirrorOutput) -> Option<()> {
+        let output = self.run(step)?;
         self.add_output(output);
+        Some(())
+    }
+
+    pub(crate) fn add_team(&mut self) {
+        self.run_and_send(|mirror| mirror.add_team(&team_name()).unwrap());
     }
 
     pub(crate) fn changed(&mut self, change: &FileChange) {
-        let output = self.mirror.handle_change(&team_name(), change).unwrap();
-        self.add_output(output);
+        self.run_and_send(|mirror| mirror.handle_change(&team_name(), change).unwrap());
     }
 
     pub(crate) fn compare_all(&mut self) {
-        let output = self.mirror.compare_all().unwrap();
-        self.add_output(output);
+        self.run_and_send(|mirror| mirror.compare_all().unwrap());
     }
 
-    pub(crate) fn apply(&mut self, item: &ItemPayload) {
+    /// Applies an item. `None` if the process was killed before it recorded that.
+    pub(crate) fn apply(&mut self, item: &ItemPayload) -> Option<()> {
         println!("{:?} applies {}", self.side, serde_json::to_string(item).unwrap());
-        let output = self.mirror.apply(item).unwrap();
-        self.add_output(output);
+        self.run_and_send(|mirror| mirror.apply(item).unwrap())
     }
 
     /// The link keeps the items from now on.
     pub(crate) fn accept(&mut self, count: usize) {
         self.keep(count);
-        self.mirror.note_accepted(self.last_number).unwrap();
+        let last_number = self.last_number;
+        self.run(|mirror| mirror.note_accepted(last_number).unwrap());
     }
 
     /// The process is killed after the link kept the items, and before the mirror knew that.
@@ -110,7 +130,9 @@ impl End {
         self.volatile.clear();
         self.root = Root::open(&self.dir.join("root"), &self.dir.join("state"), Durability::Process).unwrap();
         let kept: Vec<Arc<LinkItem>> = self.stored.iter().chain(&self.spool).cloned().collect();
-        self.mirror = open(&self.dir, &self.side, &self.root, (&kept, self.last_number));
+        let open = || open(&self.dir, &self.side, &self.root, (&kept, self.last_number));
+        let killed = self.next_kill.take().map(|kill| kill.run(open));
+        self.mirror = killed.flatten().unwrap_or_else(open);
         self.compare_all();
     }
 

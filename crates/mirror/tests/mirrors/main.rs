@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a failed test shows what was sent")]
 
 mod end;
+mod kills;
 mod pair;
 mod random_life;
 mod steps;

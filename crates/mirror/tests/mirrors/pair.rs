@@ -64,9 +64,11 @@ impl Pair {
 }
 
 fn deliver(from: &mut End, to: &mut End) -> bool {
-    let Some(item) = from.spool.pop_front() else { return false };
-    to.apply(&item.payload);
-    from.stored.push(item);
+    let Some(item) = from.spool.front().cloned() else { return false };
+    // After a kill, the link delivers the item again.
+    if to.apply(&item.payload).is_some() {
+        from.stored.extend(from.spool.pop_front());
+    }
     true
 }
 

@@ -2,6 +2,7 @@
 //! same tasks, each message once and in the order of its sender, and no task was begun twice.
 
 use crate::end::{End, name, task_id, team_name};
+use crate::kills::{Kill, run_again_with_kills};
 use crate::pair::Pair;
 use mirror::{FileChange, TaskCheck};
 use protocol::task::TaskStatus;
@@ -66,6 +67,9 @@ impl Life {
 
     fn step(&mut self) {
         let side = if self.random.bool() { Side::Home } else { Side::Annex };
+        if self.random.u8(..4) == 0 {
+            self.end(side).next_kill = Kill::choose(&mut self.random.fork());
+        }
         match self.random.u8(..24) {
             20..=22 => self.edit(side),
             23 => self.end_unconfirmed(),
@@ -248,6 +252,11 @@ impl Life {
             }
         }
     }
+}
+
+#[test]
+fn random_lives_with_kills_lose_and_double_nothing() {
+    run_again_with_kills("random_life::random_lives_lose_and_double_nothing");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 /// The file with the position of the last stored item.
 const POSITION: &str = "received.json";
 
-/// Gives each item to the mirrors, and then writes the position. The mirrors recognize an item that
-/// they have already stored.
+/// Gives each item to the mirrors, and then writes the position. The mirrors recognize the last item
+/// if a crash repeats it.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
@@ -57,6 +57,17 @@ impl MirrorReceiver {
         }
         self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None)
     }
+
+    /// Writes the position after each item. If a crash could repeat several items, the first would
+    /// bring back an older state, in which a task of a later item does not exist.
+    fn store_position(&mut self, position: ReceivedPosition) -> Result<(), String> {
+        if self.position != position {
+            let json = serde_json::to_vec(&position).expect("a position is two numbers");
+            self.directory.replace(POSITION, &json).map_err(|error| error.to_string())?;
+            self.position = position;
+        }
+        Ok(())
+    }
 }
 
 impl ItemReceiver for MirrorReceiver {
@@ -69,10 +80,8 @@ impl ItemReceiver for MirrorReceiver {
         for item in items.iter().filter(|item| item.number > applied) {
             self.apply_item(&item.payload).map_err(|error| error.message)?;
             self.applied = item.number;
+            self.store_position(ReceivedPosition { number: item.number, ..position })?;
         }
-        let json = serde_json::to_vec(&position).expect("a position is two numbers");
-        self.directory.replace(POSITION, &json).map_err(|error| error.to_string())?;
-        self.position = position;
-        Ok(())
+        self.store_position(position)
     }
 }
