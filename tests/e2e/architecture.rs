@@ -180,7 +180,7 @@ fn source_files_and_functions_named_in_docs_exist() {
 /// A release build does not read the variable that turns failpoints on.
 #[test]
 fn failpoints_exist_only_in_debug_builds() {
-    let sources = sources();
+    let sources = non_test_sources();
     let readers: Vec<&str> = sources
         .iter()
         .filter(|(_, text)| text.contains("TEAMD_FAILPOINTS"))

@@ -41,7 +41,10 @@ pub(super) fn dispatch(
     };
     if team.is_mirror() {
         let elsewhere = named(&team, &members, acted_on).find(|member| member.host.is_some());
-        check_runs_here(&team, elsewhere)?;
+        // `why` itself says where a member runs.
+        if !matches!(command, CliCommand::Why(_)) {
+            check_runs_here(&team, elsewhere)?;
+        }
         return run_here(command, context);
     }
     match route(&team, &members, acted_on)
