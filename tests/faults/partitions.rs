@@ -2,7 +2,8 @@
 //! The command of each task runs once, and both hosts have the same tasks. Each message is once in
 //! the inbox of its recipient, in the order of its sender.
 //!
-//! `ROUNDS=n` sets the number of faults (8 by default), `SEED=n` chooses their moments.
+//! `ROUNDS=n` sets the number of faults (8 by default), `SEED=n` chooses their moments. A team meets
+//! at most 50 of them, then the next team begins.
 
 mod fault;
 mod messages;
@@ -21,6 +22,9 @@ const ANNEX_MEMBERS: [&str; 2] = ["ann", "amy"];
 /// The longest pause between two messages of the foreign writer.
 const FOREIGN_PAUSE: Duration = Duration::from_millis(100);
 
+/// The most faults in the life of one team.
+const ROUNDS_OF_TEAM: u64 = 50;
+
 /// Whether a foreign program also writes an inbox at the other host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForeignMessages {
@@ -31,7 +35,7 @@ enum ForeignMessages {
 #[test]
 fn tasks_run_once_and_messages_arrive_once_over_a_line_that_breaks() {
     let rounds = number_from_env("ROUNDS", 8);
-    let Some(messages) = run_rounds(rounds, ForeignMessages::None) else { return };
+    let Some(messages) = run_teams(rounds, ForeignMessages::None) else { return };
     record_result("partitions", rounds);
     record_result("partition-messages", messages);
 }
@@ -40,14 +44,23 @@ fn tasks_run_once_and_messages_arrive_once_over_a_line_that_breaks() {
 fn messages_of_a_foreign_writer_on_the_other_host_arrive_once() {
     let rounds = number_from_env("ROUNDS", 8).div_ceil(2);
     // Without node, the harness has recorded that the writer was skipped.
-    let Some(messages) = run_rounds(rounds, ForeignMessages::ToAnn) else { return };
+    let Some(messages) = run_teams(rounds, ForeignMessages::ToAnn) else { return };
     record_result("partition-foreign-messages", messages);
 }
 
-/// Runs a team under `rounds` faults. Returns the number of messages that have arrived. `None` if the
-/// foreign writer can't run.
-fn run_rounds(rounds: u64, foreign: ForeignMessages) -> Option<u64> {
+/// Runs teams under `rounds` faults in all. Returns the number of messages that have arrived. `None`
+/// if the foreign writer can't run.
+fn run_teams(rounds: u64, foreign: ForeignMessages) -> Option<u64> {
     let mut rng = fastrand::Rng::with_seed(number_from_env("SEED", 1));
+    let rounds_of_team = |first: u64| ROUNDS_OF_TEAM.min(rounds - first);
+    (0..rounds)
+        .step_by(ROUNDS_OF_TEAM as usize)
+        .map(|first| run_team(rounds_of_team(first), &mut rng, foreign))
+        .sum()
+}
+
+/// Runs one team. The result is that of [`run_teams`].
+fn run_team(rounds: u64, rng: &mut fastrand::Rng, foreign: ForeignMessages) -> Option<u64> {
     let hosts = TwoHosts::new();
     for (names, host) in [(HOME_MEMBERS, &[][..]), (ANNEX_MEMBERS, &["--host", "devbox"])] {
         for name in names {
@@ -69,9 +82,9 @@ fn run_rounds(rounds: u64, foreign: ForeignMessages) -> Option<u64> {
     let sent = std::thread::scope(|scope| {
         let senders = Senders::start(scope, &hosts);
         for round in 0..rounds {
-            tasks.create(&hosts, &mut rng, rounds - round);
+            tasks.create(&hosts, rng);
             senders.send_some();
-            Fault::of_round(round).inject(&hosts, &mut rng, &senders);
+            Fault::of_round(round).inject(&hosts, rng, &senders);
         }
         senders.finish()
     });

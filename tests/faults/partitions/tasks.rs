@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How many tasks there are.
-const TASKS: u64 = 40;
+/// How many tasks are created in each round.
+const TASKS_OF_ROUND: u64 = 5;
 
 /// How long all tasks may take after the last fault.
 const WORK_TIMEOUT: Duration = Duration::from_secs(120);
@@ -19,9 +19,9 @@ pub(super) struct Tasks {
 
 impl Tasks {
     /// Creates the tasks of one round, about three of four at the home.
-    pub(super) fn create(&mut self, hosts: &TwoHosts, rng: &mut fastrand::Rng, rounds_left: u64) {
+    pub(super) fn create(&mut self, hosts: &TwoHosts, rng: &mut fastrand::Rng) {
         let log = hosts.home.path("out/log");
-        for _ in 0..(TASKS - self.count).div_ceil(rounds_left) {
+        for _ in 0..TASKS_OF_ROUND {
             let env = if rng.u8(0..4) == 0 { &hosts.annex } else { &hosts.home };
             // The task takes a moment, so that faults meet it while it runs.
             let command = format!("sleep 0.05; echo {} >>{}", self.count, log.display());

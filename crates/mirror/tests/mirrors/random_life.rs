@@ -9,7 +9,8 @@ use protocol::task::TaskStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NewTask, TaskUpdate};
 
-/// How many lives are tried. `MIRROR_SEEDS=N` tries another number.
+/// How many lives are tried. `MIRROR_SEEDS=N` tries another number, and `FIRST=S` begins with this
+/// seed.
 const SEEDS: u64 = 20;
 const STEPS: u32 = 120;
 
@@ -261,8 +262,9 @@ fn random_lives_with_kills_lose_and_double_nothing() {
 
 #[test]
 fn random_lives_lose_and_double_nothing() {
-    let seeds = std::env::var("MIRROR_SEEDS").ok().map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    for seed in 0..seeds {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first: u64 = number("FIRST", 0);
+    for seed in first..first + number("MIRROR_SEEDS", SEEDS) {
         println!("seed {seed}");
         let mut life = Life::new(seed);
         (0..STEPS).for_each(|_| life.step());
