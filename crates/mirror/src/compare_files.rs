@@ -30,7 +30,8 @@ pub enum FileChange {
 pub enum TaskCheck {
     /// The home has answered all changes.
     Decided,
-    /// A change has no answer yet. [`MirrorNotice::TaskChangeAnswered`] follows.
+    /// A change has no answer yet.
+    /// [`TaskChangeAnswered`](crate::MirrorNotice::TaskChangeAnswered) follows.
     Undecided,
 }
 
