@@ -122,13 +122,7 @@ impl Inbox {
     /// Appends several messages in one step, like [`Inbox::append`]. Either all messages are
     /// stored, in their order, or none.
     pub fn append_all(&self, messages: &[Message]) -> Result<(), Error> {
-        self.check_lengths(messages, MESSAGE_LIMIT)?;
-        self.change_tail(
-            |index| index.last_entry,
-            |text, _| text_if_changed(text, with_messages(text, messages)?),
-        )?;
-        self.team.record_sent(&self.file, messages);
-        Ok(())
+        self.append_within(messages, MESSAGE_LIMIT)
     }
 
     /// Appends a message that another host has accepted already. It may be as long as an answer.
@@ -136,7 +130,17 @@ impl Inbox {
     /// # Errors
     /// As [`Inbox::append`].
     pub fn append_received(&self, message: &Message) -> Result<(), Error> {
-        self.append_unless(message, ANSWER_LIMIT, |_| false).map(drop)
+        self.append_within(std::slice::from_ref(message), ANSWER_LIMIT)
+    }
+
+    fn append_within(&self, messages: &[Message], limit: usize) -> Result<(), Error> {
+        self.check_lengths(messages, limit)?;
+        self.change_tail(
+            |index| index.last_entry,
+            |text, _| text_if_changed(text, with_messages(text, messages)?),
+        )?;
+        self.team.record_sent(&self.file, messages);
+        Ok(())
     }
 
     fn check_lengths(&self, messages: &[Message], limit: usize) -> Result<(), Error> {
