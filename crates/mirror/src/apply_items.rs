@@ -5,8 +5,10 @@ use crate::json_fields::Fields;
 use crate::members::{create_mirror, parse_config};
 use crate::mirror::{Mirror, MirrorSide};
 use crate::output::{MirrorNotice, MirrorOutput};
+use crate::tasks_at_annex::Replaced;
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use store::Error;
 
@@ -112,15 +114,10 @@ impl Mirror {
                 let new_members = mirror.store_members(&annex, members)?;
                 new_members.iter().try_for_each(|owner| self.compare_inbox(team, owner))
             }
-            ItemPayload::Task { id, task, .. } => {
-                let unsent = mirror.store_task(state, *id, task.as_ref())?;
-                unsent.into_iter().for_each(|change| self.send_task(team, change));
-                Ok(())
-            }
+            ItemPayload::Task { id, task, .. } => self.store_task(team, *id, task.as_ref()),
             ItemPayload::TaskIds { ids, .. } => {
-                let unsent = mirror.remove_other_tasks(state, ids)?;
-                unsent.into_iter().for_each(|change| self.send_task(team, change));
-                Ok(())
+                let deleted = mirror.tasks_deleted_at_home(ids);
+                deleted.into_iter().try_for_each(|id| self.store_task(team, id, None))
             }
             ItemPayload::TaskChange { id, change, .. } => {
                 let answer = mirror.decide_change(*id, change)?;
@@ -139,6 +136,18 @@ impl Mirror {
             | ItemPayload::TeamRefused { .. }
             | ItemPayload::Barrier { .. }
             | ItemPayload::BarrierReached { .. } => Ok(()),
+        }
+    }
+
+    /// At the annex: stores a task of the home. First sends the changes that were made here. A task
+    /// that is created meanwhile is sent too.
+    fn store_task(&mut self, team: &TeamName, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
+        loop {
+            self.compare_task(team, id)?;
+            let (mirror, state) = self.mirror_and_state(team)?;
+            if mirror.store_task(state, id, at_home)? == Replaced::Yes {
+                return Ok(());
+            }
         }
     }
 

@@ -94,18 +94,12 @@ impl Mirror {
     }
 
     pub(crate) fn compare_team(&mut self, team: &TeamName) -> Result<(), Error> {
-        let side = self.side.clone();
         let mirror = self.mirror(team)?;
         mirror.sent_config = None;
         mirror.members_are_sent = false;
         let inboxes = mirror.team.inbox_owners()?;
         self.compare_config(team)?;
-        let (mirror, state) = self.mirror_and_state(team)?;
-        let tasks = match side {
-            MirrorSide::Home { .. } => mirror.new_tasks_for_annex()?,
-            MirrorSide::Annex => mirror.all_changes_for_home(state)?,
-        };
-        tasks.into_iter().for_each(|task| self.send_task(team, task));
+        self.compare_tasks(team)?;
         inboxes.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
     }
 
@@ -120,6 +114,19 @@ impl Mirror {
         Ok(())
     }
 
+    /// Compares all tasks. The home also sends their ids, so that the annex deletes the others.
+    fn compare_tasks(&mut self, team: &TeamName) -> Result<(), Error> {
+        let is_home = self.side != MirrorSide::Annex;
+        let mirror = self.mirror(team)?;
+        let ids = if is_home { mirror.ids_of_mirrored_tasks()? } else { mirror.ids_of_all_tasks()? };
+        ids.iter().try_for_each(|id| unless_damaged(self.compare_task(team, *id)))?;
+        if is_home {
+            self.send(ItemPayload::TaskIds { team: team.clone(), ids: ids.into_iter().collect() });
+        }
+        Ok(())
+    }
+
+    /// Compares a task. The change is sent at once, because a later error must not lose it.
     pub(crate) fn compare_task(&mut self, team: &TeamName, id: TaskId) -> Result<(), Error> {
         let side = self.side.clone();
         let (mirror, state) = self.mirror_and_state(team)?;

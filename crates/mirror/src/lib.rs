@@ -29,6 +29,7 @@ mod known_messages;
 mod members;
 mod messages;
 mod mirror;
+mod mirrored_task;
 mod mirrored_teams;
 mod output;
 mod record_kept_items;

@@ -85,6 +85,11 @@ impl TeamMirror {
     /// the first comparison, the ids of all read messages. Call [`TeamMirror::new_messages`] first.
     pub(crate) fn newly_read(&mut self, owner: &MemberName) -> Result<Vec<String>, Error> {
         let entries = self.team.inbox(owner).read_unread()?;
+        // Ids are slow to compute. If a message was read and another one has come since
+        // `new_messages`, the other one's event brings a further comparison.
+        if self.unread.get(owner).is_some_and(|unread| unread.len() == entries.len()) {
+            return Ok(Vec::new());
+        }
         let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
         let unread: BTreeSet<String> = messages.map(message_id).collect();
         let before = self.unread.insert(owner.clone(), unread.clone()).unwrap_or_default();

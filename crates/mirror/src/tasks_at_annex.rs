@@ -4,9 +4,9 @@
 //! answer come first, then the changes that were not sent yet
 //! (`random_lives_lose_and_double_nothing`).
 
-use crate::damaged_files::unless_damaged;
 use crate::json_fields::Fields;
-use crate::team_mirror::{MirroredTask, TeamMirror};
+use crate::mirrored_task::MirroredTask;
+use crate::team_mirror::TeamMirror;
 use protocol::annex_link::{ItemPayload, TaskChange};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::Message;
@@ -19,7 +19,7 @@ use store::{Error, RewriteRules, StateDir, message_id};
 
 /// Whether a task was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replaced {
+pub(crate) enum Replaced {
     Yes,
     /// A task was created here meanwhile.
     No,
@@ -39,6 +39,7 @@ impl TeamMirror {
         if here.is_none() && !self.team.is_complete()? {
             return Ok(None);
         }
+        self.end_arrival(state, id, here.as_ref())?;
         let task = self.tasks.entry(id).or_default();
         if task.has_uncertain_id() {
             return Ok(None);
@@ -46,19 +47,19 @@ impl TeamMirror {
         let expected = task.expected_here();
         let Some(change) = TaskChange::between(expected.as_ref(), here.as_ref()) else { return Ok(None) };
         task.changes.push(change.clone());
-        if matches!(change, TaskChange::Create { .. }) {
-            self.save_task(state, id)?;
+        if matches!(change, TaskChange::Create { .. })
+            && let Err(error) = self.save_task(state, id)
+        {
+            self.tasks.entry(id).or_default().changes.remove_last();
+            return Err(error);
         }
         Ok(Some(ItemPayload::TaskChange { team: self.name(), id, change }))
     }
 
-    /// For all tasks: the changes that were made here and not sent yet.
-    pub(crate) fn all_changes_for_home(&mut self, state: &StateDir) -> Result<Vec<ItemPayload>, Error> {
-        let mut ids: BTreeSet<TaskId> = self.team.tasks().list()?.iter().map(|task| task.id).collect();
-        ids.extend(self.tasks.keys());
-        let changes = ids.into_iter().map(|id| unless_damaged(self.change_for_home(state, id)));
-        let items = changes.collect::<Result<Vec<_>, _>>()?;
-        Ok(items.into_iter().flatten().collect())
+    /// The ids of all tasks that the home may have, or that are here.
+    pub(crate) fn ids_of_all_tasks(&self) -> Result<BTreeSet<TaskId>, Error> {
+        let here = self.team.tasks().list()?.into_iter().map(|task| task.id);
+        Ok(here.chain(self.tasks.keys().copied()).collect())
     }
 
     /// The changes that the link may have lost in a crash.
@@ -70,53 +71,44 @@ impl TeamMirror {
             .collect()
     }
 
-    /// Stores the home's task, and makes the changes without an answer to it again. Returns the
-    /// changes that were not sent yet. They are recorded first, because the home's task may replace
-    /// a task that was created here.
+    /// Stores the home's task, and makes the changes without an answer to it again. The caller sends
+    /// the changes of this task first, because the home's task may replace a task that was created
+    /// here.
     pub(crate) fn store_task(
         &mut self,
         state: &StateDir,
         id: TaskId,
         at_home: Option<&Fields>,
-    ) -> Result<Vec<ItemPayload>, Error> {
+    ) -> Result<Replaced, Error> {
         let before = self.tasks.entry(id).or_default();
-        if before.at_home.is_some() && before.at_home.as_ref() == at_home && before.changes.is_empty() {
-            return Ok(Vec::new());
+        let is_known = before.is_recorded && before.at_home.is_some() && before.at_home.as_ref() == at_home;
+        if is_known && before.changes.is_empty() {
+            return Ok(Replaced::Yes);
         }
-        let mut unsent = Vec::new();
-        loop {
-            unsent.extend(self.change_for_home(state, id)?);
-            let before = self.tasks.entry(id).or_default();
-            let after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
-            let (old, new) = (before.expected_here(), after.expected_here());
-            let is_uncertain = before.has_uncertain_id();
-            self.note_arriving(state, id, at_home)?;
-            // The home has another task with this id. So the task that was created here gets a new
-            // id, and its later changes are dropped.
-            let replaced = match is_uncertain && new != old {
-                true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
-                false => self.replace_task(id, old.as_ref(), new.as_ref())?,
-            };
-            if replaced == Replaced::Yes {
-                self.tasks.insert(id, after);
-                self.save_task(state, id)?;
-                return Ok(unsent);
-            }
+        let changes = before.changes.clone();
+        let after = MirroredTask { at_home: at_home.cloned(), changes, ..MirroredTask::default() };
+        let (old, new) = (before.expected_here(), after.expected_here());
+        let is_uncertain = before.has_uncertain_id();
+        self.begin_arrival(state, id, at_home)?;
+        // The home has another task with this id. So the task that was created here gets a new
+        // id, and its later changes are dropped.
+        let replaced = match is_uncertain && new != old {
+            true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
+            false => self.replace_task(id, old.as_ref(), new.as_ref())?,
+        };
+        match replaced {
+            Replaced::Yes => drop(self.tasks.insert(id, after)),
+            Replaced::No => self.tasks.entry(id).or_default().arriving = None,
         }
+        self.save_task(state, id)?;
+        Ok(replaced)
     }
 
-    /// Removes the home's tasks that are not in `ids`, because the home has deleted them. Returns
-    /// the changes that were made here and not sent yet.
-    pub(crate) fn remove_other_tasks(
-        &mut self,
-        state: &StateDir,
-        ids: &[TaskId],
-    ) -> Result<Vec<ItemPayload>, Error> {
+    /// The home's tasks that are not in `ids`. The home has deleted them.
+    pub(crate) fn tasks_deleted_at_home(&self, ids: &[TaskId]) -> Vec<TaskId> {
         let ids: BTreeSet<&TaskId> = ids.iter().collect();
         let is_gone = |(id, task): &(&TaskId, &MirroredTask)| !ids.contains(id) && task.at_home.is_some();
-        let gone: Vec<TaskId> = self.tasks.iter().filter(is_gone).map(|(id, _)| *id).collect();
-        let unsent = gone.into_iter().map(|id| self.store_task(state, id, None));
-        Ok(unsent.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        self.tasks.iter().filter(is_gone).map(|(id, _)| *id).collect()
     }
 
     /// Stores the home's answer to a change: the task as it is at the home now. `tell_author` says
@@ -127,20 +119,47 @@ impl TeamMirror {
         (id, change): (TaskId, &TaskChange),
         (at_home, error): (Option<&Fields>, Option<&ErrorReport>),
     ) -> Result<(), Error> {
+        let here = self.read_task(id)?;
+        self.end_arrival(state, id, here.as_ref())?;
         let before = self.tasks.entry(id).or_default();
-        let mut after = MirroredTask { at_home: at_home.cloned(), changes: before.changes.clone() };
-        after.changes.remove(change);
+        let changes = before.changes.clone();
+        let mut after = MirroredTask { at_home: at_home.cloned(), changes, ..MirroredTask::default() };
+        after.changes.remove_if_oldest(change);
         let (old, new) = (before.expected_here(), after.expected_here());
         let is_uncertain = before.has_uncertain_id();
-        self.note_arriving(state, id, at_home)?;
+        self.begin_arrival(state, id, at_home)?;
         // At the home, this id is not that of the task that was created here. Later changes here
         // were meant for that task, and are dropped.
         match is_uncertain && error.is_some() {
             true => self.write_task(id, |_| new.clone())?,
             false => drop(self.replace_task(id, old.as_ref(), new.as_ref())?),
         }
-        error.map_or(Ok(()), |error| self.tell_author(change, error))?;
         self.tasks.insert(id, after);
+        self.save_task(state, id)?;
+        error.map_or(Ok(()), |error| self.tell_author(change, error))
+    }
+
+    /// Records a task of the home before its first write here. Otherwise, after a crash, it would be
+    /// taken for a task that was created here.
+    fn begin_arrival(&mut self, state: &StateDir, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
+        let task = self.tasks.entry(id).or_default();
+        match (&task.at_home, at_home) {
+            (None, Some(arriving)) => {
+                task.arriving = Some(arriving.clone());
+                self.save_task(state, id)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends an arrival that a crash or an error has interrupted. `here` is the task in its file.
+    fn end_arrival(&mut self, state: &StateDir, id: TaskId, here: Option<&Fields>) -> Result<(), Error> {
+        let Some(task) = self.tasks.get_mut(&id) else { return Ok(()) };
+        let Some(arriving) = task.arriving.take() else { return Ok(()) };
+        if here.is_some_and(|here| task.has_arrived(here, &arriving)) {
+            task.at_home = Some(arriving);
+        }
+        task.is_recorded = false;
         self.save_task(state, id)
     }
 
@@ -185,18 +204,6 @@ impl TeamMirror {
             }
         }
         Ok(())
-    }
-}
-
-impl MirroredTask {
-    /// Whether the task was created here and the home has not confirmed its id yet.
-    fn has_uncertain_id(&self) -> bool {
-        self.at_home.is_none() && self.changes.has_creation()
-    }
-
-    /// The task as the mirror should have it, without changes that were not sent yet.
-    fn expected_here(&self) -> Option<Fields> {
-        self.changes.apply(self.at_home.as_ref())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Tasks at the home: sends them to the annex, and decides about changes that were made there.
 
 use crate::created_tasks::CreationProgress;
-use crate::damaged_files::unless_damaged;
 use crate::json_fields::Fields;
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::{ItemPayload, TaskChange};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::Task;
+use std::collections::BTreeSet;
 use store::{Error, RewriteRules};
 
 impl TeamMirror {
@@ -21,14 +21,10 @@ impl TeamMirror {
         Ok(Some(ItemPayload::Task { team: self.name(), id, task }))
     }
 
-    /// The tasks that differ from those sent last, and the ids of all tasks.
-    pub(crate) fn new_tasks_for_annex(&mut self) -> Result<Vec<ItemPayload>, Error> {
+    /// The ids of the tasks that are mirrored.
+    pub(crate) fn ids_of_mirrored_tasks(&self) -> Result<BTreeSet<TaskId>, Error> {
         let tasks = self.team.tasks().list()?;
-        let ids: Vec<TaskId> = tasks.iter().filter(|task| !task.is_internal()).map(|task| task.id).collect();
-        let tasks = ids.iter().map(|id| unless_damaged(self.task_for_annex(*id)));
-        let items = tasks.collect::<Result<Vec<_>, _>>()?;
-        let ids = ItemPayload::TaskIds { team: self.name(), ids };
-        Ok(items.into_iter().flatten().chain([ids]).collect())
+        Ok(tasks.into_iter().filter(|task| !task.is_internal()).map(|task| task.id).collect())
     }
 
     /// Makes a change of the annex, except for parts that conflict with changes at the home.

@@ -32,9 +32,17 @@ impl UnansweredTaskChanges {
         self.changes.push_back((None, change));
     }
 
-    /// Whether the task was created by one of the changes.
-    pub(crate) fn has_creation(&self) -> bool {
-        self.changes.iter().any(|(_, change)| matches!(change, TaskChange::Create { .. }))
+    /// Removes the change that was added last, because it is not sent after all.
+    pub(crate) fn remove_last(&mut self) {
+        self.changes.pop_back();
+    }
+
+    /// The task that one of the changes creates.
+    pub(crate) fn created(&self) -> Option<&Fields> {
+        self.changes.iter().find_map(|(_, change)| match change {
+            TaskChange::Create { task } => Some(task),
+            TaskChange::Edit { .. } | TaskChange::Delete => None,
+        })
     }
 
     /// Notes after a crash that the link keeps a change. Does nothing for a number that was noted
@@ -63,10 +71,11 @@ impl UnansweredTaskChanges {
         self.changes.iter().filter(|(kept, _)| kept.is_none()).map(|(_, change)| change)
     }
 
-    /// Removes the oldest change that equals `answered`, because the home has answered it.
-    pub(crate) fn remove(&mut self, answered: &TaskChange) {
-        if let Some(index) = self.changes.iter().position(|(_, change)| change == answered) {
-            self.changes.remove(index);
+    /// Removes the oldest change if the home has answered it. Answers come in the order of the
+    /// changes. After a crash of the home, an answer can come twice.
+    pub(crate) fn remove_if_oldest(&mut self, answered: &TaskChange) {
+        if self.changes.front().is_some_and(|(_, change)| change == answered) {
+            self.changes.pop_front();
         }
     }
 

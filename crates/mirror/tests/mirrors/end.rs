@@ -1,8 +1,9 @@
 //! One end: a root, its mirror, and what the link has of its items.
 
-use crate::kills::Kill;
+use crate::faults::{Fault, StepEnd};
 use mirror::{FileChange, Mirror, MirrorNotice, MirrorOutput, MirrorSide};
 use protocol::annex_link::{ItemPayload, LinkItem};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::inbox_file::Message;
 use protocol::member_task_and_request_ids::TaskId;
@@ -33,18 +34,20 @@ pub(crate) struct End {
     pub(crate) stored: Vec<Arc<LinkItem>>,
     last_number: u64,
     pub(crate) notices: Vec<MirrorNotice>,
-    /// The moment in the next step of the mirror at which the process is killed.
-    pub(crate) next_kill: Option<Kill>,
+    /// The fault in the next step of the mirror.
+    pub(crate) next_fault: Option<Fault>,
+    /// Whether the process runs. Without it, programs write to the files and nothing is compared.
+    pub(crate) is_running: bool,
 }
 
 impl End {
     pub(crate) fn new(dir: PathBuf, side: MirrorSide) -> End {
         let root = Root::open(&dir.join("root"), &dir.join("state"), Durability::Process).unwrap();
-        let mirror = open(&dir, &side, &root, (&[], 0));
+        let mirror = open(&dir, &side, &root, (&[], 0)).unwrap();
         let (volatile, spool) = (VecDeque::new(), VecDeque::new());
         let (stored, notices) = (Vec::new(), Vec::new());
-        let (last_number, next_kill) = (0, None);
-        End { root, dir, side, mirror, volatile, spool, stored, last_number, notices, next_kill }
+        let (last_number, next_fault, is_running) = (0, None, true);
+        End { root, dir, side, mirror, volatile, spool, stored, last_number, notices, next_fault, is_running }
     }
 
     pub(crate) fn home(dir: PathBuf) -> End {
@@ -63,53 +66,62 @@ impl End {
         self.notices.extend(output.notices);
     }
 
-    /// Runs a step of the mirror. `None` if the process was killed in it. Then it runs again.
-    fn run<T>(&mut self, step: impl FnOnce(&mut Mirror) -> T) -> Option<T> {
-        let result = match self.next_kill.take() {
-            None => return Some(step(&mut self.mirror)),
-            Some(kill) => kill.run(|| step(&mut self.mirror)),
-        };
-        if result.is_none() {
-            self.crash();
+    /// Runs a step of the mirror. `None` if the step failed, or if the process was killed in it or
+    /// does not run. A killed process is started again.
+    fn run<T>(&mut self, step: impl FnOnce(&mut Mirror) -> Result<T, ErrorReport>) -> Option<T> {
+        let fault = self.next_fault.take();
+        if !self.is_running {
+            return None;
         }
-        result
+        let Some(fault) = fault else { return Some(step(&mut self.mirror).unwrap()) };
+        match fault.run(|| step(&mut self.mirror)) {
+            StepEnd::Done(value) => Some(value),
+            StepEnd::Failed => None,
+            StepEnd::Killed => {
+                self.restart();
+                None
+            }
+        }
     }
 
-    fn run_and_send(&mut self, step: impl FnOnce(&mut Mirror) -> MirrorOutput) -> Option<()> {
+    fn run_and_send(
+        &mut self,
+        step: impl FnOnce(&mut Mirror) -> Result<MirrorOutput, ErrorReport>,
+    ) -> Option<()> {
         let output = self.run(step)?;
         self.add_output(output);
         Some(())
     }
 
     pub(crate) fn add_team(&mut self) {
-        self.run_and_send(|mirror| mirror.add_team(&team_name()).unwrap());
+        self.run_and_send(|mirror| mirror.add_team(&team_name()));
     }
 
     pub(crate) fn changed(&mut self, change: &FileChange) {
-        self.run_and_send(|mirror| mirror.handle_change(&team_name(), change).unwrap());
+        self.run_and_send(|mirror| mirror.handle_change(&team_name(), change));
     }
 
     pub(crate) fn compare_all(&mut self) {
-        self.run_and_send(|mirror| mirror.compare_all().unwrap());
+        self.run_and_send(Mirror::compare_all);
     }
 
-    /// Applies an item. `None` if the process was killed before it recorded that.
+    /// Applies an item. `None` if that failed, or if the process was killed before it recorded that.
     pub(crate) fn apply(&mut self, item: &ItemPayload) -> Option<()> {
         println!("{:?} applies {}", self.side, serde_json::to_string(item).unwrap());
-        self.run_and_send(|mirror| mirror.apply(item).unwrap())
+        self.run_and_send(|mirror| mirror.apply(item))
     }
 
     /// The link keeps the items from now on.
     pub(crate) fn accept(&mut self, count: usize) {
         self.keep(count);
         let last_number = self.last_number;
-        self.run(|mirror| mirror.note_accepted(last_number).unwrap());
+        self.run(|mirror| mirror.note_accepted(last_number));
     }
 
     /// The process is killed after the link kept the items, and before the mirror knew that.
-    pub(crate) fn crash_while_accepting(&mut self, count: usize) {
+    pub(crate) fn restart_while_accepting(&mut self, count: usize) {
         self.keep(count);
-        self.crash();
+        self.restart();
     }
 
     fn keep(&mut self, count: usize) {
@@ -124,15 +136,25 @@ impl End {
         self.accept(usize::MAX);
     }
 
-    /// Kills the process and starts it again.
-    pub(crate) fn crash(&mut self) {
-        println!("{:?} crashes", self.side);
+    /// Kills the process.
+    pub(crate) fn stop(&mut self) {
+        println!("{:?} stops", self.side);
         self.volatile.clear();
+        self.is_running = false;
+    }
+
+    /// Kills the process if it runs, and starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
         self.root = Root::open(&self.dir.join("root"), &self.dir.join("state"), Durability::Process).unwrap();
         let kept: Vec<Arc<LinkItem>> = self.stored.iter().chain(&self.spool).cloned().collect();
         let open = || open(&self.dir, &self.side, &self.root, (&kept, self.last_number));
-        let killed = self.next_kill.take().map(|kill| kill.run(open));
-        self.mirror = killed.flatten().unwrap_or_else(open);
+        let opened = match self.next_fault.take().map(|fault| fault.run(open)) {
+            Some(StepEnd::Done(mirror)) => mirror,
+            Some(StepEnd::Failed | StepEnd::Killed) | None => open().unwrap(),
+        };
+        self.mirror = opened;
+        self.is_running = true;
         self.compare_all();
     }
 
@@ -155,7 +177,12 @@ pub(crate) fn task_id(id: u32) -> TaskId {
     TaskId::from_number(id).unwrap()
 }
 
-fn open(dir: &Path, side: &MirrorSide, root: &Root, kept: (&[Arc<LinkItem>], u64)) -> Mirror {
-    let state = StateDir::open(&dir.join("link")).unwrap();
-    Mirror::open((side.clone(), "home.devbox".to_owned()), root.clone(), state, kept).unwrap()
+fn open(
+    dir: &Path,
+    side: &MirrorSide,
+    root: &Root,
+    kept: (&[Arc<LinkItem>], u64),
+) -> Result<Mirror, ErrorReport> {
+    let state = StateDir::open(&dir.join("link"))?;
+    Mirror::open((side.clone(), "home.devbox".to_owned()), root.clone(), state, kept)
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a failed test shows what was sent")]
 
 mod end;
-mod kills;
+mod faults;
 mod pair;
 mod random_life;
 mod steps;

@@ -148,7 +148,7 @@ fn new_task_that_was_not_sent_is_not_replaced_by_one_of_the_home() {
     pair.home.accept_all();
     pair.deliver_to_annex();
     assert_eq!(pair.annex.task(1).subject, "of the home");
-    pair.annex.crash();
+    pair.annex.restart();
     pair.settle();
     for end in [&pair.home, &pair.annex] {
         assert_eq!((end.task(1).subject, end.task(2).subject), ("of the home".into(), "of the annex".into()));
@@ -184,17 +184,17 @@ fn another_team_of_the_same_name_is_left_alone() {
 fn end_of_a_team_reaches_the_annex_after_a_crash() {
     let mut pair = Pair::new();
     drop(pair.home.mirror.remove_team(&team_name()).unwrap());
-    pair.home.crash();
+    pair.home.restart();
     pair.deliver_all();
     let ended = MirrorNotice::TeamEnded { team: team_name() };
     assert_eq!(pair.annex.notices.last(), Some(&ended));
     pair.annex.notices.clear();
-    pair.annex.crash();
+    pair.annex.restart();
     assert_eq!(pair.annex.notices, [ended]);
     drop(pair.annex.mirror.remove_team(&team_name()).unwrap());
-    pair.annex.crash();
+    pair.annex.restart();
     assert_eq!(pair.annex.notices.len(), 1);
-    pair.home.crash();
+    pair.home.restart();
     assert!(pair.home.mirror.teams().is_empty());
     pair.home.accept_all();
     assert!(pair.home.spool.is_empty());
