@@ -10,9 +10,12 @@ use tokio::sync::oneshot;
 
 /// The file with the position of the last stored item.
 const POSITION: &str = "received.json";
+/// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
+const POSITION_BYTES: usize = 80;
 
 /// Gives each item to the mirrors, and then writes the position. The mirrors recognize the last item
-/// if a crash repeats it.
+/// if a crash repeats it. If a crash could repeat several items, the first would bring back an older
+/// state, in which a task of a later item does not exist.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
@@ -58,16 +61,42 @@ impl MirrorReceiver {
         self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None)
     }
 
-    /// Writes the position after each item. If a crash could repeat several items, the first would
-    /// bring back an older state, in which a task of a later item does not exist.
-    fn store_position(&mut self, position: ReceivedPosition) -> Result<(), String> {
+    /// Writes the position in place, without waiting for the disk. The process can be killed, but a
+    /// power loss may bring back the position of the last batch.
+    fn note_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
         if self.position != position {
-            let json = serde_json::to_vec(&position).expect("a position is two numbers");
-            self.directory.replace(POSITION, &json).map_err(|error| error.to_string())?;
+            self.directory.overwrite(POSITION, &position_bytes(position))?;
             self.position = position;
         }
         Ok(())
     }
+
+    /// Writes the position so that a power loss does not take it back.
+    fn store_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
+        self.directory.replace(POSITION, &position_bytes(position))?;
+        self.position = position;
+        Ok(())
+    }
+
+    fn apply_all(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), ErrorReport> {
+        let position_of = |number| ReceivedPosition { number, ..position };
+        let applied = self.applied;
+        // The last call may have failed between an item and its position.
+        self.note_position(position_of(applied))?;
+        for item in items.iter().filter(|item| item.number > applied) {
+            self.apply_item(&item.payload)?;
+            self.applied = item.number;
+            self.note_position(position_of(item.number))?;
+        }
+        self.store_position(position)
+    }
+}
+
+/// The content of the file. Its length is constant, so that it can be overwritten in place.
+fn position_bytes(position: ReceivedPosition) -> Vec<u8> {
+    let mut json = serde_json::to_vec(&position).expect("a position is two numbers");
+    json.resize(POSITION_BYTES, b' ');
+    json
 }
 
 impl ItemReceiver for MirrorReceiver {
@@ -76,12 +105,6 @@ impl ItemReceiver for MirrorReceiver {
     }
 
     fn apply(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), String> {
-        let applied = self.applied;
-        for item in items.iter().filter(|item| item.number > applied) {
-            self.apply_item(&item.payload).map_err(|error| error.message)?;
-            self.applied = item.number;
-            self.store_position(ReceivedPosition { number: item.number, ..position })?;
-        }
-        self.store_position(position)
+        self.apply_all(items, position).map_err(|error| error.message)
     }
 }
