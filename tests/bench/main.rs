@@ -11,6 +11,7 @@
 )]
 
 mod cli_startup;
+mod hosts;
 mod idle;
 mod many_members;
 mod mcp_calls;
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The name of a group of rows, and the function that measures and prints it.
 type Benchmark = (&'static str, fn());
 
-const BENCHMARKS: [Benchmark; 23] = [
+const BENCHMARKS: [Benchmark; 24] = [
     ("spawn", measure_spawn),
     ("thirty", measure_thirty_spawns),
     ("message", measure_message_to_wake),
@@ -53,6 +54,7 @@ const BENCHMARKS: [Benchmark; 23] = [
     ("headless", task_latency::measure_headless_idle),
     ("diamonds", task_latency::measure_task_graph),
     ("top", top::measure_top),
+    ("hosts", hosts::measure_hosts),
 ];
 
 /// Runs the benchmarks named on the command line, or all.

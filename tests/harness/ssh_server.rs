@@ -55,6 +55,11 @@ impl SshServer {
         let words: Vec<String> = arguments.iter().map(|word| format!("{word:?}")).collect();
         format!("connect = [{program:?}, \"-T\", {}]\n", words.join(", "))
     }
+
+    /// The command that connects to it, for the words of a command to run there.
+    pub fn command(&self) -> &[String] {
+        &self.command
+    }
 }
 
 impl Drop for SshServer {

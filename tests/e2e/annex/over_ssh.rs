@@ -1,33 +1,13 @@
 //! A member on a host that is reached by a real ssh connection, from its spawn to its end.
 
-use harness::{SshServer, TaggedProcesses, TestEnv, files_below};
+use harness::{HomeAndSshHost, TaggedProcesses, TestEnv, files_below};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// The directory of the other host's team files.
-const FAR_ROOT: &str = "far/home/root";
-
-/// A home with the team `survey`, and the host `far` with a daemon. `None` if there is no ssh server.
-fn home_and_far() -> Option<(TestEnv, SshServer)> {
-    let env = TestEnv::with_team();
-    let Some(server) = SshServer::start(&env) else {
-        env.shut_down();
-        return None;
-    };
-    let hosts = format!("[host.far]\n{}root = '~/root'\n", server.connect_line());
-    env.write_file("home/.config/teamd/hosts.toml", hosts);
-    for program in ["teamctl", "teamd", "teamd-shim"] {
-        let link = env.path("far/bin").join(program);
-        std::os::unix::fs::symlink(harness::programs().join(program), link).unwrap();
-    }
-    env.teamctl(["--host", "far", "up"]).expect_success();
-    Some((env, server))
-}
-
 /// The messages in an inbox of the other host.
 fn inbox_there(env: &TestEnv, name: &str) -> Vec<Value> {
-    let text = env.read(&format!("{FAR_ROOT}/teams/survey/inboxes/{name}.json"));
+    let text = env.read(&format!("{}/teams/survey/inboxes/{name}.json", HomeAndSshHost::FAR_ROOT));
     serde_json::from_str(&text).unwrap_or_default()
 }
 
@@ -35,11 +15,6 @@ fn wait_for_message(env: &TestEnv, inbox: impl Fn() -> Vec<Value>, from: &str, t
     env.wait_until(&format!("{text:?} from {from} is in the inbox"), || {
         inbox().iter().any(|message| message["from"] == from && message["text"] == text).then_some(())
     });
-}
-
-/// The environment entry that only processes of the other host have.
-fn tag_of_processes_there(env: &TestEnv) -> String {
-    format!("XDG_STATE_HOME={}", env.path("far/state").display())
 }
 
 /// The paths below `directory` that contain the name of the team.
@@ -52,7 +27,8 @@ fn files_of_team(directory: &Path) -> Vec<String> {
 
 #[test]
 fn member_over_ssh_works_and_leaves_nothing_there() {
-    let Some((env, server)) = home_and_far() else { return };
+    let Some(hosts) = HomeAndSshHost::start() else { return };
+    let env = &hosts.env;
     env.teamctl(["spawn", "ann", "--host", "far", "--profile", "worker"]).expect_success();
     let status = env.teamctl(["status"]).expect_success();
     assert!(status.lines().any(|line| line.starts_with("ann") && line.contains("far")), "{status}");
@@ -63,9 +39,9 @@ fn member_over_ssh_works_and_leaves_nothing_there() {
         env.tasks("survey").into_iter().find(|task| task["status"] == "completed")
     });
     assert_eq!(task["owner"], json!("ann"), "{task}");
-    wait_for_message(&env, || env.inbox("survey", "team-lead"), "ann", "hello-from-there");
+    wait_for_message(env, || env.inbox("survey", "team-lead"), "ann", "hello-from-there");
     env.teamctl(["send", "ann", "hello from here"]).expect_success();
-    wait_for_message(&env, || inbox_there(&env, "ann"), "team-lead", "hello from here");
+    wait_for_message(env, || inbox_there(env, "ann"), "team-lead", "hello from here");
     env.wait_until("the home knows that ann has read it", || {
         let inbox = env.inbox("survey", "ann");
         let message = inbox.iter().find(|message| message["text"] == "hello from here");
@@ -78,20 +54,23 @@ fn member_over_ssh_works_and_leaves_nothing_there() {
     let output = env.teamctl(["logs", "ann"]).expect_success();
     assert!(output.contains(&format!("I am at {home_there}")), "{output}");
     env.teamctl(["shutdown", "ann"]).expect_success();
-    let processes = TaggedProcesses::with_tag(&tag_of_processes_there(&env)).list();
+    let processes = TaggedProcesses::with_tag(&hosts.tag_of_processes_there()).list();
     assert_eq!(processes.iter().find(|line| line.contains("teamd-shim")), None);
     assert!(!env.read_config()["members"].to_string().contains("\"ann\""));
     env.teamctl(["delete", "survey"]).expect_success();
     env.wait_until("the other host has no file of the team, except logs of its members", || {
         let state = files_of_team(&env.path("far/state"));
         let is_left = |path: &&String| !path.contains("/logs/agents/");
-        (state.iter().find(is_left).is_none() && files_of_team(&env.path(FAR_ROOT)).is_empty()).then_some(())
+        (state.iter().find(is_left).is_none()
+            && files_of_team(&env.path(HomeAndSshHost::FAR_ROOT)).is_empty())
+        .then_some(())
     });
     assert_eq!(files_of_team(&env.path("state")), Vec::<String>::new());
     env.teamctl(["--host", "far", "down"]).expect_success();
     env.teamctl(["down"]).expect_success();
-    let left = TaggedProcesses::with_tag(&tag_of_processes_there(&env));
+    let left = TaggedProcesses::with_tag(&hosts.tag_of_processes_there());
     assert!(left.exit_within(Duration::from_secs(10)), "{:?}", left.list());
+    let HomeAndSshHost { env, server } = hosts;
     drop(server);
     env.shut_down();
 }
