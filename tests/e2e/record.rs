@@ -193,7 +193,9 @@ fn run_prints_the_path_of_its_record() {
     );
     let result = env.json(["run", &file, "--record"]);
     let record = PathBuf::from(result["record"].as_str().unwrap());
-    assert!(lines(&record).iter().any(|line| is_task(&line.entry, "count", "completed")));
+    wait_for_line(&env, &record, "the end of the task is recorded", |entry| {
+        is_task(entry, "count", "completed")
+    });
     wait_for_line(&env, &record, "the output is recorded", |entry| is_output(entry, "ann", "four"));
     let output = env.teamctl(["run", &file, "--record", "--keep-team"]).expect_success();
     assert!(output.contains("The record is /"), "{output}");
