@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The result of a finished program. A test must check it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "check the code or the output, or call expect_success()"]
 pub struct CommandOutput {
     /// The command line, for failure messages.

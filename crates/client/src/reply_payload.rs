@@ -3,9 +3,9 @@
 
 use crate::daemon_call_error::unexpected_reply;
 use protocol::control_socket::{
-    CapturePaneReply, CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, LocatePaneReply, Reply,
-    ResumeMembersReply, SetLayoutReply, SetModeReply, SpawnReply, StatusReply, VisibilityReply,
-    WorktreeReply,
+    CapturePaneReply, CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply, LocatePaneReply,
+    PlaceMemberReply, Reply, ResumeMembersReply, SetLayoutReply, SetModeReply, SpawnReply, StatusReply,
+    VisibilityReply, WorktreeReply,
 };
 use protocol::error_kind_and_report::ErrorReport;
 
@@ -45,6 +45,7 @@ impl_reply_payload! {
     Exits(ExitsReply),
     Interrupt(InterruptReply),
     LocatePane(LocatePaneReply),
+    PlaceMember(PlaceMemberReply),
     ResumeMembers(ResumeMembersReply),
     SetLayout(SetLayoutReply),
     SetMode(SetModeReply),

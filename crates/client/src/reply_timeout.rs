@@ -17,6 +17,7 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::NextTask(_)
         | Request::ReportActivity(_)
         | Request::LocatePane(_)
+        | Request::PlaceMember(_)
         | Request::ReportHook(_)
         | Request::SetLead(_) => Duration::from_secs(5),
         // The daemon may hold back the reply to a long poll for long. The caller sets a shorter

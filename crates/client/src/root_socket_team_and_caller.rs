@@ -318,8 +318,31 @@ impl TeamContext {
         self.request(Request::CreateWorktree(request))
     }
 
-    fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
+    /// Sends a request, as [`Self::request`] does. Also returns the connection. The daemon keeps what
+    /// the request has reserved until the connection closes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::request`].
+    pub fn request_on_open_connection<T: ReplyPayload>(
+        &self,
+        request: Request,
+    ) -> Result<(T, Connection), ErrorReport> {
         let mut connection = self.connect()?;
+        let reply = self.call_on(&mut connection, self.token(), request)?;
+        Ok((payload_of(reply)?, connection))
+    }
+
+    fn call_daemon_with(&self, token: Option<String>, request: Request) -> Result<Reply, ErrorReport> {
+        self.call_on(&mut self.connect()?, token, request)
+    }
+
+    fn call_on(
+        &self,
+        connection: &mut Connection,
+        token: Option<String>,
+        request: Request,
+    ) -> Result<Reply, ErrorReport> {
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
         // The user may name the socket of another root's daemon. The call names the caller's own root,

@@ -3,7 +3,8 @@
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::TeamName;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use std::collections::BTreeSet;
 
 /// Items for the other end, and notices for the daemon.
 #[derive(Debug, Default)]
@@ -34,6 +35,13 @@ pub enum MirrorNotice {
         team: TeamName,
         /// Why.
         error: ErrorReport,
+    },
+    /// At the home: config.json lists these members of the annex.
+    MembersListed {
+        /// The team.
+        team: TeamName,
+        /// All members that the annex runs.
+        members: BTreeSet<MemberName>,
     },
     /// At the annex: the home has answered a change of a task. Other changes of the task may have
     /// no answer yet.

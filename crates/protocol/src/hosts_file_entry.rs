@@ -7,10 +7,15 @@ use std::fmt;
 /// derives the one with a terminal.
 const SSH: &str = "ssh";
 
-/// In a mirror of a team, the host of the members that run at the team's home.
+/// The home of a team: in a mirror, the host of the members that run at the home, and in a hosts
+/// file, the table that describes this machine.
 pub const HOME_HOST: &str = "home";
 
-/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`, but not [`HOME_HOST`].
+/// In place of a host's name: the daemon chooses the host.
+pub const ANY_HOST: &str = "any";
+
+/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`, but neither `home`, which
+/// is the home of a team, nor `any`, which lets the daemon choose a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
@@ -22,7 +27,7 @@ impl HostName {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         let has_valid_start = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
         let is_valid = has_valid_start && text.len() <= 64 && text.bytes().all(is_allowed);
-        (is_valid && text != HOME_HOST).then(|| HostName(text.to_owned()))
+        (is_valid && ![HOME_HOST, ANY_HOST].contains(&text)).then(|| HostName(text.to_owned()))
     }
 
     /// The name as text.
@@ -60,7 +65,7 @@ pub struct Host {
     pub teamctl: String,
     /// What the host has, in the user's own words.
     pub labels: Vec<String>,
-    /// How many members the user wants on the host at once. Nothing checks it yet. `None`: any
+    /// How many members the daemon places on the host at once, if it chooses the host. `None`: any
     /// number.
     pub slots: Option<u32>,
 }
@@ -120,7 +125,7 @@ mod tests {
     #[test]
     fn host_name_and_plain_word_have_no_special_characters() {
         assert!(HostName::parse("gpu-1_a").is_some());
-        for name in ["", "home", "-a", "a b", "a/b", "a.b", &"a".repeat(65)] {
+        for name in ["", "home", "any", "-a", "a b", "a/b", "a.b", &"a".repeat(65)] {
             assert_eq!(HostName::parse(name), None, "{name}");
         }
         for word in ["teamctl", "~/.local/bin/teamctl", "/opt/teamd-0.1/bin/teamctl"] {

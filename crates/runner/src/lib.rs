@@ -39,7 +39,7 @@ pub use decide_task_retries::{TaskFate, run_file_key};
 pub use existing_team::IfTeamExists;
 pub use recording::Recording;
 pub use remaining_work_of_killed_run::AfterRun;
-pub use run_file::{RunFile, ValidationError, read_hosts_file, read_policy_file, read_run_file};
+pub use run_file::{HostTables, RunFile, ValidationError, read_hosts_file, read_policy_file, read_run_file};
 pub use run_lock_and_note::{InterruptedRun, interrupted_run};
 pub use run_observer::RunObserver;
 pub use run_progress::{MemberProgress, RunProgress, TaskProgress};

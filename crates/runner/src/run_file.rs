@@ -13,6 +13,7 @@ mod task;
 mod toml_table_reader;
 mod validation_errors;
 
+pub use host::HostTables;
 pub(crate) use policy::RunPolicy;
 pub(crate) use task::TaskSpec;
 pub use validation_errors::ValidationError;
@@ -21,7 +22,6 @@ use member::{MemberDefaults, MemberKind, RunMember};
 use profile::build_spawn_request;
 use protocol::control_socket;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::hosts_file_entry::{Host, HostName};
 use protocol::policy::Policy as TeamPolicy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,8 +56,8 @@ pub struct RunFile {
     pub(crate) once_members: BTreeSet<MemberName>,
     /// The tasks, in the file's order.
     pub(crate) tasks: Vec<TaskSpec>,
-    /// The other machines that the file describes.
-    pub hosts: BTreeMap<HostName, Host>,
+    /// The hosts that the file describes.
+    pub hosts: HostTables,
 }
 
 impl RunFile {
@@ -283,15 +283,13 @@ fn parse_policy(text: &str, directory: &Path) -> Result<TeamPolicy, Vec<Validati
 /// # Errors
 ///
 /// The same errors as [`read_run_file`].
-pub fn read_hosts_file(
-    path: &Path,
-) -> Result<Result<BTreeMap<HostName, Host>, Vec<ValidationError>>, ErrorReport> {
+pub fn read_hosts_file(path: &Path) -> Result<Result<HostTables, Vec<ValidationError>>, ErrorReport> {
     let text =
         read_text(path).map_err(|error| error.with_help("what such a file holds: teamctl help hosts"))?;
     Ok(parse_hosts_file(&text))
 }
 
-fn parse_hosts_file(text: &str) -> Result<BTreeMap<HostName, Host>, Vec<ValidationError>> {
+fn parse_hosts_file(text: &str) -> Result<HostTables, Vec<ValidationError>> {
     let mut errors = ValidationErrors::new(text);
     let table = parse_toml(text, &mut errors);
     let file = TableReader::new(table.get_ref(), 0, "a hosts file");

@@ -77,3 +77,59 @@ fn workers_of_two_hosts_do_each_task_once() {
     home.shut_down();
     annex.shut_down();
 }
+
+/// A home with the team `survey` and one slot, and the host `devbox` with two slots and the label
+/// `gpu`.
+fn home_and_annex_with_slots() -> (TestEnv, TestEnv) {
+    let (home, annex) = home_and_annex();
+    let devbox = home.read(HOSTS_FILE);
+    let hosts = format!("[host.home]\nlabels = ['desk']\nslots = 1\n{devbox}labels = ['gpu']\nslots = 2\n");
+    home.write_file(HOSTS_FILE, hosts);
+    (home, annex)
+}
+
+fn spawn_anywhere(home: &TestEnv, name: &str, more: &[&str]) -> harness::CommandOutput {
+    let spawn = ["--json", "spawn", name, "--host", "any", "--profile", "worker"];
+    home.teamctl_with(&[&spawn, more].concat(), &[])
+}
+
+#[test]
+fn daemon_chooses_hosts_by_labels_and_free_slots() {
+    let (home, annex) = home_and_annex_with_slots();
+    for (name, needs, host) in
+        [("ann", &["--needs", "gpu"][..], "devbox"), ("bob", &[], "home"), ("eve", &[], "devbox")]
+    {
+        let output = spawn_anywhere(&home, name, needs);
+        assert_eq!(output.clone().json()["host"], json!(host), "{output:?}");
+    }
+    assert!(annex.member("ann").is_some() && home.member("bob").is_some());
+    let error = spawn_anywhere(&home, "dan", &["--needs", "gpu"]).expect_failure(76);
+    assert!(error.contains("home lacks gpu, devbox is full (2 of 2 slots)"), "{error}");
+    // A new daemon knows the members from config.json.
+    home.kill_process(home.daemon_pid());
+    home.start_daemon();
+    let error = spawn_anywhere(&home, "dan", &["--needs", "gpu"]).expect_failure(76);
+    assert!(error.contains("devbox is full (2 of 2 slots)"), "{error}");
+    home.teamctl(["shutdown", "ann"]).expect_success();
+    assert_eq!(spawn_anywhere(&home, "dan", &[]).json()["host"], json!("devbox"));
+    home.shut_down();
+    annex.shut_down();
+}
+
+#[test]
+fn commands_at_once_do_not_take_one_slot_twice() {
+    let (home, annex) = home_and_annex_with_slots();
+    let names = ["ann", "bob", "eve", "dan", "sue"];
+    let outputs = std::thread::scope(|scope| {
+        let threads = names.map(|name| scope.spawn(|| spawn_anywhere(&home, name, &[])));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let mut hosts: Vec<String> = outputs
+        .iter()
+        .map(|output| output.clone().json()["host"].as_str().unwrap_or("none").to_owned())
+        .collect();
+    hosts.sort();
+    assert_eq!(hosts, ["devbox", "devbox", "home", "none", "none"], "{outputs:?}");
+    home.shut_down();
+    annex.shut_down();
+}

@@ -177,6 +177,7 @@ fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
         "long_poll",
         "set_lead",
         "resume_members",
+        "place_member",
         "use_host",
         "await_host",
         "confirm_task",

@@ -60,6 +60,10 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         (json!({"set_lead": {"release": "nobodys"}}), RequestPermission::Lead),
         (json!({"resume_members": {"team": "nobodys"}}), RequestPermission::Lead),
         (
+            json!({"place_member": {"team": "nobodys", "name": "nobody", "candidates": [{"host": "home"}]}}),
+            RequestPermission::Lead,
+        ),
+        (
             json!({"use_host": {"team": "nobodys", "host": "devbox", "command": ["true"]}}),
             RequestPermission::Lead,
         ),

@@ -8,6 +8,7 @@ use super::hook_messages::{HookEvent, HookReport};
 use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, UseHostRequest};
 use super::lead_session_and_leads_file::{LeadProcess, SetLeadRequest};
 use super::pane_layout_and_visibility::{PersonPane, SetPersonPaneRequest};
+use super::placement::{HostCandidate, PlaceMemberRequest};
 use super::request::{
     Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, MemberAddress, MemberSelection, Request,
     SetModeRequest, SetPolicyRequest, ShutdownMembersRequest,
@@ -62,6 +63,10 @@ fn check_request(request: &Request) -> Result<(), TextTooLong> {
         Request::SetLead(SetLeadRequest::Take(lead)) => check_lead(lead),
         Request::ConnectShim(ShimHello { spawn_id, agent_pid: _, turn_status: _ }) => {
             TextLimit::TOKEN.check(spawn_id)
+        }
+        Request::PlaceMember(PlaceMemberRequest { team: _, name: _, needs, candidates }) => {
+            let labels = candidates.iter().flat_map(|HostCandidate { host: _, labels, slots: _ }| labels);
+            TextLimit::NAME.check_all(needs.iter().chain(labels))
         }
         Request::UseHost(UseHostRequest { team: _, host: _, command }) => {
             TextLimit::ARGUMENT.check_all(command)

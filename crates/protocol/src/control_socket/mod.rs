@@ -15,6 +15,7 @@ mod host_requests;
 mod lead_session_and_leads_file;
 mod next_task_messages;
 mod pane_layout_and_visibility;
+mod placement;
 mod reply;
 mod request;
 mod shim_messages;
@@ -32,6 +33,7 @@ pub use next_task_messages::{NextTaskHint, NextTaskRequest};
 pub use pane_layout_and_visibility::{
     Layout, PersonPane, SetLayoutReply, SetLayoutRequest, SetPersonPaneRequest, VisibilityReply,
 };
+pub use placement::{HostCandidate, MemberHost, PlaceMemberReply, PlaceMemberRequest};
 pub use reply::{
     AgentExit, BudgetStatus, CapturePaneReply, CreateTeamReply, DaemonStatus, DeleteTeamReply, ExitsReply,
     InterruptReply, LocatePaneReply, MemberFlag, MemberStatus, PastMember, Reply, ResumeMembersReply,
@@ -65,4 +67,12 @@ pub enum Response {
     Done(Box<Reply>),
     /// The request failed. The error says which parts were carried out, if any.
     Failed(ErrorReport),
+}
+
+impl Response {
+    /// Whether the daemon leaves the connection open after this response, because the connection
+    /// holds a reservation. The client closes it.
+    pub fn keeps_connection(&self) -> bool {
+        matches!(self, Response::Done(reply) if matches!(**reply, Reply::PlaceMember(_)))
+    }
 }

@@ -4,6 +4,7 @@ use super::hook_messages::{HookReply, LongPollEnd};
 use super::host_requests::HostStatus;
 use super::next_task_messages::NextTaskHint;
 use super::pane_layout_and_visibility::{SetLayoutReply, VisibilityReply};
+use super::placement::PlaceMemberReply;
 use super::turn_status::{Activity, TurnPause, UsageLimit};
 use super::worktree_messages::{RemovedWorktrees, WorktreeReply, WorktreeStatus};
 use crate::delivery_kind::{Delivery, DeliveryPoint};
@@ -52,6 +53,8 @@ pub enum Reply {
     ReportHook(HookReply),
     /// Reply to `long_poll`.
     LongPoll(LongPollEnd),
+    /// Reply to `place_member`.
+    PlaceMember(PlaceMemberReply),
     /// Reply to a request that returns no data.
     Ack,
 }

@@ -5,6 +5,7 @@ use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequ
 use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task_messages::NextTaskRequest;
 use super::pane_layout_and_visibility::{SetLayoutRequest, SetPersonPaneRequest};
+use super::placement::PlaceMemberRequest;
 use super::shim_messages::ShimHello;
 use super::spawn_request::SpawnRequest;
 use super::turn_status::Activity;
@@ -116,6 +117,8 @@ pub enum Request {
     StopDaemonAndSuspend,
     /// Starts suspended members again. The reply lists them and does not wait for their starts.
     ResumeMembers(ResumeMembersRequest),
+    /// Chooses the host of a new member, and reserves a slot there.
+    PlaceMember(PlaceMemberRequest),
     /// Prepares a host to run members of a team.
     UseHost(UseHostRequest),
     /// Waits until the files here have all changes of a host.
@@ -152,6 +155,7 @@ impl Request {
             Request::SetLead(SetLeadRequest::Take(lead)) => Some(&lead.team),
             Request::SetLead(SetLeadRequest::Release(team)) => Some(team),
             Request::ResumeMembers(request) => request.team.as_ref(),
+            Request::PlaceMember(request) => Some(&request.team),
             Request::UseHost(request) => Some(&request.team),
             Request::AwaitHost(request) => Some(&request.team),
             Request::ConfirmTask(request) => Some(&request.team),
@@ -199,6 +203,7 @@ impl Request {
             | Request::SetLead(_)
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
+            | Request::PlaceMember(_)
             | Request::UseHost(_)
             | Request::AwaitHost(_)
             | Request::ConnectHome(_)

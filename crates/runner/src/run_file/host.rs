@@ -2,30 +2,88 @@
 
 use crate::run_file::toml_table_reader::{StringOrList, TableReader};
 use crate::run_file::validation_errors::ValidationErrors;
-use protocol::hosts_file_entry::{Host, HostName, is_plain_word};
+use protocol::control_socket::{HostCandidate, MemberHost};
+use protocol::hosts_file_entry::{ANY_HOST, HOME_HOST, Host, HostName, is_plain_word};
 use protocol::split_shell_command::parse_plain_command;
 use std::collections::BTreeMap;
 
 const HOST_KEYS: [&str; 6] = ["connect", "attach", "root", "teamctl", "labels", "slots"];
 
+/// The keys of `[host.home]`.
+const HOME_KEYS: [&str; 2] = ["labels", "slots"];
+
+/// The hosts of a hosts file or run file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostTables {
+    /// The other machines, by name.
+    pub hosts: BTreeMap<HostName, Host>,
+    /// All described hosts in the order of the file: also the home, if the file describes it.
+    pub candidates: Vec<HostCandidate>,
+}
+
+impl HostTables {
+    /// These hosts and then those of `fallback`. A host that is in both is the one of `self`.
+    #[must_use]
+    pub fn or(mut self, fallback: HostTables) -> HostTables {
+        let is_new =
+            |candidate: &HostCandidate| !self.candidates.iter().any(|known| known.host == candidate.host);
+        let new: Vec<HostCandidate> = fallback.candidates.into_iter().filter(is_new).collect();
+        self.candidates.extend(new);
+        let hosts = fallback.hosts.into_iter().chain(std::mem::take(&mut self.hosts));
+        self.hosts = hosts.collect();
+        self
+    }
+
+    fn add(&mut self, name: HostName, host: Host) {
+        let (labels, slots) = (host.labels.clone(), host.slots);
+        self.candidates.push(HostCandidate { host: MemberHost::Other(name.clone()), labels, slots });
+        self.hosts.insert(name, host);
+    }
+}
+
 /// Parses all hosts of a file. Hosts with an error are left out.
-pub(crate) fn parse_hosts(file: TableReader, errors: &mut ValidationErrors) -> BTreeMap<HostName, Host> {
-    let mut hosts = BTreeMap::new();
-    for (name, table) in file.named_tables("host", "a host", errors) {
+pub(crate) fn parse_hosts(file: TableReader, errors: &mut ValidationErrors) -> HostTables {
+    let mut hosts = HostTables::default();
+    let mut tables = file.named_tables("host", "a host", errors);
+    tables.sort_by_key(|(name, _)| name.offset);
+    for (name, table) in tables {
+        if name.value == HOME_HOST {
+            hosts.candidates.push(parse_home(table, errors));
+            continue;
+        }
         let host = parse_host(table, errors);
         match HostName::parse(&name.value) {
-            Some(name) => hosts.extend(host.map(|host| (name, host))),
-            None => errors.push(
-                name.offset,
-                format!(
-                    "cannot use {:?} as a host's name: it takes a letter or digit, then up to 63 of A-Z, a-z, 0-9, \
-                     _ and -",
-                    name.value
-                ),
-            ),
+            Some(name) => host.into_iter().for_each(|host| hosts.add(name.clone(), host)),
+            None => errors.push(name.offset, name_error(&name.value)),
         }
     }
     hosts
+}
+
+fn name_error(name: &str) -> String {
+    match name {
+        ANY_HOST => "cannot use \"any\" as a host's name: it lets teamd choose the host".to_owned(),
+        _ => format!(
+            "cannot use {name:?} as a host's name: it takes a letter or digit, then up to 63 of A-Z, a-z, 0-9, _ and -"
+        ),
+    }
+}
+
+/// Parses the table that describes this machine.
+fn parse_home(table: TableReader, errors: &mut ValidationErrors) -> HostCandidate {
+    for key in HOST_KEYS.iter().filter(|key| !HOME_KEYS.contains(key)) {
+        if let Some(offset) = table.key_offset(key) {
+            errors.push(offset, format!("home is this machine, and takes only labels and slots, not {key}"));
+        }
+    }
+    table.check_keys(&HOST_KEYS, errors);
+    let (labels, slots) = (parse_labels(table, errors), parse_slots(table, errors));
+    HostCandidate { host: MemberHost::Home, labels, slots }
+}
+
+fn parse_labels(table: TableReader, errors: &mut ValidationErrors) -> Vec<String> {
+    let labels = table.strings("labels", errors).map(|labels| labels.value).unwrap_or_default();
+    labels.into_iter().map(|label| label.value).collect()
 }
 
 fn parse_host(table: TableReader, errors: &mut ValidationErrors) -> Option<Host> {
@@ -37,8 +95,7 @@ fn parse_host(table: TableReader, errors: &mut ValidationErrors) -> Option<Host>
     let connect = parse_command(table, "connect", errors);
     let attach = parse_command(table, "attach", errors);
     let (root, teamctl) = (parse_root(table, errors), parse_teamctl(table, errors));
-    let labels = table.strings("labels", errors).map(|labels| labels.value).unwrap_or_default();
-    let labels = labels.into_iter().map(|label| label.value).collect();
+    let labels = parse_labels(table, errors);
     Some(Host { connect: connect?, attach, root, teamctl, labels, slots: parse_slots(table, errors) })
 }
 

@@ -522,7 +522,7 @@ labels = ["gpu", "big"]
 slots = 4
 "#;
     let hosts = parse_hosts_file(text).unwrap();
-    let host = |name: &str| hosts[&HostName::parse(name).unwrap()].clone();
+    let host = |name: &str| hosts.hosts[&HostName::parse(name).unwrap()].clone();
     let devbox = host("devbox");
     assert_eq!(devbox.connect, ["ssh", "-T", "dev box"]);
     assert_eq!((devbox.attach, devbox.root, devbox.teamctl), (None, None, "teamctl".to_owned()));
@@ -531,7 +531,7 @@ slots = 4
     assert_eq!((gpu.root.as_deref(), gpu.teamctl.as_str()), (Some("~/r"), "~/.local/bin/teamctl"));
     assert_eq!((gpu.labels, gpu.slots), (vec!["gpu".to_owned(), "big".to_owned()], Some(4)));
     let run = format!("name = 't'\n{MEMBER}[host.box]\nconnect = 'ssh box'\n");
-    assert_eq!(parse_in(&run, &std::env::temp_dir()).unwrap().hosts.len(), 1);
+    assert_eq!(parse_in(&run, &std::env::temp_dir()).unwrap().hosts.hosts.len(), 1);
 }
 
 #[test]

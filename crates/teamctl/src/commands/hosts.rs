@@ -14,11 +14,13 @@ pub(super) mod transport_command;
 use crate::command_context::CommandContext;
 use crate::output;
 use check_host::check_host;
+use protocol::control_socket::{HostCandidate, MemberHost};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::{Host, HostName};
 use protocol::parse_duration;
 use protocol::shell_quote::shell_quote;
 use read_hosts::HostSource;
+use runner::HostTables;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,8 +32,9 @@ use std::time::Duration;
 ///
 /// `teamctl --host NAME COMMAND` runs a command on another machine. ~/.config/teamd/hosts.toml says
 /// how each machine is reached, for example `[host.devbox]` with `connect = "ssh -T devbox"` below it.
-/// Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there),
-/// `labels` and `slots`. A run file can have the same tables.
+/// Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there), and,
+/// for `spawn --host any`, `labels` and `slots`. `[host.home]` takes only these two, for this machine.
+/// A run file can have the same tables.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl hosts\n  teamctl hosts install devbox\n  teamctl --host devbox status"
@@ -114,28 +117,44 @@ fn list(context: &CommandContext, source: &HostSource) -> Result<ExitCode, Error
             entry["attach"] = json!(host.attach_command());
             entry
         };
-        output::print_result(context, &json!({"hosts": hosts.iter().map(entry).collect::<Vec<_>>()}), "");
-    } else if hosts.is_empty() {
+        let mut object = json!({"hosts": hosts.hosts.iter().map(entry).collect::<Vec<_>>()});
+        if let Some(home) = home_of(&hosts) {
+            object["home"] = json!({"labels": home.labels, "slots": home.slots});
+        }
+        output::print_result(context, &object, "");
+    } else if hosts.candidates.is_empty() {
         output::print_result(context, &json!({}), &source.no_hosts_text());
     } else if !context.args.quiet {
         let header = ["NAME", "CONNECT", "ROOT", "LABELS", "SLOTS"].map(str::to_owned).to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(header).chain(hosts.iter().map(row)).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(header)
+            .chain(home_of(&hosts).map(home_row))
+            .chain(hosts.hosts.iter().map(row))
+            .collect();
         output::print_table(&rows);
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// This machine, if a file describes it.
+fn home_of(hosts: &HostTables) -> Option<&HostCandidate> {
+    hosts.candidates.iter().find(|candidate| candidate.host == MemberHost::Home)
+}
+
+fn home_row(home: &HostCandidate) -> Vec<String> {
+    cells([&home.host.to_string(), "", ""], (&home.labels, home.slots))
+}
+
 fn row((name, host): (&HostName, &Host)) -> Vec<String> {
     let connect: Vec<String> = host.connect.iter().map(|word| shell_quote(word)).collect();
+    let root = host.root.as_deref().unwrap_or_default();
+    cells([name.as_str(), &connect.join(" "), root], (&host.labels, host.slots))
+}
+
+fn cells(texts: [&str; 3], (labels, slots): (&[String], Option<u32>)) -> Vec<String> {
+    let slots = slots.map(|slots| slots.to_string()).unwrap_or_default();
+    let cells = texts.map(str::to_owned).into_iter().chain([labels.join(","), slots]);
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    let cells = [
-        name.to_string(),
-        connect.join(" "),
-        or_dash(host.root.clone().unwrap_or_default()),
-        or_dash(host.labels.join(",")),
-        or_dash(host.slots.map(|slots| slots.to_string()).unwrap_or_default()),
-    ];
-    cells.iter().map(|cell| output::sanitize(cell)).collect()
+    cells.map(|cell| output::sanitize(&or_dash(cell))).collect()
 }
 
 fn check(
@@ -144,12 +163,13 @@ fn check(
     names: &[String],
     timeout: Duration,
 ) -> Result<ExitCode, ErrorReport> {
-    let mut hosts = match source.read(context)? {
+    let tables = match source.read(context)? {
         Ok(hosts) => hosts,
         Err(code) => return Ok(code),
     };
+    let mut hosts = tables.hosts.clone();
     if !names.is_empty() {
-        let chosen = names.iter().map(|name| source.find(&hosts, name));
+        let chosen = names.iter().map(|name| source.find(&tables, name));
         hosts = chosen.collect::<Result<_, _>>()?;
     } else if hosts.is_empty() {
         output::print_result(context, &json!({"hosts": []}), &source.no_hosts_text());

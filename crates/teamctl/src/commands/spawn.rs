@@ -2,42 +2,83 @@
 //! `--host`, the teammate runs on another machine.
 
 mod on_other_host;
+mod place_member;
 
+use super::hosts::read_hosts::HostSource;
 use super::text_or_stdin;
 use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output;
+use crate::use_other_hosts::check_may_use_other_hosts;
 use client::suggested_commands::SuggestedCommands;
+use place_member::{HostChoices, check_host_options, place_member};
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
 use profile::build_worktree_and_spawn_requests::{rebuild_for_worktree, submodule_warning, worktree_request};
-use protocol::control_socket::{Backend, EarlierMessages, Request, SpawnReply, SpawnRequest};
+use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
+use protocol::control_socket::{Backend, EarlierMessages, MemberHost, Request, SpawnReply, SpawnRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::{ANY_HOST, HOME_HOST};
 use protocol::inbox_file::InboxEntry;
 use protocol::inbox_message_payload::Payload;
 use protocol::team_and_member_names::MemberName;
+use serde_json::json;
 use std::process::ExitCode;
+use store::env_var;
 
 // The description of the command is that of the options. A doc comment would replace it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SpawnArgs {
     #[command(flatten)]
     options: SpawnOptions,
-    /// Run the member on this host of `teamctl hosts`. Programs, profiles and paths are those
-    /// there. The default of --cwd is where its connect command begins: with ssh, the home
-    /// directory
+    /// Run the member on this host of `teamctl hosts`, or on `any`: then teamd chooses a host with a
+    /// free slot. Programs, profiles and paths are those there. The default of --cwd is where its
+    /// connect command begins: with ssh, the home directory
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+    /// Labels that the host must have, with --host any
+    #[arg(long, value_name = "LABEL,…", value_delimiter = ',')]
+    needs: Vec<String>,
 }
 
 pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode, ErrorReport> {
     check_name(&args.options.name)?;
-    match &args.host {
-        Some(host) => on_other_host::run(context, host, &args.options),
-        None => run_here(context, args.options),
+    check_host_options(args.host.as_deref(), &args.needs)?;
+    let Some(host) = &args.host else {
+        // If another machine runs this command, its name for this host is in the answer.
+        return run_here(context, args.options, env_var(HOST_OF_CALLER_VARIABLE).as_deref());
+    };
+    check_may_use_other_hosts(context)?;
+    let hosts = match HostSource::default().read(context)? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    let choices = match host.as_str() {
+        ANY_HOST => HostChoices::Described { hosts: &hosts, needs: &args.needs },
+        host => HostChoices::Named(HostSource::default().find(&hosts, host)?.0),
+    };
+    let team = context.team()?;
+    on_other_host::check_is_home(&team)?;
+    let placement = place_member(context, (team.name(), &args.options.name), &choices)?;
+    match placement.host.clone() {
+        MemberHost::Home => {
+            let code = run_here(context, args.options, Some(HOME_HOST));
+            drop(placement);
+            code
+        }
+        MemberHost::Other(host) => {
+            let (host, entry) = HostSource::default().find(&hosts, host.as_str())?;
+            on_other_host::run(context, (&host, &entry), (&team, &args.options), placement)
+        }
     }
 }
 
-fn run_here(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode, ErrorReport> {
+/// Spawns the member on this machine. `host` is the name of this machine for the answer, if there
+/// are others.
+fn run_here(
+    context: &CommandContext,
+    mut args: SpawnOptions,
+    host: Option<&str>,
+) -> Result<ExitCode, ErrorReport> {
     args.prompt = args.prompt.as_deref().map(text_or_stdin::read_text).transpose()?;
     let mut request = spawn_request(context, args.clone())?;
     print_warnings(context, &profile_warnings(&request));
@@ -52,9 +93,15 @@ fn run_here(context: &CommandContext, mut args: SpawnOptions) -> Result<ExitCode
     let earlier_count = earlier_message_count(context, &request);
     let reply: SpawnReply = context.request(Request::Spawn(Box::new(request)))?;
     let commands = add_options_to_suggested_commands::suggested_commands_for_team(context, &reply.team_name)?;
-    let text =
-        [Some(result_text(&reply, &commands)), earlier_messages_text(reply.name.as_str(), earlier_count)];
-    output::print_result(context, &reply, &text.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+    let text = [
+        Some(result_text(&reply, host, &commands)),
+        earlier_messages_text(reply.name.as_str(), earlier_count),
+    ];
+    let mut result = json!(reply);
+    if let Some(host) = host {
+        result["host"] = json!(host);
+    }
+    output::print_result(context, &result, &text.into_iter().flatten().collect::<Vec<_>>().join("\n"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,22 +165,24 @@ fn print_warnings(context: &CommandContext, warnings: &[String]) {
     }
 }
 
-fn result_text(reply: &SpawnReply, commands: &SuggestedCommands) -> String {
+/// The answer for people. `host` is the name of the host on which the member runs, if it matters.
+fn result_text(reply: &SpawnReply, host: Option<&str>, commands: &SuggestedCommands) -> String {
     let name = output::paint(&reply.color, reply.name.as_str());
+    let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
     match reply.pane.as_str() {
         "in-process" => {
             let logs = commands.command(&["logs", reply.name.as_str(), "-f"]);
-            format!("{name} runs without a pane, its output: {logs}")
+            format!("{name} runs{place} without a pane, its output: {logs}")
         }
         _ if reply.backend == Backend::Iterm2.as_str() => {
             let attach = commands.command_for_name("attach", reply.name.as_str(), &[]);
-            format!("{name} runs in iTerm2, pid {}. Go there: {attach}", reply.pid)
+            format!("{name} runs{place} in iTerm2, pid {}. Go there: {attach}", reply.pid)
         }
         pane => {
             let attach = commands.command_for_name("attach", reply.name.as_str(), &[]);
             let window = reply.location.as_ref().map(|place| format!(", window {place}")).unwrap_or_default();
             let window = output::sanitize(&window);
-            format!("{name} runs in pane {pane}{window}, pid {}. Go there: {attach}", reply.pid)
+            format!("{name} runs{place} in pane {pane}{window}, pid {}. Go there: {attach}", reply.pid)
         }
     }
 }
@@ -161,11 +210,11 @@ mod tests {
             serde_json::from_str::<SpawnReply>(&text).unwrap()
         };
         assert_eq!(
-            result_text(&reply("%3"), &SuggestedCommands::default()),
-            "ann runs in pane %3, window teamd:2, pid 7. Go there: teamctl attach ann"
+            result_text(&reply("%3"), Some("devbox"), &SuggestedCommands::default()),
+            "ann runs on devbox in pane %3, window teamd:2, pid 7. Go there: teamctl attach ann"
         );
         assert_eq!(
-            result_text(&reply("in-process"), &SuggestedCommands::default()),
+            result_text(&reply("in-process"), None, &SuggestedCommands::default()),
             "ann runs without a pane, its output: teamctl logs ann -f"
         );
     }

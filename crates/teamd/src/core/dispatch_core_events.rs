@@ -11,7 +11,7 @@ use crate::core::create_worktree::handle_worktree_recorded;
 use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
-use crate::core::hosts::{compare_changed_files, confirm_task, handle_host_events};
+use crate::core::hosts::{compare_changed_files, confirm_task, handle_host_events, place_member};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
@@ -179,6 +179,7 @@ fn handle_connection_closed(context: &mut Context, conn: ConnId) {
     hook_reports_and_long_polls::drop_long_poll(context.state, conn);
     answer_next_task_queries::drop_query(context.state, conn);
     confirm_task::drop_client(context, conn);
+    place_member::release_slots(context.state, conn);
     create_worktree::cancel_setups_of_client(context, conn);
 }
 

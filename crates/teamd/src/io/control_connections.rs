@@ -127,6 +127,11 @@ impl Connections {
         }
     }
 
+    /// Whether the client or shim has not closed the connection, nor the daemon.
+    pub(crate) fn is_open(&self, conn: ConnId) -> bool {
+        self.writers.contains_key(&conn)
+    }
+
     /// Closes a connection once all queued replies are written.
     pub(crate) fn close(&mut self, conn: ConnId) {
         self.lock_home_streams().remove(&conn);

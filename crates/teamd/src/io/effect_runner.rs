@@ -61,7 +61,12 @@ impl EffectRunner {
         match effect {
             Effect::Reply { client, response } => {
                 self.connections.send(client, &response);
-                self.connections.close(client);
+                match response.keeps_connection() {
+                    false => self.connections.close(client),
+                    true if self.connections.is_open(client) => {}
+                    // It was closed before the reservation was made, so this must end it.
+                    true => drop(self.events.send(CoreEvent::ConnectionClosed { conn: client })),
+                }
             }
             Effect::SendToShim { conn, message } => self.connections.send(conn, &message),
             Effect::CloseConnection { conn } => self.connections.close(conn),

@@ -27,5 +27,8 @@ impl<C: Conditions> Simulation<C> {
         self.log(|| format!("reply to {client}: {response:?}"));
         let caller = self.clients.remove(&client);
         C::handle_reply(self, client, caller, response);
+        if response.keeps_connection() {
+            self.send_event(CoreEvent::ConnectionClosed { conn: client });
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
 use crate::simulator::simulation::{Conditions, Simulation};
 use mirror::{MirrorNotice, TaskCheck};
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 
 impl<C: Conditions> Simulation<C> {
@@ -19,7 +20,8 @@ impl<C: Conditions> Simulation<C> {
                         self.report_host(&link, HostEvent::Disconnected { reason });
                     }
                 }
-                self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::from([team])));
+                self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::from([team.clone()])));
+                self.report_members(&link, team);
                 self.report_barrier(&link, barrier);
             }
             HostJob::AcceptHome { client, home } => {
@@ -45,6 +47,11 @@ impl<C: Conditions> Simulation<C> {
                 ..
             } => {}
         }
+    }
+
+    fn report_members(&mut self, link: &LinkId, team: TeamName) {
+        let members = BTreeSet::from([MemberName::new_unchecked("far")]);
+        self.report_host(link, HostEvent::Notice(MirrorNotice::MembersListed { team, members }));
     }
 
     fn report_barrier(&mut self, link: &LinkId, number: u64) {

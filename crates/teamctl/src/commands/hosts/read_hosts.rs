@@ -6,13 +6,9 @@ use profile::ProfileRegistry;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName};
-use runner::ValidationError;
-use std::collections::BTreeMap;
+use runner::{HostTables, ValidationError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The hosts by name.
-pub(in crate::commands) type Hosts = BTreeMap<HostName, Host>;
 
 /// The files that describe hosts.
 #[derive(Debug, Default)]
@@ -27,11 +23,11 @@ impl HostSource {
     pub(in crate::commands) fn read(
         &self,
         context: &CommandContext,
-    ) -> Result<Result<Hosts, ExitCode>, ErrorReport> {
+    ) -> Result<Result<HostTables, ExitCode>, ErrorReport> {
         let print = |path: &Path, errors: Vec<ValidationError>| {
             print_validation_errors(context, FileUse::Hosts, path, &errors)
         };
-        let mut hosts = Hosts::new();
+        let mut hosts = HostTables::default();
         if let Some(path) = hosts_file().filter(|path| path.exists()) {
             match runner::read_hosts_file(&path)? {
                 Ok(read) => hosts = read,
@@ -40,7 +36,7 @@ impl HostSource {
         }
         if let Some(path) = &self.run_file {
             match runner::read_run_file(path, &context.root_path()?)? {
-                Ok(run) => hosts.extend(run.hosts),
+                Ok(run) => hosts = run.hosts.or(hosts),
                 Err(errors) => return Ok(Err(print(path, errors))),
             }
         }
@@ -54,12 +50,12 @@ impl HostSource {
     /// `Usage` if there is none.
     pub(in crate::commands) fn find(
         &self,
-        hosts: &Hosts,
+        hosts: &HostTables,
         name: &str,
     ) -> Result<(HostName, Host), ErrorReport> {
-        let found = HostName::parse(name).and_then(|name| hosts.get_key_value(&name));
+        let found = HostName::parse(name).and_then(|name| hosts.hosts.get_key_value(&name));
         found.map(|(name, host)| (name.clone(), host.clone())).ok_or_else(|| {
-            let near = did_you_mean(name, hosts.keys().map(HostName::as_str));
+            let near = did_you_mean(name, hosts.hosts.keys().map(HostName::as_str));
             let help = near.unwrap_or_else(|| "the hosts and how to add one: teamctl hosts".to_owned());
             let message = format!("cannot find the host {name}: {} has none of that name", hosts_file_text());
             ErrorReport::new(ErrorKind::Usage, message).with_help(help)

@@ -3,8 +3,9 @@
 use crate::cli::TEXT_OPTIONS;
 use protocol::team_and_member_names::TeamName;
 
-/// The options with a value that say what a member's command is about. They were evaluated here.
-const OPTIONS_OF_THIS_HOST: [&str; 5] = ["--host", "--root", "--socket", "--team", "-t"];
+/// The options with a value that say what a member's command is about, and where it runs. They were
+/// evaluated here.
+const OPTIONS_OF_THIS_HOST: [&str; 6] = ["--host", "--needs", "--root", "--socket", "--team", "-t"];
 
 /// The arguments without the option `--host` before the command. A later `--host` is one of `spawn`.
 pub(super) fn without_host_option(typed: Vec<String>) -> Vec<String> {
@@ -102,6 +103,7 @@ mod tests {
             ("spawn ann --host a --root /r -- p --host b -t c", "spawn ann -- p --host b -t c"),
             ("-t x --socket=/s capture ann --lines 5", "capture ann --lines 5"),
             ("logs -ft survey ann", "logs -f ann"),
+            ("spawn ann --host any --needs gpu,big -- p --needs b", "spawn ann -- p --needs b"),
             ("-qtsurvey kill ann", "-q kill ann"),
             ("kill ann -t=survey --json", "kill ann --json"),
             ("shutdown ann --reason -this --team y", "shutdown ann --reason -this"),

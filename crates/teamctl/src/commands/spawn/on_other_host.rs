@@ -2,9 +2,9 @@
 //! there spawns the member.
 
 use crate::command_context::CommandContext;
-use crate::commands::hosts::read_hosts::HostSource;
 use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
-use crate::use_other_hosts::{await_host, check_may_use_other_hosts};
+use crate::commands::spawn::place_member::Placement;
+use crate::use_other_hosts::await_host;
 use profile::build_spawn_request::SpawnOptions;
 use protocol::control_socket::{Backend, Request, UseHostRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -13,30 +13,26 @@ use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
 
+/// Spawns a member on the host of `placement`, whose slot stays reserved until the member is listed
+/// here.
 pub(super) fn run(
     context: &CommandContext,
-    host_name: &str,
-    options: &SpawnOptions,
+    (host_name, host): (&HostName, &Host),
+    (team, options): (&Team, &SpawnOptions),
+    placement: Placement,
 ) -> Result<ExitCode, ErrorReport> {
-    check_may_use_other_hosts(context)?;
     check_backend(options)?;
-    let hosts = match HostSource::default().read(context)? {
-        Ok(hosts) => hosts,
-        Err(code) => return Ok(code),
-    };
-    let (host_name, host) = HostSource::default().find(&hosts, host_name)?;
-    let command = annex_command(&host_name, &host)?;
-    let team = context.team()?;
-    check_is_home(&team)?;
-    check_name_is_free(&team, options)?;
+    let command = annex_command(host_name, host)?;
+    check_name_is_free(team, options)?;
     let request = UseHostRequest { team: team.name().clone(), host: host_name.clone(), command };
     context.request::<()>(Request::UseHost(request))?;
     let choice = HostChoice::RunsMemberOf(team.name().clone());
     let code = run_on_other_host::run(context, host_name.as_str(), &choice, TerminalUse::ReadsInputForDash)?;
     if code == ExitCode::SUCCESS {
         // Afterwards config.json here lists the member.
-        await_host(context, &team, host_name)?;
+        await_host(context, team, host_name.clone())?;
     }
+    drop(placement);
     Ok(code)
 }
 
@@ -67,7 +63,8 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
     Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
 }
 
-fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
+/// Checks that the team's home is this machine.
+pub(super) fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
     if !team.is_mirror() {
         return Ok(());
     }

@@ -18,8 +18,8 @@ use protocol::control_socket::DeleteTeamRequest;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::TeamName;
-use std::collections::BTreeSet;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: HostEvent) {
     match event {
@@ -38,6 +38,9 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamMade { team } => find_team(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
+        MirrorNotice::MembersListed { team, members } => {
+            link_mut(context, link).members.insert(team, members);
+        }
         MirrorNotice::TaskChangeAnswered { team, task, .. } => {
             handle_task_decided(context, link, &team, task);
         }
@@ -63,7 +66,9 @@ fn delete_mirror(context: &mut Context, link: &LinkId, team: TeamName) {
 
 fn handle_teams_changed(context: &mut Context, link: &LinkId, teams: BTreeSet<TeamName>) {
     fail_waiters_of_other_teams(context, link, &teams);
-    link_mut(context, link).teams = teams;
+    let link = link_mut(context, link);
+    link.members.retain(|team, _| teams.contains(team));
+    link.teams = teams;
 }
 
 fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
@@ -131,9 +136,17 @@ fn log_host(context: &mut Context, event: EventKind) {
     context.effects.push(Effect::log_daemon(event));
 }
 
-/// Adds the links that exist when the daemon starts, with their mirrored teams.
-pub(crate) fn load_links(state: &mut State, links: Vec<(LinkId, BTreeSet<TeamName>)>, now: u64) {
-    let links = links.into_iter().map(|(id, teams)| (id, HostLink { teams, ..HostLink::new(now) }));
+/// Adds the links that exist when the daemon starts, with their mirrored teams and the members of
+/// these on the annex.
+pub(crate) fn load_links(
+    state: &mut State,
+    links: Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)>,
+    now: u64,
+) {
+    let links = links.into_iter().map(|(id, members)| {
+        let teams = members.keys().cloned().collect();
+        (id, HostLink { teams, members, ..HostLink::new(now) })
+    });
     state.host_links.links = links.collect();
 }
 

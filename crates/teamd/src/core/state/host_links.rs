@@ -2,9 +2,9 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::LinkId;
-use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus};
+use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, MemberHost};
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::TeamName;
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All links and their waiting clients.
@@ -13,6 +13,7 @@ pub(crate) struct HostLinks {
     pub(crate) links: BTreeMap<LinkId, HostLink>,
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
+    pub(crate) reserved_slots: Vec<ReservedSlot>,
 }
 
 /// One link.
@@ -20,6 +21,8 @@ pub(crate) struct HostLinks {
 pub(crate) struct HostLink {
     /// The teams that are mirrored.
     pub(crate) teams: BTreeSet<TeamName>,
+    /// The members that config.json lists for the annex, by team. Empty if the other end is a home.
+    pub(crate) members: BTreeMap<TeamName, BTreeSet<MemberName>>,
     pub(crate) connection: LinkConnection,
 }
 
@@ -68,6 +71,16 @@ pub(crate) struct TaskWaiter {
     pub(crate) request: ConfirmTaskRequest,
 }
 
+/// A slot for a member that is being spawned. A new daemon does not know it.
+#[derive(Debug)]
+pub(crate) struct ReservedSlot {
+    /// The client that spawns the member. The slot is reserved until its connection closes.
+    pub(crate) client: ConnId,
+    pub(crate) host: MemberHost,
+    pub(crate) team: TeamName,
+    pub(crate) member: MemberName,
+}
+
 impl HostLinks {
     /// The link to the home of this team. `None` if the team's home is here.
     pub(crate) fn home_of(&self, team: &TeamName) -> Option<&LinkId> {
@@ -107,7 +120,11 @@ impl HostLinks {
 
 impl HostLink {
     pub(crate) fn new(now: u64) -> HostLink {
-        HostLink { teams: BTreeSet::new(), connection: LinkConnection::Connecting { since: now } }
+        HostLink {
+            teams: BTreeSet::new(),
+            members: BTreeMap::new(),
+            connection: LinkConnection::Connecting { since: now },
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::control_socket::{
-    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostContact, UseHostRequest,
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostCandidate, HostContact, MemberHost,
+    PlaceMemberReply, PlaceMemberRequest, UseHostRequest,
 };
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
@@ -207,4 +208,65 @@ fn mirror_uses_no_other_host() {
     let mut state = new_state();
     mirror_survey(&mut state, home_link());
     assert_eq!(error_kind(&send_call(&mut state, 9, use_host()), 9), Some(ErrorKind::Refused));
+}
+
+/// A call of `client` to place the member `name` here or on devbox, which have one slot and two.
+fn place(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
+    let candidate = |host, slots| HostCandidate { host, labels: Vec::new(), slots: Some(slots) };
+    let candidates = vec![candidate(MemberHost::Home, 1), candidate(MemberHost::Other(devbox()), 2)];
+    let (team, name) = (survey_team(), MemberName::parse(name).unwrap());
+    let request = PlaceMemberRequest { team, name, needs: Vec::new(), candidates };
+    send_call(state, client, Request::PlaceMember(request))
+}
+
+fn placed_host(effects: &[Effect], client: u64) -> Option<String> {
+    match reply_value(effects, client) {
+        Some(Reply::PlaceMember(PlaceMemberReply { host })) => Some(host.to_string()),
+        _ => None,
+    }
+}
+
+fn list_members(state: &mut State, names: &[&str]) {
+    let members = names.iter().map(|name| MemberName::parse(name).unwrap()).collect();
+    let notice = MirrorNotice::MembersListed { team: survey_team(), members };
+    report(state, annex_link(), HostEvent::Notice(notice));
+}
+
+#[test]
+fn each_slot_is_given_once_and_a_closed_connection_frees_it() {
+    let mut state = new_state();
+    for (client, name, host) in [(1, "ann", "home"), (2, "bob", "devbox"), (3, "eve", "devbox")] {
+        assert_eq!(placed_host(&place(&mut state, client, name), client).as_deref(), Some(host), "{name}");
+    }
+    let effects = place(&mut state, 4, "dan");
+    let expected = "cannot place dan on a host: home is full (1 of 1 slots), devbox is full (2 of 2 slots)";
+    assert_eq!(error_message(&effects, 4), expected);
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 2 }, NOW);
+    assert_eq!(placed_host(&place(&mut state, 4, "dan"), 4).as_deref(), Some("devbox"));
+}
+
+#[test]
+fn listed_members_of_an_annex_use_slots_until_they_or_the_mirror_end() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    list_members(&mut state, &["ann"]);
+    assert_eq!(placed_host(&place(&mut state, 1, "bob"), 1).as_deref(), Some("home"));
+    assert_eq!(placed_host(&place(&mut state, 2, "eve"), 2).as_deref(), Some("devbox"));
+    // Eve is listed while her client still holds the slot, and counts once.
+    list_members(&mut state, &["ann", "eve"]);
+    assert!(error_message(&place(&mut state, 3, "dan"), 3).contains("devbox is full (2 of 2 slots)"));
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 2 }, NOW);
+    assert!(error_message(&place(&mut state, 3, "dan"), 3).contains("devbox is full (2 of 2 slots)"));
+    list_members(&mut state, &["ann"]);
+    assert_eq!(placed_host(&place(&mut state, 3, "dan"), 3).as_deref(), Some("devbox"));
+    assert!(error_message(&place(&mut state, 4, "sue"), 4).contains("devbox is full"));
+    report(&mut state, annex_link(), HostEvent::TeamsChanged(BTreeSet::new()));
+    assert_eq!(placed_host(&place(&mut state, 4, "sue"), 4).as_deref(), Some("devbox"));
+}
+
+#[test]
+fn mirror_places_no_members() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    assert_eq!(error_kind(&place(&mut state, 9, "ann"), 9), Some(ErrorKind::Refused));
 }

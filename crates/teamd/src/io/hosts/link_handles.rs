@@ -14,7 +14,7 @@ use link::LinkStream;
 use protocol::control_socket::ConnectHomeRequest;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::TeamName;
+use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use store::{Durability, Root, StateDir};
@@ -31,7 +31,7 @@ pub(crate) struct LinkHandles {
     events: UnboundedSender<CoreEvent>,
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
-    mirrored_at_start: Vec<(LinkId, BTreeSet<TeamName>)>,
+    mirrored_at_start: Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)>,
 }
 
 #[derive(Debug)]
@@ -90,8 +90,9 @@ impl LinkHandles {
         Ok(links)
     }
 
-    /// Takes the links that were started, with the teams that each link mirrors.
-    pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeSet<TeamName>)> {
+    /// Takes the links that were started, with the teams that each link mirrors, and their members on
+    /// the annex.
+    pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)> {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
@@ -139,7 +140,7 @@ impl LinkHandles {
     fn open_at_start(&mut self, closed: &LinkSetup) -> Option<OpenLink> {
         let open =
             closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
-        self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.teams()));
+        self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.teams_with_members()));
         Some(open)
     }
 

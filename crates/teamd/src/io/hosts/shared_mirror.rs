@@ -6,8 +6,8 @@ use crate::core::jobs::host_jobs::{HostEvent, LinkId};
 use mirror::{Mirror, MirrorOutput};
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::TeamName;
-use std::collections::BTreeSet;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -91,9 +91,9 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// The teams that are mirrored.
-    pub(super) fn teams(&self) -> BTreeSet<TeamName> {
-        self.locked.lock().unwrap_or_else(PoisonError::into_inner).teams.clone()
+    /// The teams that are mirrored, each with its members on the annex.
+    pub(super) fn teams_with_members(&self) -> BTreeMap<TeamName, BTreeSet<MemberName>> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.teams_with_members()
     }
 
     pub(super) fn reporter(&self) -> &LinkReporter {

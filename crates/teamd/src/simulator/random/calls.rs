@@ -5,10 +5,10 @@ use crate::simulator::random::conditions::RandomSimulation;
 use crate::simulator::shim::REQUEST_ID_VARIABLE;
 use protocol::control_socket::{
     AwaitHostRequest, Backend, CapturePaneRequest, ConfirmTaskRequest, ConnectHomeRequest, CreateTeamRequest,
-    DeleteTeamRequest, HomeId, Iterm2Access, LaunchArgv, Layout, MemberAddress, MemberSelection, PersonPane,
-    Request, RestartPolicy, ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest,
-    SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply,
-    WorktreeRequest,
+    DeleteTeamRequest, HomeId, HostCandidate, Iterm2Access, LaunchArgv, Layout, MemberAddress, MemberHost,
+    MemberSelection, PersonPane, PlaceMemberRequest, Request, RestartPolicy, ResumeMembersRequest,
+    SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello,
+    ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
 use protocol::hosts_file_entry::HostName;
@@ -122,7 +122,14 @@ pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
 /// A request about a team on another host, or the connection of a home.
 fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     let host = HostName::parse("devbox").expect("the name is valid");
-    match simulation.conditions.rng.u8(0..5) {
+    match simulation.conditions.rng.u8(0..6) {
+        5 => {
+            let name = MemberName::parse(random_name(simulation)).expect("the name is valid");
+            let candidates = [MemberHost::Home, MemberHost::Other(host)];
+            let candidate = |host| HostCandidate { host, labels: Vec::new(), slots: Some(3) };
+            let candidates = candidates.map(candidate).to_vec();
+            Request::PlaceMember(PlaceMemberRequest { team, name, needs: Vec::new(), candidates })
+        }
         0..=1 => Request::UseHost(UseHostRequest { team, host, command: vec!["ssh".to_owned()] }),
         2 => Request::AwaitHost(AwaitHostRequest { team, host }),
         3 => {

@@ -273,6 +273,7 @@ fn request_name(request: &Request) -> &'static str {
         Request::StopDaemon => "Request::StopDaemon",
         Request::StopDaemonAndSuspend => "Request::StopDaemonAndSuspend",
         Request::ResumeMembers(_) => "Request::ResumeMembers",
+        Request::PlaceMember(_) => "Request::PlaceMember",
         Request::UseHost(_) => "Request::UseHost",
         Request::AwaitHost(_) => "Request::AwaitHost",
         Request::ConfirmTask(_) => "Request::ConfirmTask",
