@@ -26,6 +26,7 @@ impl MirrorSide {
             ItemPayload::TeamRefused { .. }
             | ItemPayload::Members { .. }
             | ItemPayload::Read { .. }
+            | ItemPayload::Events { .. }
             | ItemPayload::TaskChange { .. } => is_home,
             ItemPayload::Message { .. }
             | ItemPayload::Barrier { .. }
@@ -65,6 +66,7 @@ impl Mirror {
             ItemPayload::Members { team, .. }
             | ItemPayload::Message { team, .. }
             | ItemPayload::Read { team, .. }
+            | ItemPayload::Events { team, .. }
             | ItemPayload::Task { team, .. }
             | ItemPayload::TaskIds { team, .. }
             | ItemPayload::TaskChange { team, .. } => {
@@ -109,6 +111,7 @@ impl Mirror {
             ItemPayload::Message { to, message, .. } => mirror.store_message(to, message),
             ItemPayload::Read { owner, .. } if !mirror.members.contains_key(owner) => Ok(()),
             ItemPayload::Read { owner, messages, .. } => mirror.mark_read(owner, messages),
+            ItemPayload::Events { events, .. } => self.apply_events(team, events),
             ItemPayload::Members { members, .. } => {
                 let MirrorSide::Home { annex } = side else { return Ok(()) };
                 let new_members = mirror.store_members(&annex, members)?;

@@ -13,6 +13,8 @@ pub(crate) enum OnAcceptance {
     RecordMessage { team: TeamName, key: String },
     /// The change of the task is recorded as sent.
     RecordChange { team: TeamName, id: TaskId, change: TaskChange },
+    /// The events of the team up to this number are recorded as sent.
+    RecordEvents { team: TeamName, number: u64 },
     /// The oldest answer of the team is removed, so that it is not sent again.
     ForgetAnswer { team: TeamName },
     /// The record of the deleted team is removed, so that its end is not sent again.

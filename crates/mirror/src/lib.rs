@@ -12,6 +12,8 @@
 //! - **Messages** are known by their ids. Each end stores each message once.
 //! - **Tasks** change at the home. A change in the mirror is a proposal ([`TaskChange`]). Until the
 //!   home has answered, the mirror has the home's task with the proposal on top.
+//! - **Events** of the annex's members are in the event log of the annex, and come into that of the
+//!   home.
 //! - **Members:** the annex says which members it runs. The home lists them with the key `host`.
 //!
 //! After a crash, both ends compare all files again ([`Mirror::compare_all`]). An item has no
@@ -26,13 +28,17 @@ mod damaged_files;
 mod items_awaiting_acceptance;
 mod json_fields;
 mod known_messages;
+mod log_events;
 mod members;
 mod messages;
 mod mirror;
 mod mirrored_task;
 mod mirrored_teams;
 mod output;
+mod received_events;
 mod record_kept_items;
+mod send_events;
+mod sent_events;
 mod tasks_at_annex;
 mod tasks_at_home;
 mod team_mirror;

@@ -2,6 +2,7 @@
 
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
@@ -53,6 +54,14 @@ pub enum MirrorNotice {
         /// What the home did not change and why, or that the task has a new id. `None` if the home
         /// has made the whole change.
         error: Option<ErrorReport>,
+    },
+    /// At the home: the annex has sent events. The daemon logs them, unless its log has them
+    /// already, and then calls [`Mirror::note_events_logged`](crate::Mirror::note_events_logged).
+    EventsReceived {
+        /// The team.
+        team: TeamName,
+        /// The events with their numbers, lowest first.
+        events: Vec<Event>,
     },
     /// The other end has handled all items before this barrier. Here is stored what it has sent
     /// before its answer.

@@ -3,6 +3,7 @@
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::known_messages::message_key;
 use crate::mirror::Mirror;
+use crate::sent_events::last_number;
 use protocol::annex_link::{ItemPayload, LinkItem, TaskChange};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
@@ -33,6 +34,10 @@ impl Mirror {
                 ItemPayload::TaskChangeAnswer { .. } => {
                     mirror.unkept_answers.remove_if_oldest(&item.payload)?;
                 }
+                ItemPayload::Events { team, events } => {
+                    let number = last_number(events).unwrap_or_default();
+                    mirror.sent_events.note_kept(state, team, number)?;
+                }
                 _ => {}
             }
         }
@@ -49,6 +54,7 @@ impl Mirror {
                     self.send_and_record(answer, OnAcceptance::ForgetAnswer { team: team.clone() });
                 }
                 changes.into_iter().for_each(|change| self.send_task(&team, change));
+                self.notify_of_unlogged_events(&team)?;
             }
         }
         Ok(())
@@ -75,6 +81,10 @@ impl Mirror {
             }
             OnAcceptance::RecordChange { team, id, change } => {
                 self.record_change(&team, (id, &change), number)
+            }
+            OnAcceptance::RecordEvents { team, number } => {
+                let mirror = self.mirrors.get_mut(&team);
+                mirror.map_or(Ok(()), |mirror| mirror.sent_events.note_kept(&self.state, &team, number))
             }
             OnAcceptance::ForgetAnswer { team } => {
                 let mirror = self.mirrors.get_mut(&team);

@@ -4,6 +4,8 @@ use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
 use crate::mirrored_task::{MirroredTask, read_task_records, remove_task_records};
+use crate::received_events::{ReceivedEvents, received_events_file};
+use crate::sent_events::{SentEvents, sent_events_file};
 use crate::unkept_answers::{UnkeptAnswers, answers_file};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -34,6 +36,10 @@ pub(crate) struct TeamMirror {
     pub(crate) created_tasks: CreatedTasks,
     /// At the annex: the tasks as the home has them.
     pub(crate) tasks: BTreeMap<TaskId, MirroredTask>,
+    /// At the annex: how far its events were sent.
+    pub(crate) sent_events: SentEvents,
+    /// At the home: the events of the annex that are not logged yet.
+    pub(crate) received_events: ReceivedEvents,
 }
 
 impl TeamMirror {
@@ -47,6 +53,8 @@ impl TeamMirror {
         let unkept_answers = UnkeptAnswers::open(state, team.name())?;
         let created_tasks = CreatedTasks::open(state, team.name())?;
         let tasks = read_task_records(state, team.name())?;
+        let sent_events = SentEvents::open(state, team.name())?;
+        let received_events = ReceivedEvents::open(state, team.name())?;
         Ok(TeamMirror {
             team,
             known_messages,
@@ -59,6 +67,8 @@ impl TeamMirror {
             unkept_answers,
             created_tasks,
             tasks,
+            sent_events,
+            received_events,
         })
     }
 
@@ -90,5 +100,7 @@ pub(crate) fn remove_state(state: &StateDir, team: &TeamName) -> Result<(), Erro
     state.remove(&messages_file(team))?;
     state.remove(&answers_file(team))?;
     state.remove(&created_tasks_file(team))?;
+    state.remove(&sent_events_file(team))?;
+    state.remove(&received_events_file(team))?;
     remove_task_records(state, team)
 }

@@ -31,6 +31,16 @@ pub struct Event {
     /// The member. For a message it is the recipient. `None` for events of a task or a whole team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<MemberName>,
+    /// The name of the host where it happened. `None` for the host of this log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_host: Option<String>,
+    /// The number of an event that an annex sends to the home of the team. Each next event of the
+    /// annex has a higher number. `None` for all other events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Whether the home tells people of this event of an annex.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notifies: bool,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
@@ -322,7 +332,8 @@ pub enum EventKind {
 impl Event {
     /// An event of the daemon. `time` is empty; the event log fills it in.
     pub fn for_daemon(kind: EventKind) -> Event {
-        Event { time: String::new(), team: None, member: None, kind }
+        let (time, team, member, on_host, number) = (String::new(), None, None, None, None);
+        Event { time, team, member, on_host, number, notifies: false, kind }
     }
 
     /// An event of a team or of one of its tasks. `time` is empty.
@@ -342,13 +353,14 @@ impl Event {
             (Some(team), None) => format!("{team} "),
             _ => String::new(),
         };
+        let host = self.on_host.as_ref().map_or_else(String::new, |host| format!("({host}) "));
         let help = match (&self.kind, &self.team) {
             (EventKind::MemberSuspended, Some(team)) => {
                 format!("; resume it with: teamctl up --resume -t {team}")
             }
             _ => String::new(),
         };
-        visible(&format!("{subject}{}{help}", self.kind)).replace('\n', " ")
+        visible(&format!("{subject}{host}{}{help}", self.kind)).replace('\n', " ")
     }
 }
 

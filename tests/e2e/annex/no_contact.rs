@@ -14,6 +14,7 @@ fn starts_and_ends(env: &TestEnv) -> usize {
     let kinds = ["member_spawned", "member_exited", "member_respawn_scheduled"];
     env.events()
         .iter()
+        .filter(|event| event["on_host"].is_null())
         .filter(|event| event["event"].as_str().is_some_and(|kind| kinds.contains(&kind)))
         .count()
 }

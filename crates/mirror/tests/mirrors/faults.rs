@@ -17,7 +17,7 @@ const FAILPOINTS_VARIABLE: &str = "TEAMD_FAILPOINTS";
 
 /// The failpoints of the store before and after the changes that a mirror makes and that survive the
 /// process.
-const FAILPOINTS: [&str; 8] = [
+pub(crate) const FAILPOINTS: [&str; 8] = [
     "store.create",
     "store.replace",
     "store.replaced",
@@ -93,15 +93,15 @@ fn write(name: &str, text: &str) {
     File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-/// Runs a test of this program again, in a process with failpoints.
-pub(crate) fn run_again_with_faults(test: &str) {
+/// Runs a test of this program again, in a process with failpoints. Returns the failpoints at which a
+/// step was killed.
+pub(crate) fn run_again_with_faults(test: &str) -> BTreeSet<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", test, "--nocapture"]).env(FAILPOINTS_VARIABLE, directory.path());
     let output = program.output().unwrap();
     let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
-    let killed: BTreeSet<&str> = stdout.lines().filter_map(|line| line.strip_prefix("killed: ")).collect();
-    assert_eq!(killed, BTreeSet::from(FAILPOINTS), "failpoints at which a step was killed");
     assert!(stdout.contains("failed: store."), "no write failed");
+    stdout.lines().filter_map(|line| line.strip_prefix("killed: ")).map(str::to_owned).collect()
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a failed test shows what was sent")]
 
 mod end;
+mod event_logs;
 mod faults;
 mod pair;
 mod random_life;

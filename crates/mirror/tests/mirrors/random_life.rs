@@ -2,7 +2,7 @@
 //! same tasks, each message once and in the order of its sender, and no task was begun twice.
 
 use crate::end::{End, name, task_id, team_name};
-use crate::faults::{Fault, run_again_with_faults};
+use crate::faults::{FAILPOINTS, Fault, run_again_with_faults};
 use crate::pair::Pair;
 use mirror::{FileChange, TaskCheck};
 use protocol::task::TaskStatus;
@@ -270,7 +270,8 @@ impl Life {
 
 #[test]
 fn random_lives_with_faults_lose_and_double_nothing() {
-    run_again_with_faults("random_life::random_lives_lose_and_double_nothing");
+    let killed = run_again_with_faults("random_life::random_lives_lose_and_double_nothing");
+    assert_eq!(killed, FAILPOINTS.map(str::to_owned).into(), "failpoints at which a step was killed");
 }
 
 #[test]

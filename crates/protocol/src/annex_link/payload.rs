@@ -8,6 +8,7 @@
 
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
+use crate::event_log_line::Event;
 use crate::inbox_file::Message;
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::{MemberName, TeamName};
@@ -104,6 +105,13 @@ pub enum ItemPayload {
         /// has made the whole change.
         error: Option<ErrorReport>,
     },
+    /// From the annex: events that it has logged, each with its number.
+    Events {
+        /// The team of the events.
+        team: TeamName,
+        /// The events, lowest number first.
+        events: Vec<Event>,
+    },
     /// Asks for a [`ItemPayload::BarrierReached`] once all earlier items were handled.
     Barrier {
         /// Chosen by the sender.
@@ -127,6 +135,7 @@ impl ItemPayload {
             | ItemPayload::Members { team, .. }
             | ItemPayload::Message { team, .. }
             | ItemPayload::Read { team, .. }
+            | ItemPayload::Events { team, .. }
             | ItemPayload::Task { team, .. }
             | ItemPayload::TaskIds { team, .. }
             | ItemPayload::TaskChange { team, .. }

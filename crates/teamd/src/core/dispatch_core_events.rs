@@ -11,7 +11,9 @@ use crate::core::create_worktree::handle_worktree_recorded;
 use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
-use crate::core::hosts::{compare_changed_files, confirm_task, handle_host_events, place_member};
+use crate::core::hosts::{
+    compare_changed_files, confirm_task, handle_host_events, place_member, send_logged_events,
+};
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
@@ -66,10 +68,11 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
 const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 
 /// What is done after every event, in this order.
-const AFTER: [fn(&mut Context); 7] = [
+const AFTER: [fn(&mut Context); 8] = [
     run_follow_ups,
     budget::count_started_turns,
     register_and_start_agent::register_batch,
+    send_logged_events::send_logged_events,
     show_next_notice,
     hold_and_release_long_polls::wake_waiting_hooks,
     record_events_and_outputs::record_effects,
@@ -228,6 +231,7 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
             delete::handle_team_deleted(context, client, &team, result, worktrees);
         }
         FileResult::Logged { team, inbox } => inbox_changes::schedule_inbox_scan(context, &team, &inbox),
+        FileResult::LoggedForMirror { link, job } => compare_changed_files::push_job(context, link, job),
         FileResult::TeamsListed { teams } => find_new_and_deleted_teams::handle_teams_listed(context, teams),
         FileResult::TeamFound { team, member_count, waiting } => {
             client_calls::handle_team_found(context, team, member_count, waiting);

@@ -51,6 +51,14 @@ impl Effects {
         })
     }
 
+    /// The events that are logged, to change them.
+    pub(crate) fn events_mut(&mut self) -> impl Iterator<Item = &mut Event> {
+        self.list.iter_mut().filter_map(|effect| match effect {
+            Effect::Log(event) => Some(event),
+            _ => None,
+        })
+    }
+
     /// Whether the daemon ends.
     pub(crate) fn is_exit(&self) -> bool {
         self.list.iter().any(|effect| matches!(effect, Effect::Exit))
@@ -114,7 +122,8 @@ pub(crate) enum Effect {
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
-    /// Write an event to the event log and the daemon's terminal. The effect runner sets its time.
+    /// Write an event to the event log and the daemon's terminal. The effect runner sets its time if
+    /// the time is empty.
     Log(Event),
     /// Make the control socket again if it was removed.
     CheckSocket,

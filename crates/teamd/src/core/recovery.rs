@@ -6,7 +6,7 @@ use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
 use crate::core::dispatch_core_events::run_follow_ups;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::hosts::handle_host_events;
+use crate::core::hosts::{handle_host_events, send_logged_events};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
     cleanup_after_exit, decide_respawns_and_suspensions, record_exit_and_decide_respawn, shutdown_requests,
@@ -25,6 +25,7 @@ use protocol::team_and_member_names::TeamName;
 pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
     let mut context = Context::new(state, now);
     recover_all(&mut context);
+    send_logged_events::send_logged_events(&mut context);
     record_events_and_outputs::record_effects(&mut context);
     context.effects.into_vec()
 }

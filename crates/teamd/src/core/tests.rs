@@ -4,6 +4,7 @@ mod budgets;
 mod client_calls;
 mod delete_team;
 mod dialogs_on_screens;
+mod events_of_annexes;
 mod hidden_panes;
 mod hooks_and_lead_sessions;
 mod member_requests;

@@ -23,7 +23,6 @@ use crate::io::run_worktree_jobs;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
 use protocol::control_socket::Process;
-use protocol::timestamp::iso8601;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
@@ -120,7 +119,7 @@ impl EffectRunner {
                     events.send(CoreEvent::NotificationFailed { reason }).ok();
                 });
             }
-            Effect::Log(event) => self.log(protocol::event_log_line::Event { time: iso8601(wall), ..event }),
+            Effect::Log(event) => self.log(event.with_time(wall)),
             Effect::CheckSocket => self.listener.ensure_bound(),
             Effect::Exit => return ControlFlow::Break(()),
         }

@@ -192,6 +192,7 @@ impl SimulatedDisk {
                 FileResult::HiddenPanesWritten { client, reply, result }
             }
             FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
+            FileJob::AwaitLoggedForMirror { link, job } => FileResult::LoggedForMirror { link, job },
             FileJob::ListTeams => {
                 let teams = self.session_teams.keys().chain(self.teams.keys()).cloned().collect();
                 FileResult::TeamsListed { teams }

@@ -5,6 +5,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
 use crate::simulator::simulation::{Conditions, Simulation};
 use mirror::{MirrorNotice, TaskCheck};
+use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 
@@ -21,7 +22,8 @@ impl<C: Conditions> Simulation<C> {
                     }
                 }
                 self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::from([team.clone()])));
-                self.report_members(&link, team);
+                self.report_members(&link, team.clone());
+                self.report_event(&link, team);
                 self.report_barrier(&link, barrier);
             }
             HostJob::AcceptHome { client, home } => {
@@ -43,6 +45,8 @@ impl<C: Conditions> Simulation<C> {
                     MirrorJob::AddTeam { .. }
                     | MirrorJob::Compare { .. }
                     | MirrorJob::CompareAll
+                    | MirrorJob::SendEvents { .. }
+                    | MirrorJob::NoteEventsLogged { .. }
                     | MirrorJob::NoteAccepted(_),
                 ..
             } => {}
@@ -52,6 +56,14 @@ impl<C: Conditions> Simulation<C> {
     fn report_members(&mut self, link: &LinkId, team: TeamName) {
         let members = BTreeSet::from([MemberName::new_unchecked("far")]);
         self.report_host(link, HostEvent::Notice(MirrorNotice::MembersListed { team, members }));
+    }
+
+    /// The annex has logged an event of a member.
+    fn report_event(&mut self, link: &LinkId, team: TeamName) {
+        let (member, kind) = (MemberName::new_unchecked("remote"), EventKind::MemberSuspended);
+        let event = Event::for_member(&team, &member, kind).with_time(self.now.wall);
+        let events = vec![Event { number: Some(self.now.wall), notifies: true, ..event }];
+        self.report_host(link, HostEvent::Notice(MirrorNotice::EventsReceived { team, events }));
     }
 
     fn report_barrier(&mut self, link: &LinkId, number: u64) {

@@ -5,6 +5,7 @@ use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::confirm_task::{
     fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
 };
+use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::use_and_await_host::{handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
@@ -44,6 +45,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TaskChangeAnswered { team, task, .. } => {
             handle_task_decided(context, link, &team, task);
         }
+        MirrorNotice::EventsReceived { team, events } => log_events_of_annex(context, link, &team, events),
         MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
     }
 }

@@ -1,6 +1,7 @@
 //! The jobs of the files thread and their results.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
+use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::jobs::team_record_lines::RecordBatch;
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
 use crate::core::roster::Roster;
@@ -85,6 +86,9 @@ pub(crate) enum FileJob {
     /// Report `Logged` once all events that were queued before this job are written to the event
     /// log. The core then scans the next part of this inbox.
     AwaitLogged { team: TeamName, inbox: String },
+    /// Report `LoggedForMirror` once all events that were queued before this job are written to the
+    /// event log. The job for the mirrors follows then.
+    AwaitLoggedForMirror { link: LinkId, job: MirrorJob },
     /// List all teams in the root.
     ListTeams,
     /// Look for the files of a team that the daemon does not know, because another program may have
@@ -325,6 +329,11 @@ pub(crate) enum FileResult {
     Logged {
         team: TeamName,
         inbox: String,
+    },
+    /// All events that were queued before the job are written to the event log.
+    LoggedForMirror {
+        link: LinkId,
+        job: MirrorJob,
     },
     /// Lines could not be appended to a record. The job is tried again with the next lines, and
     /// reports no further error until it succeeds.

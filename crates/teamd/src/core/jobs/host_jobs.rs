@@ -4,6 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::control_socket::{ConfirmTaskRequest, ConnectHomeRequest};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeSet;
@@ -53,6 +54,10 @@ pub(crate) enum MirrorJob {
     SendBarrier(u64),
     /// Note that the link keeps the items up to this number.
     NoteAccepted(u64),
+    /// At the annex: send events that it has logged.
+    SendEvents { team: TeamName, events: Vec<Event> },
+    /// At the home: note that its event log has the events of the annex up to this number.
+    NoteEventsLogged { team: TeamName, number: u64 },
     /// Compare a task, and find out whether the home has decided about its changes.
     CheckTask { client: ConnId, request: ConfirmTaskRequest },
 }

@@ -26,6 +26,7 @@ impl FileJob {
             | FileJob::SaveEnvironment { .. }
             | FileJob::ReadExitReport { .. }
             | FileJob::AwaitLogged { .. }
+            | FileJob::AwaitLoggedForMirror { .. }
             | FileJob::ListTeams
             | FileJob::ReplyWhenSaved { .. }
             | FileJob::ReadOutputTimes { .. }

@@ -1,5 +1,6 @@
 //! A notice: what people are told about a member or a team.
 
+use protocol::event_log_line::EventKind;
 use protocol::member_request::MemberRequestKind;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,8 @@ use tmux::PaneId;
 pub(crate) struct Notice {
     pub(crate) team: TeamName,
     /// `None`: the notice is about the whole team.
-    pub(super) member: Option<MemberName>,
-    pub(super) kind: NoticeKind,
+    pub(crate) member: Option<MemberName>,
+    pub(crate) kind: NoticeKind,
     /// The pane in which people can see the cause of the notice. A tmux client that displays this
     /// pane does not need the text. The roster leaves the pane out, because another pane may have
     /// the same number later.
@@ -45,4 +46,29 @@ pub(crate) enum NoticeKind {
     BudgetExhausted,
     /// The session that led the team has ended.
     LeadSessionEnded,
+}
+
+impl NoticeKind {
+    /// The notice that belongs to an event. `None` if there is none for this kind of event.
+    pub(crate) fn of_event(event: &EventKind) -> Option<NoticeKind> {
+        match event {
+            EventKind::MemberAtDialog { .. } => Some(NoticeKind::AtDialog),
+            EventKind::MemberSpawnFailed { .. }
+            | EventKind::MemberExited { .. }
+            | EventKind::MemberRespawnsExhausted { .. } => Some(NoticeKind::Exited),
+            EventKind::MemberSuspended => Some(NoticeKind::Suspended),
+            EventKind::MemberNoOutput { no_output_ms } => Some(NoticeKind::NoOutput(*no_output_ms)),
+            EventKind::MemberTurnsFailed { failed_turns, reason, .. } => {
+                Some(NoticeKind::TurnsFailed { count: *failed_turns, reason: reason.clone() })
+            }
+            EventKind::MemberLimited { local_time, .. } => {
+                Some(NoticeKind::Limited { local_time: local_time.clone() })
+            }
+            EventKind::MemberExchangePaused { with, turns, .. } => {
+                Some(NoticeKind::ExchangePaused { with: with.clone(), turns: *turns })
+            }
+            EventKind::BudgetExhausted { .. } => Some(NoticeKind::BudgetExhausted),
+            _ => None,
+        }
+    }
 }

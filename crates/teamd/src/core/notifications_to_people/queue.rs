@@ -93,6 +93,13 @@ impl NoticeQueue {
         self.has_changed = true;
     }
 
+    /// Removes the waiting notices for which `is_kept` is false.
+    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&Notice) -> bool) {
+        let count = self.waiting.len();
+        self.waiting.retain(is_kept);
+        self.has_changed |= self.waiting.len() < count;
+    }
+
     /// When the next text is due, in milliseconds on the monotonic clock. `None` without notices.
     pub(crate) fn next_due(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.quiet_until.max(self.collects_until.unwrap_or(0)))

@@ -115,6 +115,7 @@ impl State {
         let leads = std::mem::take(&mut roster.lead_sessions).into_iter();
         let lead_sessions = leads.map(|lead| (lead.team.clone(), LeadSession::new(lead)));
         let teams = restore_teams(&mut roster, &mut cursor);
+        let event_numbers = std::mem::take(&mut cursor.event_numbers);
         let record_files = std::mem::take(&mut roster.record_files).into_iter();
         let team_records = record_files.map(|(team, file)| (team, TeamRecord::new(file))).collect();
         let is_known = |notice: &Notice| notice.team.is_claude_session() || teams.contains_key(&notice.team);
@@ -130,7 +131,7 @@ impl State {
             exit_waiters: Vec::new(),
             screen_waiters: ScreenWaiters::default(),
             interrupt_waiters: Vec::new(),
-            host_links: HostLinks::default(),
+            host_links: HostLinks { event_numbers, ..HostLinks::default() },
             registration_queue: Vec::new(),
             pending_respawns: roster.pending_respawns,
             notices,

@@ -3,6 +3,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::LinkId;
 use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, MemberHost};
+use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,37 @@ pub(crate) struct HostLinks {
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
     pub(crate) reserved_slots: Vec<ReservedSlot>,
+    pub(crate) event_numbers: EventNumbers,
+}
+
+/// The numbers of the events that annexes send to homes.
+#[derive(Debug, Default)]
+pub(crate) struct EventNumbers {
+    /// At the annex: the number of the last event. Numbers are also times in milliseconds since the
+    /// epoch, so they increase even if the event log was removed.
+    pub(crate) last: u64,
+    /// At the home: the number of the last event that is logged, by the team and the annex.
+    pub(crate) logged: BTreeMap<(TeamName, String), u64>,
+}
+
+impl EventNumbers {
+    /// The number of the next event.
+    pub(crate) fn next(&mut self, now: u64) -> u64 {
+        self.last = now.max(self.last + 1);
+        self.last
+    }
+
+    /// Notes an event of the event log.
+    pub(crate) fn note_logged(&mut self, event: &Event) {
+        match (&event.team, &event.on_host, event.number) {
+            (Some(team), Some(host), Some(number)) => {
+                let last = self.logged.entry((team.clone(), host.clone())).or_default();
+                *last = number.max(*last);
+            }
+            (_, None, Some(number)) => self.last = self.last.max(number),
+            _ => {}
+        }
+    }
 }
 
 /// One link.
@@ -86,6 +118,12 @@ impl HostLinks {
     pub(crate) fn home_of(&self, team: &TeamName) -> Option<&LinkId> {
         let mut mirrors = self.links_of(team).filter(|link| matches!(link, LinkId::ToHome(_)));
         mirrors.next()
+    }
+
+    /// The teams whose home is another host, with the links to their homes.
+    pub(crate) fn homes(&self) -> BTreeMap<TeamName, LinkId> {
+        let to_homes = self.links.iter().filter(|(id, _)| matches!(id, LinkId::ToHome(_)));
+        to_homes.flat_map(|(id, link)| link.teams.iter().map(|team| (team.clone(), id.clone()))).collect()
     }
 
     /// The links that mirror this team.

@@ -5,6 +5,7 @@
 //! At its start, the daemon fills the cursor from the event log. So changes that were made while no
 //! daemon ran are logged as well, and no change is logged twice.
 
+use crate::core::state::host_links::EventNumbers;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::length_limits_of_texts::shorten;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
@@ -43,6 +44,8 @@ pub(crate) struct EventLogCursor {
     pub(crate) inboxes: BTreeMap<(TeamName, MemberName), usize>,
     /// The logged requests of each team.
     pub(crate) requests: BTreeMap<TeamName, LoggedRequests>,
+    /// The numbers of events that annexes send to homes.
+    pub(crate) event_numbers: EventNumbers,
 }
 
 /// The logged requests of one team.
@@ -75,7 +78,8 @@ impl EventLogCursor {
     }
 
     fn apply(&mut self, event: Event) {
-        let Some(team) = event.team else { return };
+        self.event_numbers.note_logged(&event);
+        let Some(team) = event.team.filter(|_| event.on_host.is_none()) else { return };
         match (event.kind, event.member) {
             (EventKind::TeamDeleted | EventKind::TeamCreated, _) => {
                 self.tasks.remove(&team);

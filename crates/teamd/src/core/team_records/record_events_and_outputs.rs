@@ -12,7 +12,6 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_record_line::RecordEntry;
-use protocol::timestamp::iso8601;
 use std::collections::BTreeMap;
 
 /// Records the events among the effects, after an event was handled. Queues one job for each team.
@@ -54,6 +53,8 @@ fn record_logged_event(context: &mut Context, event: Event) {
     let Some(team) = event.team.clone() else { return };
     let is_deleted = event.kind == EventKind::TeamDeleted;
     match (&event.kind, &event.member) {
+        // The output of the member is on its host.
+        _ if event.on_host.is_some() => {}
         (EventKind::TaskDeleted { task }, _) => {
             context.record_items.push((team.clone(), RecordItem::TaskRemoved(*task)));
         }
@@ -67,7 +68,7 @@ fn record_logged_event(context: &mut Context, event: Event) {
         }
         _ => {}
     }
-    let event = Event { time: iso8601(context.now.wall), ..event }.with_short_texts();
+    let event = event.with_time(context.now.wall).with_short_texts();
     add_entry(context, &team, RecordEntry::Event { event: Box::new(event) });
     if let Some(record) = context.state.team_records.get_mut(&team).filter(|_| is_deleted) {
         record.end();

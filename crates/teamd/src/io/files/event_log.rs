@@ -1,7 +1,9 @@
 //! Reads and appends to the event log, `events.jsonl` in the state directory.
 
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use protocol::event_log_line::{Event, EventKind};
 use protocol::state_file_names::{EVENT_LOG, OLDER_EVENT_LOG};
+use protocol::team_and_member_names::TeamName;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,29 @@ pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
 /// so that none is logged twice. If a part of the log cannot be read, its entries are logged again.
 pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(lines_of_log(state))
+}
+
+/// The numbered events of each team in `kept` after the number there, as batches to send to the home.
+/// The events of an earlier team of the same name are left out.
+pub(crate) fn read_events_after(
+    state: &StateDir,
+    kept: &BTreeMap<TeamName, u64>,
+) -> BTreeMap<TeamName, Vec<Event>> {
+    let mut unsent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
+    for line in lines_of_log(state) {
+        let Ok(event) = serde_json::from_slice::<Event>(&line) else { continue };
+        let Some((team, kept)) = event.team.as_ref().and_then(|team| kept.get_key_value(team)) else {
+            continue;
+        };
+        match event.kind {
+            EventKind::TeamDeleted => drop(unsent.remove(team)),
+            _ if event.on_host.is_none() && event.number > Some(*kept) => {
+                unsent.entry(team.clone()).or_default().push(event);
+            }
+            _ => {}
+        }
+    }
+    unsent
 }
 
 /// The lines of the older part of the log and then of the current part, with their line ends. They

@@ -195,6 +195,7 @@ impl FilesThread {
                 FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
+            FileJob::AwaitLoggedForMirror { link, job } => FileResult::LoggedForMirror { link, job },
             FileJob::ListTeams => {
                 let teams = self.log_error("list the teams", self.root.teams())?;
                 let sessions: Vec<TeamName> =

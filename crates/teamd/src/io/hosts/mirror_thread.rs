@@ -69,6 +69,13 @@ fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), Err
             let none = |()| ((), MirrorOutput::default());
             mirror.update(|mirror| mirror.note_accepted(number).map(none), |()| None)
         }
+        MirrorJob::SendEvents { team, events } => {
+            mirror.update(|mirror| mirror.send_events(&team, &events).map(plain), |()| None)
+        }
+        MirrorJob::NoteEventsLogged { team, number } => {
+            let none = |()| ((), MirrorOutput::default());
+            mirror.update(|mirror| mirror.note_events_logged(&team, number).map(none), |()| None)
+        }
         MirrorJob::CheckTask { client, request } => {
             check_task(mirror, root, client, &request);
             Ok(())

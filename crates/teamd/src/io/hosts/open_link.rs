@@ -1,15 +1,18 @@
 //! Opens a link: its spool, its mirrors and its receiver.
 
 use crate::core::jobs::host_jobs::MirrorJob;
+use crate::io::files::event_log;
 use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::mirror_thread;
 use crate::io::hosts::receive_items::MirrorReceiver;
 use crate::io::hosts::shared_mirror::{LinkReporter, SharedMirror};
 use link::{SpoolContents, SpoolFile};
+use mirror::Mirror;
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::sync::Arc;
+use store::StateDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -56,7 +59,11 @@ impl LinkSetup {
                 mirror.reopen(open_mirror, sender)?;
                 mirror
             }
-            None => SharedMirror::new(open_mirror()?, sender, self.reporter.clone()),
+            None => {
+                let mut mirror = open_mirror()?;
+                self.queue_unsent_events(&mut mirror)?;
+                SharedMirror::new(mirror, sender, self.reporter.clone())
+            }
         };
         let (receiver, receiver_end) = MirrorReceiver::open(mirror.clone(), self.files.directory(link)?)?;
         // Nothing can fail after this, so no second thread ever takes jobs of the queue.
@@ -66,6 +73,18 @@ impl LinkSetup {
         }
         self.queue.push(MirrorJob::CompareAll);
         Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
+    }
+
+    /// At the annex: sends the events that an earlier daemon has logged and not sent. The event loop
+    /// sends later events, because it learns of the mirrored teams afterwards.
+    fn queue_unsent_events(&self, mirror: &mut Mirror) -> Result<(), ErrorReport> {
+        let kept = mirror.kept_events()?;
+        if !kept.is_empty() {
+            let state_dir = StateDir::open(&self.files.state_dir)?;
+            let unsent = event_log::read_events_after(&state_dir, &kept).into_iter();
+            unsent.for_each(|(team, events)| self.queue.push(MirrorJob::SendEvents { team, events }));
+        }
+        Ok(())
     }
 }
 

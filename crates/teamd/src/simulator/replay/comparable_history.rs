@@ -21,7 +21,8 @@ pub(super) struct ComparableHistory(BTreeMap<(u8, String), Vec<(u64, String)>>);
 impl ComparableHistory {
     pub(super) fn from_events(events: &[TimedEvent]) -> ComparableHistory {
         let mut history = ComparableHistory(BTreeMap::new());
-        for (at, event) in events {
+        // A replay has no other hosts.
+        for (at, event) in events.iter().filter(|(_, event)| event.on_host.is_none()) {
             if let EventKind::TaskStarted { task, owner, .. } = &event.kind {
                 let owner = owner.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
                 history.add((0, "claims".to_owned()), *at, format!("task {task} by {owner}"));

@@ -1,0 +1,50 @@
+//! At the annex: sends the logged events of mirrored teams to their home, which also tells people of
+//! them.
+
+use crate::core::effect::Effect;
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::host_jobs::MirrorJob;
+use crate::core::notifications_to_people::notice::{Notice, NoticeKind};
+use crate::core::state_time_and_effects_of_one_event::Context;
+use protocol::event_log_line::Event;
+use protocol::team_and_member_names::TeamName;
+use std::collections::BTreeMap;
+use std::mem::discriminant;
+
+/// Numbers the events that the home gets, and sends them once they are in the event log. After a
+/// crash, the next daemon reads the unsent events from the log.
+pub(crate) fn send_logged_events(context: &mut Context) {
+    let Context { state, effects, now, .. } = context;
+    let homes = state.host_links.homes();
+    if homes.is_empty() {
+        return;
+    }
+    let mut events: Vec<&mut Event> = effects
+        .events_mut()
+        .filter(|event| event.team.as_ref().is_some_and(|team| homes.contains_key(team)))
+        .filter(|event| event.kind.is_sent_to_home() && event.number.is_none())
+        .collect();
+    state.notices.retain(|notice| !homes.contains_key(&notice.team) || !mark_event(&mut events, notice));
+    let mut sent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
+    for event in events {
+        event.number = Some(state.host_links.event_numbers.next(now.wall));
+        *event = event.clone().with_time(now.wall).with_short_texts();
+        event.team.clone().into_iter().for_each(|team| sent.entry(team).or_default().push(event.clone()));
+    }
+    for (team, events) in sent {
+        let (link, job) = (homes[&team].clone(), MirrorJob::SendEvents { team, events });
+        effects.push(Effect::File(FileJob::AwaitLoggedForMirror { link, job }));
+    }
+}
+
+/// Lets the home show the notice with its event. Returns false if there is no such event.
+fn mark_event(events: &mut [&mut Event], notice: &Notice) -> bool {
+    let belongs = |event: &&mut &mut Event| {
+        let kind = NoticeKind::of_event(&event.kind).map(|kind| discriminant(&kind));
+        event.team.as_ref() == Some(&notice.team)
+            && event.member == notice.member
+            && kind == Some(discriminant(&notice.kind))
+    };
+    let event = events.iter_mut().rev().find(belongs);
+    event.map(|event| event.notifies = true).is_some()
+}

@@ -1,0 +1,119 @@
+//! The events of a member on another host come into the event log of the home, and people are told
+//! of them there.
+
+use harness::{TestEnv, TwoHosts};
+use serde_json::Value;
+
+/// The events of ann that the home has from `devbox`, without the host.
+fn events_from_devbox(home: &TestEnv) -> Vec<Value> {
+    let events = home.events().into_iter().filter(|event| event["on_host"] == "devbox");
+    events
+        .map(|mut event| {
+            event.as_object_mut().unwrap().remove("on_host");
+            event
+        })
+        .collect()
+}
+
+/// The events that the annex sends to the home.
+fn events_to_send(annex: &TestEnv) -> Vec<Value> {
+    annex.events().into_iter().filter(|event| !event["number"].is_null()).collect()
+}
+
+/// Waits until the home has the events of the annex. Checks that it has each event once and in
+/// order.
+fn check_events(home: &TestEnv, annex: &TestEnv) {
+    let sent = events_to_send(annex);
+    home.wait_until("the home has the events", || {
+        (events_from_devbox(home).len() >= sent.len()).then_some(())
+    });
+    assert_eq!(events_from_devbox(home)[..sent.len()], sent);
+}
+
+fn work(hosts: &TwoHosts, subject: &str) {
+    hosts.home.teamctl(["task", "create", subject, "--command", "true"]).expect_success();
+    hosts.annex.wait_until(&format!("{subject} is completed"), || {
+        let tasks = hosts.annex.tasks("survey");
+        tasks.iter().any(|task| task["subject"] == subject && task["status"] == "completed").then_some(())
+    });
+    hosts.annex.wait_until("the turn has ended", || {
+        events_to_send(&hosts.annex).last().filter(|event| event["event"] == "member_idle").map(drop)
+    });
+}
+
+#[test]
+fn events_of_a_member_on_another_host_are_in_the_log_of_the_home() {
+    let hosts = TwoHosts::new();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    hosts.check(|| {
+        home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+        work(&hosts, "first");
+        check_events(home, annex);
+        let kinds: Vec<Value> = events_from_devbox(home).iter().map(|event| event["event"].clone()).collect();
+        assert_eq!(kinds, ["member_spawned", "member_idle", "member_active", "member_idle"]);
+        let text = home.teamctl(["events", "--member", "ann", "--kind", "member_active"]).expect_success();
+        assert!(text.contains("ann@survey (devbox) active: "), "{text}");
+        let completed: Vec<Value> =
+            home.events().into_iter().filter(|event| event["event"] == "task_completed").collect();
+        assert!(completed.len() == 1 && completed[0]["on_host"].is_null(), "{completed:?}");
+
+        for killed in [home, annex] {
+            killed.kill_process(killed.daemon_pid());
+            killed.start_daemon();
+            hosts.wait_for_exchange();
+            work(&hosts, &format!("after {}", killed.daemon_pid()));
+            check_events(home, annex);
+        }
+        hosts.kill_line();
+        work(&hosts, "after the line broke");
+        check_events(home, annex);
+        assert_eq!(events_from_devbox(home), events_to_send(annex));
+    });
+    hosts.home.shut_down();
+    hosts.annex.shut_down();
+}
+
+/// Lets the notification command of the environment append each notice to `out/told`.
+fn write_notify_command(env: &TestEnv) {
+    let out = env.path("out/told").display().to_string();
+    let script = env.write_script("tell", &format!("#!/bin/sh\nprintf '%s\\n' \"$1\" >>{out}\n"));
+    let config = format!("notify_command = ['{}', '{{text}}']\n", script.display());
+    env.write_file("home/.config/teamd/config.toml", config);
+}
+
+fn notices(env: &TestEnv) -> Vec<String> {
+    let text = std::fs::read_to_string(env.path("out/told")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn people_are_told_at_the_home_once() {
+    let hosts = TwoHosts::new();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    [home, annex].into_iter().for_each(write_notify_command);
+    hosts.check(|| {
+        home.teamctl(["spawn", "ann", "--host", "devbox", "--", "sh", "-c", "read line; exit 3"])
+            .expect_success();
+        hosts.cut();
+        let pid = annex.member("ann").unwrap()["pid"].as_u64().unwrap();
+        annex.kill_process(u32::try_from(pid).unwrap());
+        annex.wait_until("the exit is logged", || {
+            events_to_send(annex).iter().any(|event| event["event"] == "member_exited").then_some(())
+        });
+        hosts.heal();
+        check_events(home, annex);
+        home.wait_until("a person is told", || (!notices(home).is_empty()).then_some(()));
+        // A daemon that is killed before it has saved that the notice was shown shows it again. These
+        // calls are handled after the save.
+        home.teamctl(["create", "later"]).expect_success();
+        home.teamctl(["delete", "later"]).expect_success();
+        home.kill_process(home.daemon_pid());
+        home.start_daemon();
+        hosts.wait_for_exchange();
+        assert_eq!(notices(home), ["ann@survey has ended: teamctl why ann -t survey"]);
+        assert_eq!(notices(annex), [""; 0]);
+        assert_eq!(events_from_devbox(home), events_to_send(annex));
+    });
+    hosts.home.shut_down();
+    hosts.annex.shut_down();
+}
