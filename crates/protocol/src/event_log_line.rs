@@ -34,6 +34,10 @@ pub struct Event {
     /// The name of the host where it happened. `None` for the host of this log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_host: Option<String>,
+    /// When the home has logged an event of an annex. `None` for all other events, which are logged at
+    /// `time`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged_at: Option<String>,
     /// The number of an event that an annex sends to the home of the team. Each next event of the
     /// annex has a higher number. `None` for all other events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,8 +336,16 @@ pub enum EventKind {
 impl Event {
     /// An event of the daemon. `time` is empty; the event log fills it in.
     pub fn for_daemon(kind: EventKind) -> Event {
-        let (time, team, member, on_host, number) = (String::new(), None, None, None, None);
-        Event { time, team, member, on_host, number, notifies: false, kind }
+        Event {
+            time: String::new(),
+            team: None,
+            member: None,
+            on_host: None,
+            logged_at: None,
+            number: None,
+            notifies: false,
+            kind,
+        }
     }
 
     /// An event of a team or of one of its tasks. `time` is empty.

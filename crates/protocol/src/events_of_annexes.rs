@@ -4,8 +4,8 @@ use crate::event_log_line::{Event, EventKind};
 use crate::timestamp::iso8601;
 
 impl EventKind {
-    /// Whether an annex sends such an event. The home logs all other kinds itself, because it has
-    /// the tasks, the messages and the requests.
+    /// Whether an annex sends such an event of its members. The home logs all other kinds itself,
+    /// because it has the tasks and the requests.
     pub fn is_sent_to_home(&self) -> bool {
         matches!(
             self,
@@ -28,6 +28,8 @@ impl EventKind {
                 | EventKind::ShutdownRejected { .. }
                 | EventKind::ModeSet { .. }
                 | EventKind::BudgetExhausted { .. }
+                | EventKind::MessageStored { .. }
+                | EventKind::MessageRead { .. }
                 | EventKind::MessageRestored { .. }
                 | EventKind::Error { .. }
         )
@@ -35,6 +37,14 @@ impl EventKind {
 }
 
 impl Event {
+    /// Whether an annex has logged that a message was stored or read in its mirror. The home logs the
+    /// same of its own inbox.
+    pub fn is_of_mirrored_inbox(&self) -> bool {
+        let is_of_inbox =
+            matches!(self.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. });
+        is_of_inbox && self.on_host.is_some()
+    }
+
     /// The event with this time, in milliseconds since the epoch, unless it has a time already.
     #[must_use]
     pub fn with_time(self, ms: u64) -> Event {

@@ -4,11 +4,13 @@
 use harness::{TestEnv, TwoHosts};
 use serde_json::Value;
 
-/// The events of ann that the home has from `devbox`, without the host.
+/// The events of ann that the home has from `devbox`, without what the home has added.
 fn events_from_devbox(home: &TestEnv) -> Vec<Value> {
     let events = home.events().into_iter().filter(|event| event["on_host"] == "devbox");
     events
         .map(|mut event| {
+            let logged_at = event.as_object_mut().unwrap().remove("logged_at").unwrap();
+            assert!(logged_at.as_str() >= event["time"].as_str(), "{event}");
             event.as_object_mut().unwrap().remove("on_host");
             event
         })
@@ -27,7 +29,15 @@ fn check_events(home: &TestEnv, annex: &TestEnv) {
     home.wait_until("the home has the events", || {
         (events_from_devbox(home).len() >= sent.len()).then_some(())
     });
-    assert_eq!(events_from_devbox(home)[..sent.len()], sent);
+    let received = events_from_devbox(home);
+    assert_eq!(received[..sent.len()], sent);
+    assert!(events_to_send(annex).starts_with(&received), "each event is there once: {received:?}");
+}
+
+/// The kinds of the events of the member, without those of its inbox.
+fn member_events(events: &[Value]) -> Vec<&str> {
+    let kinds = events.iter().filter_map(|event| event["event"].as_str());
+    kinds.filter(|kind| kind.starts_with("member_")).collect()
 }
 
 fn work(hosts: &TwoHosts, subject: &str) {
@@ -37,7 +47,7 @@ fn work(hosts: &TwoHosts, subject: &str) {
         tasks.iter().any(|task| task["subject"] == subject && task["status"] == "completed").then_some(())
     });
     hosts.annex.wait_until("the turn has ended", || {
-        events_to_send(&hosts.annex).last().filter(|event| event["event"] == "member_idle").map(drop)
+        (member_events(&events_to_send(&hosts.annex)).last() == Some(&"member_idle")).then_some(())
     });
 }
 
@@ -49,12 +59,16 @@ fn events_of_a_member_on_another_host_are_in_the_log_of_the_home() {
         home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
         work(&hosts, "first");
         check_events(home, annex);
-        let kinds: Vec<Value> = events_from_devbox(home).iter().map(|event| event["event"].clone()).collect();
-        assert_eq!(kinds, ["member_spawned", "member_idle", "member_active", "member_idle"]);
+        let events = events_from_devbox(home);
+        let expected = ["member_spawned", "member_idle", "member_active", "member_idle"];
+        assert_eq!(member_events(&events), expected);
         let text = home.teamctl(["events", "--member", "ann", "--kind", "member_active"]).expect_success();
         assert!(text.contains("ann@survey (devbox) active: "), "{text}");
-        let completed: Vec<Value> =
-            home.events().into_iter().filter(|event| event["event"] == "task_completed").collect();
+        let completed = home.wait_until("the task is completed at the home", || {
+            let events = home.events().into_iter();
+            let completed: Vec<Value> = events.filter(|event| event["event"] == "task_completed").collect();
+            (!completed.is_empty()).then_some(completed)
+        });
         assert!(completed.len() == 1 && completed[0]["on_host"].is_null(), "{completed:?}");
 
         for killed in [home, annex] {
@@ -67,7 +81,40 @@ fn events_of_a_member_on_another_host_are_in_the_log_of_the_home() {
         hosts.kill_line();
         work(&hosts, "after the line broke");
         check_events(home, annex);
-        assert_eq!(events_from_devbox(home), events_to_send(annex));
+        home.wait_until("the report has all turns", || {
+            home.teamctl(["report"]).expect_success().contains("ann: 4 turns").then_some(())
+        });
+    });
+    hosts.home.shut_down();
+    hosts.annex.shut_down();
+}
+
+#[test]
+fn message_to_another_host_is_traced_there() {
+    let hosts = TwoHosts::new();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    annex.write_profile("reads", "delivery = 'turn'\nprogram = 'cat'\n");
+    hosts.check(|| {
+        home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "reads"]).expect_success();
+        hosts.cut();
+        home.teamctl(["send", "ann", "hello"]).expect_success();
+        let text = home.teamctl(["trace", "last"]).expect_success();
+        assert!(text.contains("  arrived   not yet on devbox"), "{text}");
+        hosts.heal();
+        let copy = home.wait_until("the message is read and replied to", || {
+            let copy = home.json(["trace", "last"])["copies"][0].clone();
+            let is_done = copy["reply"].is_object() && copy["delivered"].is_u64() && copy["read_at"].is_u64();
+            is_done.then_some(copy)
+        });
+        let times = ["sent", "stored", "stored_on_host", "delivered"];
+        let times = times.map(|key| copy[key].as_u64().unwrap_or_else(|| panic!("{key}: {copy}")));
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 1_000), "{copy}");
+        assert_eq!(copy["host"], "devbox");
+        let text = home.teamctl(["trace", "last"]).expect_success();
+        assert!(text.contains(" ago, on devbox\n"), "{text}");
+        let report = home.json(["report"]);
+        assert!(report.to_string().contains("ann"), "{report}");
+        eprintln!("{report:#}\n{}", home.teamctl(["report"]).stdout);
     });
     hosts.home.shut_down();
     hosts.annex.shut_down();
@@ -112,7 +159,7 @@ fn people_are_told_at_the_home_once() {
         hosts.wait_for_exchange();
         assert_eq!(notices(home), ["ann@survey has ended: teamctl why ann -t survey"]);
         assert_eq!(notices(annex), [""; 0]);
-        assert_eq!(events_from_devbox(home), events_to_send(annex));
+        check_events(home, annex);
     });
     hosts.home.shut_down();
     hosts.annex.shut_down();

@@ -159,7 +159,8 @@ fn print_event(context: &CommandContext, args: &EventsArgs, line: &[u8]) {
 }
 
 fn is_before(event: &Value, since: Option<u64>) -> bool {
-    let time = event["time"].as_str().and_then(parse_iso8601);
+    // An event of another host comes late, so its own time may be long ago.
+    let time = event["logged_at"].as_str().or(event["time"].as_str()).and_then(parse_iso8601);
     since.zip(time).is_some_and(|(since, time)| time < since)
 }
 

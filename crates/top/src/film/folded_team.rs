@@ -96,7 +96,7 @@ impl FoldedTeam {
         match (&event.kind, &event.member) {
             (EventKind::TeamCreated, _) => self.team = TeamPresence::Exists,
             (EventKind::TeamDeleted, _) => self.team = TeamPresence::Deleted,
-            (EventKind::MessageRead { unread }, Some(inbox)) => {
+            (EventKind::MessageRead { unread }, Some(inbox)) if event.on_host.is_none() => {
                 self.unread.insert(inbox.clone(), *unread);
             }
             (

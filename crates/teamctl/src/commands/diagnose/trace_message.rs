@@ -22,7 +22,8 @@ use store::now;
 ///
 /// Example: teamctl trace last
 ///
-/// A message is stored, delivered, read and answered. A message to several members is shown for
+/// A message is stored, delivered, read and answered. If the recipient is on another host, the message
+/// also arrives there. A message to several members is shown for
 /// each of them. Each time is when teamd noticed the step, except for the time of sending.
 ///
 /// `send --json` and `inbox --json` print the id of a message as `message_id`.
@@ -99,6 +100,7 @@ impl MessageTrace {
         json!({
             "team": copy.team.name(), "to": copy.to, "from": copy.message.from, "summary": copy.message.summary,
             "index": index, "sent": copy.sent_at(), "stored": history.stored,
+            "host": self.host(), "stored_on_host": history.arrival.as_ref().map(|arrival| arrival.at),
             "delivered": history.delivered.as_ref().map(|turn| turn.started_at),
             "read": matches!(history.read, ReadState::ReadAt(_)), "read_at": read_at,
             "reply": history.reply.as_ref().map(MessageReply::to_json), "blocked_by": blocked_by,
@@ -111,14 +113,15 @@ impl MessageTrace {
             copy.message.summary.as_ref().map_or_else(String::new, |summary| format!(": {summary}"));
         let heading = format!("{} to {}@{}{summary}", &copy.id[..12], copy.to, copy.team.name());
         let lines = [
-            ("sent", format!("{} by {}", self.time_text(copy.sent_at()), copy.message.from)),
-            ("stored", self.stored_text()),
-            ("delivered", self.delivered_text()),
-            ("read", self.read_text()),
-            ("reply", self.reply_text()),
+            ("sent", Some(format!("{} by {}", self.time_text(copy.sent_at()), copy.message.from))),
+            ("stored", Some(self.stored_text())),
+            ("arrived", self.arrived_text()),
+            ("delivered", Some(self.delivered_text())),
+            ("read", Some(self.read_text())),
+            ("reply", Some(self.reply_text())),
         ];
         output::print_line(&sanitize(&heading.replace('\n', " ")));
-        for (step, text) in lines {
+        for (step, text) in lines.into_iter().filter_map(|(step, text)| Some((step, text?))) {
             output::print_line(&sanitize(&format!("  {step:<9} {}", text.replace(['\n', '\r'], " "))));
         }
         self.blocked_by.iter().for_each(Diagnosis::print);
@@ -136,6 +139,21 @@ impl MessageTrace {
                 "it was acknowledged, and is in the inbox no more: another program took it out".to_owned()
             }
         }
+    }
+
+    /// The host of the recipient. `None` if that is this host.
+    fn host(&self) -> Option<String> {
+        let arrival = self.history.arrival.as_ref().map(|arrival| arrival.host.clone());
+        arrival.or_else(|| self.copy.team.config().ok()?.member(&self.copy.to)?.host.clone())
+    }
+
+    /// When the message was stored on the recipient's host. `None` if that is this host.
+    fn arrived_text(&self) -> Option<String> {
+        let host = self.host()?;
+        Some(match &self.history.arrival {
+            Some(arrival) => format!("{} on {host}", self.time_text(arrival.at)),
+            None => format!("not yet on {host}, as far as the event log says"),
+        })
     }
 
     fn delivered_text(&self) -> String {

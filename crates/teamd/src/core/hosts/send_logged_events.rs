@@ -5,8 +5,9 @@ use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::MirrorJob;
 use crate::core::notifications_to_people::notice::{Notice, NoticeKind};
+use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::event_log_line::Event;
+use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -19,11 +20,13 @@ pub(crate) fn send_logged_events(context: &mut Context) {
     if homes.is_empty() {
         return;
     }
-    let mut events: Vec<&mut Event> = effects
-        .events_mut()
-        .filter(|event| event.team.as_ref().is_some_and(|team| homes.contains_key(team)))
-        .filter(|event| event.kind.is_sent_to_home() && event.number.is_none())
-        .collect();
+    let is_sent = |event: &&mut Event| {
+        event.team.as_ref().is_some_and(|team| homes.contains_key(team))
+            && event.number.is_none()
+            && event.kind.is_sent_to_home()
+            && (!is_of_inbox(event) || is_of_own_member(state, event))
+    };
+    let mut events: Vec<&mut Event> = effects.events_mut().filter(is_sent).collect();
     state.notices.retain(|notice| !homes.contains_key(&notice.team) || !mark_event(&mut events, notice));
     let mut sent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
     for event in events {
@@ -35,6 +38,16 @@ pub(crate) fn send_logged_events(context: &mut Context) {
         let (link, job) = (homes[&team].clone(), MirrorJob::SendEvents { team, events });
         effects.push(Effect::File(FileJob::AwaitLoggedForMirror { link, job }));
     }
+}
+
+fn is_of_inbox(event: &Event) -> bool {
+    matches!(event.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. })
+}
+
+/// Whether the event is about a member that runs here. The mirror also has inboxes of other members.
+fn is_of_own_member(state: &State, event: &Event) -> bool {
+    let (team, member) = (event.team.as_ref(), event.member.as_ref());
+    team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
 /// Lets the home show the notice with its event. Returns false if there is no such event.

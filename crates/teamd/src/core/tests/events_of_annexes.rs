@@ -80,7 +80,8 @@ fn home_logs_each_event_once_and_tells_people() {
     let received =
         || HostEvent::Notice(MirrorNotice::EventsReceived { team: survey_team(), events: events.clone() });
     let effects = report(&mut state, link.clone(), received());
-    let expected = Event { on_host: Some("devbox".to_owned()), ..event.with_time(1) };
+    let logged_at = Some(protocol::timestamp::iso8601(NOW.wall));
+    let expected = Event { on_host: Some("devbox".to_owned()), logged_at, ..event.with_time(1) };
     assert_eq!(logged(&effects), [expected]);
     let noted = MirrorJob::NoteEventsLogged { team: survey_team(), number: 8 };
     assert_eq!(job_after_log(&effects), Some(&noted));

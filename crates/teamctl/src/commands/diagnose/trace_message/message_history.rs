@@ -23,10 +23,21 @@ const CLOCK_SKEW_MS: u64 = 1_000;
 pub(super) struct MessageHistory {
     /// When the daemon noticed the message in the inbox. `None` if the event log does not have it.
     pub(super) stored: Option<u64>,
+    /// When the message was stored on the recipient's host. `None` if the event log does not say, or
+    /// the recipient is on this host.
+    pub(super) arrival: Option<Arrival>,
     /// The turn with which the recipient got the message. `None` if it is not known.
     pub(super) delivered: Option<Turn>,
     pub(super) read: ReadState,
     pub(super) reply: Option<MessageReply>,
+}
+
+/// When a message was stored on another host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) host: String,
+    /// By the clock of that host.
+    pub(super) at: u64,
 }
 
 /// A turn of the recipient.
@@ -85,7 +96,8 @@ impl MessageReply {
     }
 }
 
-/// The member's events in the current team of this name, oldest first.
+/// The member's events in the current team of this name, oldest first. Events of other hosts are
+/// logged late.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
@@ -96,24 +108,33 @@ pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) 
             _ => {}
         }
     }
+    events.sort_by_key(event_time);
     events
 }
 
 impl MessageHistory {
     /// `events` are those of the recipient.
     pub(super) fn new(copy: &MessageCopy, events: &[Event], reply: Option<MessageReply>) -> MessageHistory {
-        let stored_index = stored_event(copy, events);
+        let (on_host, here): (Vec<Event>, Vec<Event>) =
+            events.iter().cloned().partition(Event::is_of_mirrored_inbox);
+        let events = &here;
+        let candidates = stored_events(copy, events);
+        let stored_index = stored_event(copy, &candidates);
+        let arrival_index = arrival_event(copy, (&candidates, stored_index), &on_host);
+        let events_since_arrival = arrival_index.map_or(&[][..], |at| &on_host[at..]);
         let events_since_stored = stored_index.map_or(&[][..], |at| &events[at..]);
         // The daemon may log the turn before it scans the inbox.
         let sent_index = events.partition_point(|event| event_time(event) < copy.sent_at());
         let events_since_sent = stored_index.map_or(&[][..], |at| &events[at.min(sent_index)..]);
-        let read = match (copy.message.read, copy.location, read_at(events_since_stored)) {
+        let read_at = read_at(events_since_arrival).or_else(|| read_at(events_since_stored));
+        let read = match (copy.message.read, copy.location, read_at) {
             (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
             (false, CopyLocation::InJournalOnly, None) => ReadState::Removed,
             (_, _, at) => ReadState::ReadAt(at),
         };
         MessageHistory {
             stored: stored_index.map(|index| event_time(&events[index])),
+            arrival: arrival_index.and_then(|index| Arrival::from_event(&on_host[index])),
             delivered: delivering_turn(copy, events_since_sent, read),
             read,
             reply,
@@ -121,11 +142,15 @@ impl MessageHistory {
     }
 }
 
-/// Returns the position of this message's `message_stored` event in `events`. Normally this event
-/// has the message's sender and the message's index in the inbox. If no event has both, the message
-/// was moved in the inbox later. Then the result is the sender's first `message_stored` event after
-/// the message was sent.
-fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
+impl Arrival {
+    fn from_event(event: &Event) -> Option<Arrival> {
+        Some(Arrival { host: event.on_host.clone()?, at: event_time(event) })
+    }
+}
+
+/// The sender's `message_stored` events since the message was sent: the position of each in `events`,
+/// and where it says that the message is.
+fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
         EventKind::MessageStored { index, from, .. } if *from == copy.message.from && is_recent(event) => {
@@ -133,9 +158,27 @@ fn stored_event(copy: &MessageCopy, events: &[Event]) -> Option<usize> {
         }
         _ => None,
     };
-    let candidates: Vec<(usize, CopyLocation)> = events.iter().enumerate().filter_map(from_sender).collect();
+    events.iter().enumerate().filter_map(from_sender).collect()
+}
+
+/// Returns the position of this message's `message_stored` event. Normally this event has the
+/// message's index in the inbox. If no event has it, the message was moved in the inbox later. Then
+/// the result is the first of the events. `candidates` are those of [`stored_events`].
+fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Option<usize> {
     let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
     same_index.or(candidates.first()).map(|(at, _)| *at)
+}
+
+/// Returns the position of this message's `message_stored` event in the events of the recipient's
+/// host. The host has the messages of a sender in the same order, but may have other indexes.
+/// `candidates` and `stored_index` are the events of this host.
+fn arrival_event(
+    copy: &MessageCopy,
+    (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
+    on_host: &[Event],
+) -> Option<usize> {
+    let place = candidates.iter().position(|(at, _)| Some(*at) == stored_index)?;
+    stored_events(copy, on_host).get(place).map(|(at, _)| *at)
 }
 
 /// Returns the time when the message was read, in ms since the epoch. `since_stored` has the
@@ -286,13 +329,10 @@ mod tests {
         let copy = message_copy(team.path(), "bob", 10_000);
         let log =
             [stored_event(5_000, 0, "bob"), stored_event(10_100, 1, "bob"), stored_event(10_200, 0, "bob")];
-        assert_eq!(super::stored_event(&copy, &log), Some(2));
-        assert_eq!(
-            super::stored_event(&copy, &log[..2]),
-            Some(1),
-            "another program may have removed earlier messages"
-        );
-        assert_eq!(super::stored_event(&copy, &log[..1]), None);
+        let find = |log: &[Event]| super::stored_event(&copy, &stored_events(&copy, log));
+        assert_eq!(find(&log), Some(2));
+        assert_eq!(find(&log[..2]), Some(1), "another program may have removed earlier messages");
+        assert_eq!(find(&log[..1]), None);
     }
 
     #[test]
@@ -303,6 +343,33 @@ mod tests {
         let log = [stored_event(10_100, 0, "bob"), read_event(12_500, 0)];
         assert_eq!(MessageHistory::new(&removed, &log, None).read, ReadState::ReadAt(Some(12_500)));
         assert_eq!(MessageHistory::new(&removed, &log[..1], None).read, ReadState::Removed);
+    }
+
+    #[test]
+    fn message_on_another_host_is_stored_twice_and_read_there() {
+        let team = tempfile::tempdir().unwrap();
+        let copy = MessageCopy {
+            location: CopyLocation::InInbox { index: 3 },
+            ..message_copy(team.path(), "bob", 10_000)
+        };
+        let copy = MessageCopy { message: Message { read: true, ..copy.message.clone() }, ..copy };
+        let on_devbox = |event: Event| Event { on_host: Some("devbox".to_owned()), ..event };
+        let log = [
+            stored_event(9_900, 2, "bob"),
+            stored_event(10_100, 3, "bob"),
+            on_devbox(stored_event(10_200, 0, "bob")),
+            on_devbox(stored_event(10_300, 1, "bob")),
+            on_devbox(active_event(10_400, "message from bob")),
+            on_devbox(read_event(10_500, 0)),
+            read_event(10_900, 0),
+        ];
+        let history = MessageHistory::new(&copy, &log, None);
+        let arrival = Arrival { host: "devbox".to_owned(), at: 10_300 };
+        assert_eq!((history.stored, history.arrival), (Some(10_100), Some(arrival)));
+        assert_eq!(history.delivered.map(|turn| turn.started_at), Some(10_400));
+        assert_eq!(history.read, ReadState::ReadAt(Some(10_500)));
+        let history = MessageHistory::new(&copy, &log[..2], None);
+        assert_eq!((history.arrival, history.read), (None, ReadState::ReadAt(None)));
     }
 
     fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {
