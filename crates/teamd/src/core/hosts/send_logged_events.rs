@@ -27,7 +27,9 @@ pub(crate) fn send_logged_events(context: &mut Context) {
             && (!is_of_inbox(event) || is_of_own_member(state, event))
     };
     let mut events: Vec<&mut Event> = effects.events_mut().filter(is_sent).collect();
-    state.notices.retain(|notice| !homes.contains_key(&notice.team) || !mark_event(&mut events, notice));
+    state
+        .notices
+        .retain(|notice| !homes.contains_key(&notice.team) || !is_shown_at_home(&mut events, notice));
     let mut sent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
     for event in events {
         event.number = Some(state.host_links.event_numbers.next(now.wall));
@@ -50,7 +52,13 @@ fn is_of_own_member(state: &State, event: &Event) -> bool {
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Lets the home show the notice with its event. Returns false if there is no such event.
+/// Whether people get a notice at the home instead of here. Lets the home show the notice with its
+/// event. The home finds out by itself that all tasks are done.
+fn is_shown_at_home(events: &mut [&mut Event], notice: &Notice) -> bool {
+    matches!(notice.kind, NoticeKind::AllTasksDone(_)) || mark_event(events, notice)
+}
+
+/// Marks the event of a notice. Returns false if there is no such event.
 fn mark_event(events: &mut [&mut Event], notice: &Notice) -> bool {
     let belongs = |event: &&mut &mut Event| {
         let kind = NoticeKind::of_event(&event.kind).map(|kind| discriminant(&kind));

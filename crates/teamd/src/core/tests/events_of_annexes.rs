@@ -57,6 +57,7 @@ fn annex_numbers_its_events_and_leaves_the_notice_to_the_home() {
     )));
     context.effects.push(Effect::log_team(&survey_team(), EventKind::TeamCreated));
     context.state.notices.add(&survey_team(), &ann(), None, NoticeKind::AtDialog);
+    context.state.notices.add_all_tasks_done(&survey_team(), 1);
     send_logged_events(&mut context);
     let effects = context.effects.into_vec();
     let [event, created] = &logged(&effects)[..] else { panic!("{effects:?}") };
