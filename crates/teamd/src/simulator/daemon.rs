@@ -38,6 +38,7 @@ impl<C: Conditions> Simulation<C> {
         for (team, files) in &self.disk.teams {
             roster.joined_counts.entry(team.clone()).or_insert(files.members.len() as u64);
         }
+        self.conditions.complete_roster(&mut roster);
         let environments = &self.disk.environments;
         roster.load_environments(|file| environments.get(file).cloned().unwrap_or_default());
         let lines = self.disk.log.iter().flatten().map(String::as_bytes);
@@ -51,6 +52,7 @@ impl<C: Conditions> Simulation<C> {
         state.load_policies(|team| {
             self.disk.teams.get(team).map(|files| files.policy.clone()).unwrap_or_default()
         });
+        self.conditions.complete_state(&mut state, self.now);
         self.disk.pending_events.clear();
         let effects = recover(&mut state, self.now);
         self.daemon = Some(SimulatedDaemon {

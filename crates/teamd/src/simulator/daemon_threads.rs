@@ -21,8 +21,9 @@ impl<C: Conditions> Simulation<C> {
         let Some(job) = take_file_job(&mut daemon.files, &mut self.conditions) else { return };
         let line = self.log_line(|| format!("files: {job:?}"));
         self.conditions.file_job_starts(&job, &self.disk);
+        let job = C::run_file_job_elsewhere(self, job);
         let Some(daemon) = &mut self.daemon else { return };
-        self.disk.run_job(job, &mut daemon.scans, &mut daemon.results);
+        job.into_iter().for_each(|job| self.disk.run_job(job, &mut daemon.scans, &mut daemon.results));
         C::file_job_ended(self);
         self.log(|| line);
     }

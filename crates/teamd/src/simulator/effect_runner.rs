@@ -109,7 +109,7 @@ impl<C: Conditions> Simulation<C> {
                     .filter_map(|shim| shim.turn_agent.as_mut())
                     .for_each(|turn_agent| turn_agent.is_awake = true);
             }
-            Effect::Host(job) => self.run_host_job(job),
+            Effect::Host(job) => C::start_host_job(self, job),
             Effect::WakeAgent { wake: Wake::Done, .. }
             | Effect::RetryProcessWatches
             | Effect::Log(_)

@@ -1,8 +1,8 @@
 //! Deterministic simulator: runs the core with a simulated clock, disk, tmux server and processes.
 //!
 //! The module [`replay`] repeats the record of a team, for `teamctl replay --check` and in tests. The
-//! module `random` is a test: it runs the core under random events and faults, and checks
-//! invariants.
+//! modules `random` and `network` are tests. They run the core under random events and faults, on one
+//! host and on several, and check invariants.
 
 mod chance;
 mod clients;
@@ -11,6 +11,8 @@ mod daemon_threads;
 mod disk;
 mod effect_runner;
 mod hosts;
+#[cfg(test)]
+mod network;
 #[cfg(test)]
 mod random;
 pub(crate) mod replay;

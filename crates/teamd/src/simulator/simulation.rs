@@ -9,8 +9,10 @@ use crate::core::effect::Effect;
 use crate::core::event_time::Now;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::file_watcher_command::WatcherCommand;
+use crate::core::jobs::host_jobs::HostJob;
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::jobs::worktree_jobs::WorktreeJob;
+use crate::core::roster::Roster;
 use crate::core::state::core_state::State;
 use crate::simulator::chance::Chance;
 use crate::simulator::disk::SimulatedDisk;
@@ -114,6 +116,22 @@ pub(super) trait Conditions: Chance + Sized {
     fn effects_decided(_simulation: &mut Simulation<Self>, _effects: &[Effect]) {}
 
     fn effect_starts(&mut self, _effect: &Effect) {}
+
+    /// Changes the roster that a starting daemon has read.
+    fn complete_roster(&mut self, _roster: &mut Roster) {}
+
+    /// Changes the state of a starting daemon, before it recovers.
+    fn complete_state(&mut self, _state: &mut State, _now: Now) {}
+
+    /// Runs a file job on other files than the simulated disk. Returns the job if it is for that
+    /// disk.
+    fn run_file_job_elsewhere(_simulation: &mut Simulation<Self>, job: FileJob) -> Option<FileJob> {
+        Some(job)
+    }
+
+    fn start_host_job(simulation: &mut Simulation<Self>, job: HostJob) {
+        simulation.run_host_job(job);
+    }
 
     fn file_job_starts(&mut self, _job: &FileJob, _disk: &SimulatedDisk) {}
 

@@ -21,6 +21,8 @@ pub(crate) mod scan_inboxes_and_restore_messages;
 pub(crate) mod send_shutdown_requests_and_read_answers;
 pub(crate) mod set_permission_mode;
 #[cfg(test)]
+pub(crate) mod simulated_files_thread;
+#[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod write_policies_and_hidden_panes;
 pub(crate) mod write_roster_and_leads;

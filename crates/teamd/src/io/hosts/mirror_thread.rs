@@ -38,7 +38,7 @@ pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -
 
 /// Runs a job. If a client waits for the result, the client gets the error. Other errors are
 /// returned, and the job runs again later.
-fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), ErrorReport> {
+pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), ErrorReport> {
     let plain = |output: MirrorOutput| ((), output);
     match job {
         MirrorJob::AddTeam { team, barrier } => {

@@ -10,3 +10,5 @@ mod open_link;
 mod receive_items;
 mod run_link;
 mod shared_mirror;
+#[cfg(test)]
+pub(crate) mod simulated_link_end;

@@ -1,0 +1,252 @@
+//! One end of a link in a simulation: the state machine, the spool, the mirrors and the receiver of
+//! the daemon, with real files. A simulation chooses the order of their steps, where the daemon has
+//! threads. The simulation also carries the frames.
+
+use crate::core::core_event::CoreEvent;
+use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
+use crate::io::hosts::link_files::LinkFiles;
+use crate::io::hosts::mirror_thread;
+use crate::io::hosts::receive_items::MirrorReceiver;
+use crate::io::hosts::shared_mirror::{LinkReporter, SharedMirror};
+use link::{
+    ItemReceiver, LinkEffect, LinkEvent, LinkReport, LinkSettings, LinkState, LinkTime, ReceivedPosition,
+    SpoolFile, SpoolWrite, Submission,
+};
+use protocol::annex_link::{ItemPayload, LinkItem};
+use protocol::control_socket::HomeId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{Durability, Root};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// One end of a link of a running daemon.
+#[derive(Debug)]
+pub(crate) struct SimulatedLinkEnd {
+    pub(crate) state: LinkState,
+    spool: SpoolFile,
+    receiver: MirrorReceiver,
+    mirror: SharedMirror,
+    root: Root,
+    sent_items: UnboundedReceiver<ItemPayload>,
+    /// What the mirrors send, and the link has not taken yet.
+    pub(crate) items: VecDeque<ItemPayload>,
+    pub(crate) events: VecDeque<LinkEvent>,
+    effects: VecDeque<LinkEffect>,
+    spool_job: Option<SpoolWrite>,
+    apply_job: Option<ApplyJob>,
+    mirror_jobs: VecDeque<MirrorJob>,
+    /// The number of the last connection that the annex has taken.
+    last_incoming: u64,
+}
+
+/// Received items that are being stored.
+#[derive(Debug)]
+struct ApplyJob {
+    items: Vec<Arc<LinkItem>>,
+    position: ReceivedPosition,
+}
+
+/// What an end can do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkEndAction {
+    /// Carry out the next effect. If there is none, handle the next event.
+    Step,
+    /// Take the next item of the mirrors.
+    Submit,
+    FinishSpool,
+    FinishApply,
+    RunMirrorJob,
+}
+
+/// The files of the links of one host.
+#[derive(Debug, Clone)]
+pub(crate) struct SimulatedLinkFiles(LinkFiles);
+
+impl SimulatedLinkFiles {
+    pub(crate) fn new(root: Root, state_dir: PathBuf, home: HomeId) -> SimulatedLinkFiles {
+        SimulatedLinkFiles(LinkFiles { root, state_dir, durability: Durability::Process, home })
+    }
+
+    pub(crate) fn known_homes(&self) -> Result<Vec<LinkId>, ErrorReport> {
+        self.0.known_homes()
+    }
+
+    /// Opens an end of a link. The mirrors report to `events`.
+    pub(crate) fn open(
+        &self,
+        link: &LinkId,
+        events: UnboundedSender<CoreEvent>,
+    ) -> Result<SimulatedLinkEnd, ErrorReport> {
+        let files = &self.0;
+        files.remove_temp_files(link)?;
+        let (spool, contents) = files.open_spool(link)?;
+        let (sender, sent_items) = unbounded_channel();
+        let mirror = files.open_mirror(link, &contents)?;
+        let mirror = SharedMirror::new(mirror, sender, LinkReporter { link: link.clone(), events });
+        let (receiver, _end) = MirrorReceiver::open(mirror.clone(), files.directory(link)?)?;
+        let identity = files.identity(link);
+        let state = LinkState::new(identity, LinkSettings::default(), contents, receiver.position());
+        Ok(SimulatedLinkEnd {
+            state,
+            spool,
+            receiver,
+            mirror,
+            root: files.root.clone(),
+            sent_items,
+            items: VecDeque::new(),
+            events: VecDeque::new(),
+            effects: VecDeque::new(),
+            spool_job: None,
+            apply_job: None,
+            mirror_jobs: VecDeque::from([MirrorJob::CompareAll]),
+            last_incoming: 0,
+        })
+    }
+}
+
+impl SimulatedLinkEnd {
+    /// The teams that are mirrored.
+    pub(crate) fn teams(&self) -> BTreeSet<TeamName> {
+        self.mirror.teams()
+    }
+
+    /// Queues a job for the mirrors. `MirrorQueue` does the same.
+    pub(crate) fn push_mirror_job(&mut self, job: MirrorJob) {
+        let last = self.mirror_jobs.back_mut();
+        if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) = (&job, last) {
+            *last = job;
+        } else if !self.mirror_jobs.contains(&job) {
+            self.mirror_jobs.push_back(job);
+        }
+    }
+
+    /// Takes the jobs that have not run, for the end that replaces this one.
+    pub(crate) fn take_mirror_jobs(&mut self) -> VecDeque<MirrorJob> {
+        std::mem::take(&mut self.mirror_jobs)
+    }
+
+    /// The number of a new connection at an annex. The connection is open.
+    pub(crate) fn open_incoming(&mut self) -> u64 {
+        self.last_incoming += 1;
+        self.events.push_back(LinkEvent::Opened { connection: self.last_incoming });
+        self.last_incoming
+    }
+
+    pub(crate) fn due_actions(&self) -> impl Iterator<Item = LinkEndAction> + use<> {
+        let can_submit = !self.items.is_empty() && self.state.has_capacity();
+        [
+            (LinkEndAction::Step, !self.effects.is_empty() || !self.events.is_empty()),
+            // The number of the next item is known only after an earlier submission was handled.
+            (LinkEndAction::Submit, can_submit && self.events.is_empty()),
+            (LinkEndAction::FinishSpool, self.spool_job.is_some()),
+            (LinkEndAction::FinishApply, self.apply_job.is_some()),
+            (LinkEndAction::RunMirrorJob, !self.mirror_jobs.is_empty()),
+        ]
+        .into_iter()
+        .filter_map(|(action, is_due)| is_due.then_some(action))
+    }
+
+    /// Runs an action. Returns an effect that concerns the connection.
+    pub(crate) fn run(&mut self, action: LinkEndAction, now: LinkTime) -> Option<LinkEffect> {
+        match action {
+            LinkEndAction::Step => return self.step(now),
+            LinkEndAction::Submit => {
+                let item = self.items.pop_front()?;
+                let submission = Submission::new(None, item).expect("the items of a simulation are short");
+                self.events.push_back(LinkEvent::Submitted(submission));
+            }
+            LinkEndAction::FinishSpool => self.finish_spool(),
+            LinkEndAction::FinishApply => self.finish_apply(),
+            LinkEndAction::RunMirrorJob => self.run_mirror_job(),
+        }
+        self.items.extend(std::iter::from_fn(|| self.sent_items.try_recv().ok()));
+        None
+    }
+
+    fn step(&mut self, now: LinkTime) -> Option<LinkEffect> {
+        match self.effects.pop_front() {
+            Some(LinkEffect::Spool(write)) => self.spool_job = Some(write),
+            Some(LinkEffect::Apply { items, position }) => {
+                self.apply_job = Some(ApplyJob { items, position });
+            }
+            Some(LinkEffect::Report(report)) => self.handle_report(report),
+            Some(effect) => return Some(effect),
+            None => {
+                let event = self.events.pop_front()?;
+                self.effects.extend(self.state.handle(event, now));
+            }
+        }
+        None
+    }
+
+    /// Does the same as `LinkSetup::handle_report`.
+    fn handle_report(&mut self, report: LinkReport) {
+        let event = match report {
+            LinkReport::Connected { .. } => {
+                self.push_mirror_job(MirrorJob::CompareAll);
+                HostEvent::Connected
+            }
+            LinkReport::Disconnected(reason) => HostEvent::Disconnected { reason: reason.to_string() },
+            LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
+                HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason))
+            }
+            LinkReport::Accepted { number } => return self.push_mirror_job(MirrorJob::NoteAccepted(number)),
+            LinkReport::Refused(_)
+            | LinkReport::SpoolWorks
+            | LinkReport::ApplyWorks
+            | LinkReport::Dropped { .. } => return,
+        };
+        self.mirror.reporter().report(event);
+    }
+
+    fn finish_spool(&mut self) {
+        let Some(write) = self.spool_job.take() else { return };
+        self.events.push_back(match self.spool.write(&write) {
+            Ok(()) => LinkEvent::Spooled,
+            Err(error) => LinkEvent::SpoolFailed { reason: error.to_string() },
+        });
+    }
+
+    fn finish_apply(&mut self) {
+        let Some(ApplyJob { items, position }) = self.apply_job.take() else { return };
+        self.events.push_back(match self.receiver.apply(&items, position) {
+            Ok(()) => LinkEvent::Applied,
+            Err(reason) => LinkEvent::ApplyFailed { reason },
+        });
+    }
+
+    /// The items that [`LinkEndAction::FinishApply`] stores.
+    pub(crate) fn items_to_apply(&self) -> &[Arc<LinkItem>] {
+        self.apply_job.as_ref().map_or(&[], |job| &job.items)
+    }
+
+    fn run_mirror_job(&mut self) {
+        let Some(job) = self.mirror_jobs.pop_front() else { return };
+        if mirror_thread::run_job(&self.mirror, &self.root, job.clone()).is_err() {
+            self.mirror_jobs.push_front(job);
+        }
+    }
+
+    /// The process is killed. A write to the spool is done or not, and of the items that are being
+    /// stored, the first `stored` are stored.
+    pub(crate) fn kill(mut self, writes: SpoolAtKill, stored: usize) {
+        if let (SpoolAtKill::Written, Some(write)) = (writes, self.spool_job.take()) {
+            self.spool.write(&write).ok();
+        }
+        let Some(ApplyJob { items, position }) = self.apply_job.take() else { return };
+        let stored = &items[..stored.min(items.len())];
+        if let Some(last) = stored.last() {
+            self.receiver.apply(stored, ReceivedPosition { number: last.number, ..position }).ok();
+        }
+    }
+}
+
+/// Whether a write to the spool is done when the process is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpoolAtKill {
+    Written,
+    NotWritten,
+}
