@@ -106,12 +106,23 @@ impl Mirror {
     fn compare_config(&mut self, team: &TeamName) -> Result<(), Error> {
         let side = self.side.clone();
         let mirror = self.mirror(team)?;
-        let item = match &side {
-            MirrorSide::Home { annex } => mirror.config_for_annex(annex)?,
-            MirrorSide::Annex => mirror.members_for_home()?,
-        };
+        let MirrorSide::Home { annex } = &side else { return self.compare_members(team) };
+        let item = mirror.config_for_annex(annex)?;
         item.into_iter().for_each(|item| self.send(item));
         Ok(())
+    }
+
+    /// At the annex: reports the members that run here. The inboxes of new members are compared from
+    /// their beginning, because messages to an earlier member of the name may have been marked as read.
+    fn compare_members(&mut self, team: &TeamName) -> Result<(), Error> {
+        let mirror = self.mirror(team)?;
+        let before = mirror.members.clone();
+        let item = mirror.members_for_home()?;
+        let new: Vec<MemberName> =
+            mirror.members.keys().filter(|name| !before.contains_key(*name)).cloned().collect();
+        new.iter().for_each(|name| drop(mirror.cursors.remove(name)));
+        item.into_iter().for_each(|item| self.send(item));
+        new.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
     }
 
     /// Compares all tasks. The home also sends their ids, so that the annex deletes the others.

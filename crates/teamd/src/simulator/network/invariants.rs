@@ -5,6 +5,7 @@ use crate::simulator::network::connections::{HOME, HostIndex};
 use crate::simulator::network::members::members_of;
 use crate::simulator::network::network_simulation::NetworkSimulation;
 use crate::simulator::network::simulated_host::host_name;
+use crate::simulator::shim::SimulatedShim;
 use protocol::inbox_message_payload::Payload;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
@@ -16,7 +17,7 @@ impl NetworkSimulation {
     /// The shim of the running agent of a member.
     pub(super) fn running_agent(&self, host: HostIndex, name: &MemberName) -> Option<u32> {
         let mut running = self.hosts[host].simulation.running_shims();
-        let is_of_member = |(_, shim): &(&u32, &crate::simulator::shim::SimulatedShim)| {
+        let is_of_member = |(_, shim): &(&u32, &SimulatedShim)| {
             shim.identity.as_ref().is_some_and(|identity| identity.name == *name)
         };
         running.find(is_of_member).map(|(pid, _)| *pid)
@@ -50,17 +51,26 @@ impl NetworkSimulation {
         let mut listed = BTreeMap::new();
         for annex in self.annexes() {
             for name in members_of(annex) {
-                let running = self.running_agent(annex, &name);
-                let before = self.ledger.listed.get(name.as_str()).copied();
-                if is_on_host(&config, &name, annex) {
-                    listed.insert(name.to_string(), running.or(before.flatten()));
-                } else if let Some(Some(shim)) = before {
-                    let is_running = running == Some(shim);
-                    assert!(!is_running, "{name} runs and was reported as ended without contact");
+                let before = self.ledger.listed.get(name.as_str());
+                match config.member(&name).filter(|member| is_on_host(member, annex)) {
+                    Some(member) => drop(listed.insert(name.to_string(), member.joined_at)),
+                    None => {
+                        let is_running = before.is_some_and(|at| self.is_running(annex, &name, *at));
+                        assert!(!is_running, "{name} runs and was reported as ended without contact");
+                    }
                 }
             }
         }
         self.ledger.listed = listed;
+    }
+
+    /// Whether the agent of the spawn at this time runs, in milliseconds since the epoch.
+    fn is_running(&self, host: HostIndex, name: &MemberName, spawned_at: u64) -> bool {
+        let Some(pid) = self.running_agent(host, name) else { return false };
+        let simulation = &self.hosts[host].simulation;
+        let spawn = &simulation.shims[&pid].spawn;
+        let mut records = simulation.disk.roster.records.iter();
+        records.any(|record| record.spawn_id == *spawn && record.spawned_at == spawned_at)
     }
 
     /// Checks a simulation that is quiet after its faults.
@@ -171,26 +181,28 @@ impl NetworkSimulation {
                 assert!(reported.insert(key), "the exit of {} is reported twice", message.from);
             }
         }
-        let ended = |name: &str| {
-            let shims = self.hosts.iter().flat_map(|host| host.simulation.shims.values());
-            let own =
-                shims.filter(|shim| shim.identity.as_ref().is_some_and(|own| own.name.as_str() == name));
-            own.filter(|shim| shim.agent_pid().is_none()).count()
-        };
         for (name, _) in &reported {
             let reports = reported.iter().filter(|(other, _)| other == name).count();
-            assert!(
-                reports <= ended(name),
-                "{reports} exits of {name} are reported, and {} happened",
-                ended(name)
-            );
+            let ended = self.ended_shims(name);
+            assert!(reports <= ended, "{reports} exits of {name} are reported, and {ended} happened");
         }
+    }
+
+    /// How many shims of a member have ended, and how many shims of its host that never had an agent.
+    /// They can be of any member.
+    fn ended_shims(&self, member: &str) -> usize {
+        let has_member = |host: HostIndex| members_of(host).iter().any(|name| name.as_str() == member);
+        let hosts = (0..self.hosts.len()).filter(|host| has_member(*host));
+        let shims = hosts.flat_map(|host| self.hosts[host].simulation.shims.values());
+        let may_be_of_member = |shim: &&SimulatedShim| {
+            shim.identity.as_ref().is_none_or(|identity| identity.name.as_str() == member)
+        };
+        shims.filter(|shim| shim.agent_pid().is_none()).filter(may_be_of_member).count()
     }
 }
 
-fn is_on_host(config: &TeamConfig, name: &MemberName, annex: HostIndex) -> bool {
-    let host = config.member(name).and_then(|member| member.host.as_deref());
-    host == Some(host_name(annex).as_str())
+fn is_on_host(member: &Member, annex: HostIndex) -> bool {
+    member.host.as_deref() == Some(host_name(annex).as_str())
 }
 
 /// Whether the config of `host` says rightly that the member runs on the host `other`.

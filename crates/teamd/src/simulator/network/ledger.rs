@@ -20,8 +20,9 @@ pub(super) struct Ledger {
     pub(super) created: BTreeSet<String>,
     /// The starts of each task's command, by the task's subject.
     pub(super) starts: BTreeMap<String, Vec<TaskStart>>,
-    /// The members of annexes that the home lists, each with the shim of its running agent.
-    pub(super) listed: BTreeMap<String, Option<u32>>,
+    /// The members of annexes that the home lists, each with the time of its spawn in milliseconds
+    /// since the epoch.
+    pub(super) listed: BTreeMap<String, u64>,
     last_number: u64,
     /// What has occurred, for the check that the seeds cover it.
     pub(super) coverage: BTreeSet<&'static str>,

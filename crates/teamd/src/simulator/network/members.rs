@@ -78,6 +78,8 @@ impl NetworkSimulation {
     pub(super) fn spawn_member(&mut self, host: HostIndex, name: MemberName) {
         let simulation = &mut self.hosts[host].simulation;
         let id = simulation.next_pid().to_string();
+        // Two consecutive clients have the same idempotency key.
+        simulation.next_conn();
         let mut request = spawn_request(name);
         request.env.insert(REQUEST_ID_VARIABLE.to_owned(), id);
         simulation.send_call_as(NetworkCaller::Person, None, Request::Spawn(request));
