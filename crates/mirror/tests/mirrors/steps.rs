@@ -44,6 +44,22 @@ fn mirror_has_the_members_and_the_home_lists_those_of_the_annex() {
     assert!(pair.home.team().member("ann").is_err());
 }
 
+/// A registration marks messages to an earlier member of the name as read.
+#[test]
+fn home_learns_what_was_read_before_the_member_joined() {
+    let mut pair = Pair::new();
+    pair.annex.send("ann", "amy", "for an earlier amy", 1);
+    pair.annex.changed(&inbox("amy"));
+    pair.deliver_all();
+    let unread = |end: &crate::end::End| end.team().inbox(&name("amy")).count_unread().unwrap();
+    assert_eq!(unread(&pair.home), 1);
+    pair.annex.team().inbox(&name("amy")).mark_all_read().unwrap();
+    pair.annex.changed(&inbox("amy"));
+    pair.join("amy");
+    assert_eq!((unread(&pair.annex), unread(&pair.home)), (0, 0));
+    assert_eq!(pair.home.texts("amy"), ["for an earlier amy"]);
+}
+
 #[test]
 fn messages_go_both_ways_once_and_reads_come_back() {
     let mut pair = Pair::new();

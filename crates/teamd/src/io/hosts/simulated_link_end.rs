@@ -40,6 +40,8 @@ pub(crate) struct SimulatedLinkEnd {
     mirror_jobs: VecDeque<MirrorJob>,
     /// The number of the last connection that the annex has taken.
     last_incoming: u64,
+    /// How many items were too long for a frame.
+    pub(crate) too_long_items: u64,
 }
 
 /// Received items that are being stored.
@@ -103,6 +105,7 @@ impl SimulatedLinkFiles {
             apply_job: None,
             mirror_jobs: VecDeque::from([MirrorJob::CompareAll]),
             last_incoming: 0,
+            too_long_items: 0,
         })
     }
 }
@@ -155,7 +158,12 @@ impl SimulatedLinkEnd {
             LinkEndAction::Step => return self.step(now),
             LinkEndAction::Submit => {
                 let item = self.items.pop_front()?;
-                let submission = Submission::new(None, item).expect("the items of a simulation are short");
+                // `forward_items` does the same.
+                let submission = Submission::new(None, item).unwrap_or_else(|_| {
+                    self.too_long_items += 1;
+                    let placeholder = ItemPayload::BarrierReached { number: 0 };
+                    Submission::new(None, placeholder).expect("the item is short")
+                });
                 self.events.push_back(LinkEvent::Submitted(submission));
             }
             LinkEndAction::FinishSpool => self.finish_spool(),

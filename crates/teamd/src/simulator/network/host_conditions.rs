@@ -18,6 +18,7 @@ use protocol::control_socket::Response;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 use store::Root;
 
 /// Who has sent a call.
@@ -47,6 +48,8 @@ pub(super) struct HostConditions {
     pub(super) root: Root,
     /// The files thread of the running daemon.
     pub(super) files: Option<SimulatedFilesThread>,
+    /// How long file jobs have taken since this was read last.
+    pub(super) files_time: Duration,
     /// The links of the daemon that starts, with their mirrored teams.
     pub(super) links_at_start: Vec<(LinkId, BTreeSet<TeamName>)>,
     /// Jobs that the network has not run yet.
@@ -68,6 +71,7 @@ impl HostConditions {
             phase: FaultPhase::Faults,
             root,
             files: None,
+            files_time: Duration::ZERO,
             links_at_start: Vec::new(),
             host_jobs: VecDeque::new(),
             replies: VecDeque::new(),
@@ -129,7 +133,9 @@ impl Conditions for HostConditions {
         if is_of_daemon(&job) {
             return Some(job);
         }
+        let began = Instant::now();
         let (result, events) = simulation.conditions.files.as_mut()?.run(job);
+        simulation.conditions.files_time += began.elapsed();
         let daemon = simulation.daemon.as_mut()?;
         daemon.results.extend(result.map(CoreEvent::FileJobDone).into_iter().chain(events));
         None

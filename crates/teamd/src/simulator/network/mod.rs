@@ -26,6 +26,8 @@ mod life;
 mod members;
 mod network_simulation;
 mod run_seeds;
+mod scale;
+mod scripted_annex;
 mod simulated_host;
 
 use crate::simulator::network::defect::DEFECTS;

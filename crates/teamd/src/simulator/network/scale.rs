@@ -1,0 +1,345 @@
+//! Measures what many agents on many hosts cost their home. `scripts/scale` runs this.
+//!
+//! The home is real as in the other simulations, with its links, mirrors and files. Each annex is a
+//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed.
+
+use crate::core::jobs::host_jobs::{HostJob, LinkId, MirrorJob};
+use crate::io::hosts::simulated_link_end::LinkEndAction;
+use crate::simulator::network::connections::HOME;
+use crate::simulator::network::host_conditions::{FaultPhase, NetworkCaller};
+use crate::simulator::network::scripted_annex::ScriptedAnnex;
+use crate::simulator::network::simulated_host::{SimulatedHost, host_name, team_name};
+use crate::simulator::scan_memory::{TeamFile, WatcherEvent};
+use link::{LinkEffect, LinkEvent, LinkTime};
+use protocol::annex_link::{FrameDecoder, ItemPayload, TaskChange, encode_frame};
+use protocol::control_socket::{CreateTeamRequest, Request, UseHostRequest};
+use protocol::inbox_file::Message;
+use protocol::member_color::Color;
+use protocol::member_task_and_request_ids::TaskId;
+use protocol::task::{Task, TaskStatus};
+use protocol::team_and_member_names::MemberName;
+use protocol::team_config::{Member, TeammateEntry};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use store::{NewTask, Team};
+
+/// Milliseconds of a simulated day.
+const DAY: u64 = 24 * 60 * 60 * 1_000;
+/// The time between two steps of the clock in milliseconds: that of the keep-alives.
+const TICK: u64 = 15_000;
+/// Every so many agents do a task in a day.
+const AGENTS_PER_TASK: usize = 5;
+/// How many members are started one by one after all others.
+const LATE_MEMBERS: usize = 5;
+
+/// The home with its annexes, and the time that the parts of the home have taken.
+struct MeasuredHome {
+    host: SimulatedHost,
+    annexes: Vec<ScriptedAnnex>,
+    decoders: Vec<FrameDecoder>,
+    now: u64,
+    parts: BTreeMap<&'static str, Duration>,
+    /// How long each kind of event has taken.
+    kinds: BTreeMap<&'static str, Vec<Duration>>,
+    /// The links that may have something to do.
+    busy: BTreeSet<usize>,
+}
+
+fn member(index: usize) -> MemberName {
+    MemberName::parse(&format!("agent{index}")).expect("the name is valid")
+}
+
+fn fields_of_member(index: usize) -> Map<String, Value> {
+    let entry = TeammateEntry {
+        name: member(index),
+        agent_type: None,
+        model: "default".to_owned(),
+        prompt: "Do the tasks of the list, and report what you have found.".to_owned(),
+        color: Color::for_joined_count(1),
+        plan_mode_required: false,
+        joined_at: 2,
+        tmux_pane_id: "%1".to_owned(),
+        cwd: "/srv/project".to_owned(),
+        backend_type: "tmux".to_owned(),
+        worktree_path: None,
+    };
+    let member = serde_json::to_value(Member::teammate(&team_name(), entry));
+    member.ok().and_then(|member| member.as_object().cloned()).expect("a member is an object")
+}
+
+impl MeasuredHome {
+    fn new(dir: &std::path::Path, annexes: usize) -> MeasuredHome {
+        let mut host = SimulatedHost::new(HOME, dir, fastrand::Rng::with_seed(1));
+        host.simulation.conditions.phase = FaultPhase::Healed;
+        host.start();
+        let annex = |index: usize| ScriptedAnnex::new("root-0", &host_name(index + 1));
+        MeasuredHome {
+            host,
+            annexes: (0..annexes).map(annex).collect(),
+            decoders: (0..annexes).map(|_| FrameDecoder::default()).collect(),
+            now: 1_000,
+            parts: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            busy: (0..annexes).collect(),
+        }
+    }
+
+    fn team(&self) -> Team {
+        self.host.team().expect("the home has the team")
+    }
+
+    fn add_time(&mut self, part: &'static str, began: Instant) {
+        *self.parts.entry(part).or_default() += began.elapsed();
+    }
+
+    /// The home and all annexes do everything that is due.
+    fn run(&mut self) {
+        loop {
+            self.run_daemon();
+            let Some(annex) = self.busy.pop_first() else { return };
+            self.run_link(annex);
+        }
+    }
+
+    fn run_daemon(&mut self) {
+        loop {
+            let began = Instant::now();
+            let Some(run) = self.host.simulation.due_daemon_actions().into_iter().next() else { return };
+            run(&mut self.host.simulation);
+            let files = std::mem::take(&mut self.host.simulation.conditions.files_time);
+            *self.parts.entry("file jobs").or_default() += files;
+            self.add_time("core", began + files);
+            self.host.simulation.conditions.replies.clear();
+            while let Some(job) = self.host.simulation.conditions.host_jobs.pop_front() {
+                self.run_host_job(job);
+            }
+        }
+    }
+
+    fn run_host_job(&mut self, job: HostJob) {
+        let (link, job) = match job {
+            HostJob::UseHost { host, team, barrier, .. } => {
+                let link = LinkId::ToAnnex(host);
+                self.host.open_link(link.clone());
+                (link, MirrorJob::AddTeam { team, barrier })
+            }
+            HostJob::Mirror { link, job } => (link, job),
+            HostJob::AcceptHome { .. } => return,
+        };
+        let annex = (0..self.annexes.len()).find(|index| link == link_of(*index));
+        if let (Some(annex), Some(end)) = (annex, self.host.links.get_mut(&link)) {
+            end.push_mirror_job(job);
+            self.busy.insert(annex);
+        }
+    }
+
+    /// Runs the ends of one link until neither has anything to do.
+    fn run_link(&mut self, annex: usize) {
+        let now = LinkTime { ms: self.now, random: 7 };
+        loop {
+            self.annexes[annex].run(now);
+            while let Some(bytes) = self.annexes[annex].frames.pop_front() {
+                self.receive(annex, &bytes);
+            }
+            if !self.step_link(annex, now) {
+                break;
+            }
+        }
+        self.host.deliver_reports();
+    }
+
+    fn receive(&mut self, annex: usize, bytes: &[u8]) {
+        let began = Instant::now();
+        self.decoders[annex].push(bytes);
+        let frame = self.decoders[annex].next_frame().expect("only frames are sent");
+        if let (Some((frame, bytes)), Some(end)) = (frame, self.host.links.get_mut(&link_of(annex))) {
+            end.events.push_back(LinkEvent::Received { connection: 1, frame, bytes });
+        }
+        self.add_time("links", began);
+    }
+
+    /// Does one step of the home's end. Returns false if none is due.
+    fn step_link(&mut self, annex: usize, now: LinkTime) -> bool {
+        let Some(end) = self.host.links.get_mut(&link_of(annex)) else { return false };
+        if end.state.deadline().is_some_and(|deadline| deadline <= self.now) && end.events.is_empty() {
+            end.events.push_back(LinkEvent::Deadline);
+        }
+        let Some(action) = end.due_actions().next() else { return false };
+        let applied: Vec<TeamFile> = match action {
+            LinkEndAction::FinishApply => {
+                end.items_to_apply().iter().filter_map(|item| changed_file(&item.payload)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let began = Instant::now();
+        let effect = end.run(action, now);
+        let bytes = match &effect {
+            Some(LinkEffect::Send { frame, .. }) => encode_frame(frame).map_or(0, |bytes| bytes.len()),
+            _ => 0,
+        };
+        let is_of_mirror = !applied.is_empty() || action == LinkEndAction::RunMirrorJob;
+        self.add_time(if is_of_mirror { "mirrors" } else { "links" }, began);
+        match effect {
+            Some(LinkEffect::Connect { connection }) => {
+                self.annexes[annex].open();
+                let end = self.host.links.get_mut(&link_of(annex));
+                end.into_iter().for_each(|end| end.events.push_back(LinkEvent::Opened { connection }));
+            }
+            Some(LinkEffect::Send { frame, .. }) => self.annexes[annex].receive(frame, bytes),
+            _ => {}
+        }
+        applied.into_iter().for_each(|file| self.report_change(file));
+        true
+    }
+
+    /// The watcher reports a changed file.
+    fn report_change(&mut self, file: TeamFile) {
+        self.host.simulation.disk.pending_events.push_back(WatcherEvent::Changed(team_name(), file));
+    }
+
+    /// Lets something happen, and runs until everything has followed from it.
+    fn measure(&mut self, kind: &'static str, happen: impl FnOnce(&mut MeasuredHome)) {
+        let began = Instant::now();
+        happen(self);
+        self.run();
+        self.kinds.entry(kind).or_default().push(began.elapsed());
+    }
+
+    fn submit(&mut self, annex: usize, item: ItemPayload) {
+        self.annexes[annex].submit(item);
+        self.busy.insert(annex);
+    }
+
+    fn call(&mut self, request: Request) {
+        self.host.simulation.send_call_as(NetworkCaller::Person, None, request);
+        self.run();
+    }
+
+    /// The annex reports that it runs these members.
+    fn report_members(&mut self, annex: usize, members: impl Iterator<Item = usize>) {
+        let members = members.map(fields_of_member).collect();
+        self.submit(annex, ItemPayload::Members { team: team_name(), members });
+    }
+
+    /// A member and the lead send each other a message.
+    fn exchange_messages(&mut self, annex: usize, index: usize) {
+        let (name, lead, at) = (member(index), MemberName::lead(), self.now);
+        let message = Message::new(&name, format!("Found {index} places that need work."), at);
+        self.measure("message to the lead", |home| {
+            home.submit(annex, ItemPayload::Message { team: team_name(), to: lead, message });
+        });
+        self.measure("message to a member", |home| {
+            let message = Message::new(&MemberName::lead(), format!("Look at part {index} too."), at);
+            home.team().inbox(&name).append(&message).expect("the inbox can be written");
+            home.report_change(TeamFile::Inbox(name));
+        });
+    }
+
+    /// A person creates a task, and a member claims and completes it.
+    fn do_task(&mut self, annex: usize, index: usize) {
+        let mut id = None;
+        self.measure("new task", |home| {
+            let task = NewTask::new(&format!("part {index}"), &MemberName::lead());
+            let task = home.team().tasks().create(task).expect("the task can be written");
+            home.report_change(TeamFile::Task(task.id));
+            id = Some(task.id);
+        });
+        let Some(id) = id else { return };
+        for (kind, status) in [("claim", TaskStatus::InProgress), ("completion", TaskStatus::Completed)] {
+            let before = self.team().tasks().get(&id).expect("the task exists");
+            let after = Task { owner: Some(member(index)), status, ..before.clone() };
+            let change = TaskChange::between(Some(&before.to_fields()), Some(&after.to_fields()));
+            let Some(change) = change else { return };
+            self.measure(kind, |home| {
+                home.submit(annex, ItemPayload::TaskChange { team: team_name(), id, change });
+            });
+        }
+    }
+
+    /// Advances the clock. The keep-alives and the rescans that are due count as "idle time".
+    fn tick(&mut self) {
+        self.now += TICK;
+        self.host.simulation.advance_clock(self.now.saturating_sub(self.host.simulation.now.mono));
+        self.busy.extend(0..self.annexes.len());
+        self.measure("15 s without events", |_| {});
+    }
+}
+
+fn link_of(annex: usize) -> LinkId {
+    LinkId::ToAnnex(host_name(annex + 1))
+}
+
+fn changed_file(item: &ItemPayload) -> Option<TeamFile> {
+    match item {
+        ItemPayload::Members { .. } => Some(TeamFile::Config),
+        ItemPayload::Message { to, .. } => Some(TeamFile::Inbox(to.clone())),
+        ItemPayload::Read { owner, .. } => Some(TeamFile::Inbox(owner.clone())),
+        ItemPayload::TaskChange { id, .. } => Some(TeamFile::Task(TaskId::clone(id))),
+        _ => None,
+    }
+}
+
+/// Starts a team of `agents` members on `annexes` hosts.
+fn start_team(home: &mut MeasuredHome, agents: usize) {
+    home.call(Request::CreateTeam(CreateTeamRequest::new(team_name(), "/".into())));
+    for annex in 0..home.annexes.len() {
+        let (team, host) = (team_name(), host_name(annex + 1));
+        home.call(Request::UseHost(UseHostRequest { team, host, command: vec!["ssh".to_owned()] }));
+    }
+    let annexes = home.annexes.len();
+    for annex in 0..annexes {
+        home.measure("all members of a host", |home| {
+            home.report_members(annex, (annex..agents).step_by(annexes));
+        });
+    }
+    for late in 1..=LATE_MEMBERS {
+        home.measure("one more member", |home| {
+            home.report_members(0, (0..agents).step_by(annexes).chain(agents..agents + late));
+        });
+    }
+}
+
+/// Lets each member exchange a message with the lead, and every [`AGENTS_PER_TASK`]th do a task, at
+/// even distances over a day.
+fn live_a_day(home: &mut MeasuredHome, agents: usize) {
+    let ticks = (DAY / TICK) as usize;
+    for tick in 0..ticks {
+        for index in tick * agents / ticks..(tick + 1) * agents / ticks {
+            let annex = index % home.annexes.len();
+            home.exchange_messages(annex, index);
+            if index % AGENTS_PER_TASK == 0 {
+                home.do_task(annex, index);
+            }
+        }
+        home.tick();
+    }
+}
+
+/// One run with `AGENTS` and `HOSTS`. Prints a line of JSON.
+#[test]
+#[ignore = "scripts/scale runs it"]
+fn day_of_a_large_team() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let (agents, hosts) = (number("AGENTS").unwrap_or(10), number("HOSTS").unwrap_or(1));
+    let dir = tempfile::tempdir().expect("a directory can be made");
+    let mut home = MeasuredHome::new(dir.path(), hosts);
+    start_team(&mut home, agents);
+    live_a_day(&mut home, agents);
+    let micros = |times: &Vec<Duration>| {
+        let total: Duration = times.iter().sum();
+        json!({"count": times.len(), "mean_us": total.as_micros() as u64 / times.len() as u64})
+    };
+    let kinds: Map<String, Value> =
+        home.kinds.iter().map(|(kind, times)| ((*kind).to_owned(), micros(times))).collect();
+    let parts: Map<String, Value> =
+        home.parts.iter().map(|(part, time)| ((*part).to_owned(), json!(time.as_millis() as u64))).collect();
+    let dropped: u64 = home.host.links.values().map(|end| end.too_long_items).sum();
+    let sent: u64 = home.annexes.iter().map(|annex| annex.received_bytes).sum();
+    let members = home.team().config().map_or(0, |config| config.members.len());
+    println!(
+        "{}",
+        json!({"agents": agents, "hosts": hosts, "members": members, "kinds": kinds, "parts_ms": parts,
+            "too_long_items": dropped, "sent_bytes": sent})
+    );
+}
