@@ -15,8 +15,8 @@ use link::{
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::control_socket::HomeId;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::TeamName;
-use std::collections::{BTreeSet, VecDeque};
+use protocol::team_and_member_names::{MemberName, TeamName};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{Durability, Root};
@@ -111,9 +111,9 @@ impl SimulatedLinkFiles {
 }
 
 impl SimulatedLinkEnd {
-    /// The teams that are mirrored.
-    pub(crate) fn teams(&self) -> BTreeSet<TeamName> {
-        self.mirror.teams()
+    /// The teams that are mirrored, with the members that the annex runs.
+    pub(crate) fn teams_with_members(&self) -> BTreeMap<TeamName, BTreeSet<MemberName>> {
+        self.mirror.teams_with_members()
     }
 
     /// Queues a job for the mirrors. `MirrorQueue` does the same.
