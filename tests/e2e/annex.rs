@@ -5,6 +5,7 @@ mod events;
 mod members;
 mod no_contact;
 mod over_ssh;
+mod run_file;
 
 use harness::TestEnv;
 use serde_json::{Value, json};

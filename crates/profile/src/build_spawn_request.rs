@@ -151,7 +151,39 @@ pub fn build_spawn_request(
     root: &Path,
     team: TeamName,
     config: Option<&TeamConfig>,
+    options: SpawnOptions,
+) -> Result<control_socket::SpawnRequest, ErrorReport> {
+    build_request(root, team, config, options, ProgramHost::Here)
+}
+
+/// Builds the spawn request that a member on another host would get here. The request is never sent:
+/// it says how the member gets its work. The program need not be installed here. The directory in
+/// the options must be one of this machine, or `None`.
+///
+/// # Errors
+///
+/// As [`build_spawn_request`].
+pub fn build_request_of_other_host(
+    root: &Path,
+    team: TeamName,
+    options: SpawnOptions,
+) -> Result<control_socket::SpawnRequest, ErrorReport> {
+    build_request(root, team, None, options, ProgramHost::Other)
+}
+
+/// Where the member's program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProgramHost {
+    Here,
+    Other,
+}
+
+fn build_request(
+    root: &Path,
+    team: TeamName,
+    config: Option<&TeamConfig>,
     mut options: SpawnOptions,
+    program_host: ProgramHost,
 ) -> Result<control_socket::SpawnRequest, ErrorReport> {
     let name = MemberName::parse(&options.name)
         .map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
@@ -179,7 +211,9 @@ pub fn build_spawn_request(
     };
     let launch = build_launch(&options, &facts, profile.as_ref(), &instructions(&facts))?;
     let env = build_environment(root, &launch, requested_env);
-    check_program(&launch, &cwd, &env)?;
+    if program_host == ProgramHost::Here {
+        check_program(&launch, &cwd, &env)?;
+    }
     let resolved = ResolvedSpawn { team, name, name_placeholder, cwd, env, prompt, iterm2 };
     Ok(resolved.into_request(options, launch))
 }

@@ -6,6 +6,7 @@
 
 use crate::decide_task_retries::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::make_task_pending_again::release_task;
+use crate::members_on_other_hosts::spawn_on_other_host;
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::recording::Recording;
@@ -186,12 +187,17 @@ pub(crate) fn spawn_missing(
 /// Sends the spawn requests of all `members` at the same time. Returns the members whose spawn
 /// failed.
 fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest, ErrorReport)> {
-    let (team_context, worktree_members) = (run.team_context, &run.file.worktree_members);
+    let (team_context, file) = (run.team_context, &run.file);
     std::thread::scope(|scope| {
         let start_thread = |member: SpawnRequest| {
-            let options = worktree_members.get(&member.name);
-            scope.spawn(move || match spawn_member(team_context, &member, options) {
-                Ok(_) => None,
+            let options = file.worktree_members.get(&member.name);
+            let hosted = file.hosted_members.get(&member.name);
+            let spawn = move |member: &SpawnRequest| match hosted {
+                Some(hosted) => spawn_on_other_host(team_context, file, hosted),
+                None => spawn_member(team_context, member, options).map(drop),
+            };
+            scope.spawn(move || match spawn(&member) {
+                Ok(()) => None,
                 Err(error) => Some((member, error)),
             })
         };

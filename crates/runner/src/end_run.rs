@@ -3,6 +3,7 @@
 use crate::decide_task_retries::{RetryRules, evaluate};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
+use crate::members_on_other_hosts::{HostedEnd, end_hosted_members};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
@@ -172,13 +173,13 @@ fn shut_down_members(
     // A Ctrl-C that has ended the run is counted already, so only the second one kills the members.
     let stops_to_kill = if reason == EndReason::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, reason, stops_to_kill));
-    let mut reply = start_shutdown_request(run, reason);
+    let mut reply = start_shutdown_request(run, &state.team, reason);
     let mut member_end = MemberEnd::WithinGrace;
     loop {
         match reply.try_recv() {
             Ok(Err(error)) if error.kind == ErrorKind::NoDaemon => {
                 run.daemon.start()?;
-                reply = start_shutdown_request(run, reason);
+                reply = start_shutdown_request(run, &state.team, reason);
             }
             Ok(reply) => return reply.map(|_| member_end),
             Err(_) => {
@@ -190,6 +191,7 @@ fn shut_down_members(
         if run.stop_requests.count() >= stops_to_kill && member_end != MemberEnd::Killed {
             member_end = MemberEnd::Killed;
             state.begin_ending("ending it at once".to_owned());
+            drop(end_hosted_members(run, &state.team, HostedEnd::Kill));
             run.daemon.call(&Request::Kill(all_members(run)))?;
         }
     }
@@ -235,7 +237,11 @@ fn all_members(run: &RunContext) -> MemberSelection {
 }
 
 /// Sends the shutdown request on a thread of its own, so that a Ctrl-C is handled before the reply.
-fn start_shutdown_request(run: &RunContext, reason: EndReason) -> Receiver<Result<Reply, ErrorReport>> {
+fn start_shutdown_request(
+    run: &RunContext,
+    team: &Team,
+    reason: EndReason,
+) -> Receiver<Result<Reply, ErrorReport>> {
     let reason = match reason {
         EndReason::Finished => "all tasks are over",
         EndReason::Stopped => "the run was stopped",
@@ -250,9 +256,13 @@ fn start_shutdown_request(run: &RunContext, reason: EndReason) -> Receiver<Resul
     });
     let (sender, receiver) = channel();
     let (team_context, notifier) = (run.team_context.for_team(&run.file.name), run.watcher.notifier());
+    let hosted = end_hosted_members(run, team, HostedEnd::ShutDown { grace: run.file.policy.grace, reason });
     std::thread::spawn(move || {
+        let reply = team_context.call_daemon(request);
+        // The deletion of the team ends the members of a host that cannot be reached now.
+        hosted.into_iter().for_each(|thread| drop(thread.join()));
         // Sending fails only if the process is about to exit and no longer waits for the reply.
-        sender.send(team_context.call_daemon(request)).ok();
+        sender.send(reply).ok();
         notifier.notify();
     });
     receiver

@@ -14,6 +14,7 @@ mod end_run;
 mod event_lines_and_task_times;
 mod existing_team;
 mod make_task_pending_again;
+mod members_on_other_hosts;
 mod mutable_run_state;
 mod parts_that_all_run_steps_use;
 mod recording;
@@ -39,8 +40,11 @@ pub use decide_task_retries::{TaskFate, run_file_key};
 pub use existing_team::IfTeamExists;
 pub use recording::Recording;
 pub use remaining_work_of_killed_run::AfterRun;
-pub use run_file::{HostTables, RunFile, ValidationError, read_hosts_file, read_policy_file, read_run_file};
-pub use run_lock_and_note::{InterruptedRun, interrupted_run};
+pub use run_file::{
+    HostTables, RunFile, ValidationError, read_hosts_file, read_hosts_of_run_file, read_policy_file,
+    read_run_file,
+};
+pub use run_lock_and_note::{InterruptedRun, interrupted_run, run_file_of_team};
 pub use run_observer::RunObserver;
 pub use run_progress::{MemberProgress, RunProgress, TaskProgress};
 pub use run_report::RunReport;

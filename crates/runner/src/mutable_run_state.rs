@@ -193,7 +193,9 @@ impl<'a> RunState<'a> {
     pub(crate) fn is_finished(&self) -> bool {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
-            || (self.snapshot.running.iter().all(is_idle) && !self.snapshot.members.any_respawning());
+            || (self.snapshot.running.iter().all(is_idle)
+                && self.snapshot.hosted.iter().all(|member| member.is_idle)
+                && !self.snapshot.members.any_respawning());
         has_ended && self.decision.releases.is_empty() && self.decision.fates.values().all(TaskFate::is_final)
     }
 
@@ -208,7 +210,11 @@ impl<'a> RunState<'a> {
     /// exceeded limit. `None` while members are running, because they may still complete tasks.
     /// Also `None` if no task is left to do.
     pub(crate) fn exhausted_budget(&self, file: &RunFile) -> Option<String> {
-        let reason = self.snapshot.exhausted_budget.clone().filter(|_| self.snapshot.running.is_empty())?;
+        let reason = self
+            .snapshot
+            .exhausted_budget
+            .clone()
+            .filter(|_| self.snapshot.running.is_empty() && self.snapshot.hosted.is_empty())?;
         let is_finished = self.is_finished() && is_complete(file, &self.snapshot.tasks);
         (!is_finished).then_some(reason)
     }

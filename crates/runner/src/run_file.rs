@@ -8,17 +8,20 @@
 mod check_references;
 mod host;
 mod member;
+mod member_host;
 mod policy;
 mod task;
 mod toml_table_reader;
 mod validation_errors;
 
 pub use host::HostTables;
+pub(crate) use member_host::{HostChoice, HostedSpawn};
 pub(crate) use policy::RunPolicy;
 pub(crate) use task::TaskSpec;
 pub use validation_errors::ValidationError;
 
 use member::{MemberDefaults, MemberKind, RunMember};
+use profile::ProfileRegistry;
 use profile::build_spawn_request;
 use protocol::control_socket;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -29,6 +32,9 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toml_table_reader::TableReader;
 use validation_errors::{Located, ValidationErrors};
+
+/// The user's hosts file, in the configuration directory.
+const HOSTS_FILE: &str = "hosts.toml";
 
 /// The largest run file, in bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
@@ -52,6 +58,9 @@ pub struct RunFile {
     /// worktree, the member's spawn request is built again from these options for the directory of
     /// the worktree.
     pub(crate) worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
+    /// How to spawn each member that names a host. Its request in `members` only says how the member
+    /// gets its work.
+    pub(crate) hosted_members: BTreeMap<MemberName, HostedSpawn>,
     /// The members that are started for one task, and end with it (`kind = "once"`).
     pub(crate) once_members: BTreeSet<MemberName>,
     /// The tasks, in the file's order.
@@ -78,7 +87,17 @@ pub fn read_run_file(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Val
     let text = read_text(path)?;
     let path = caller.join(path);
     let directory = path.parent().unwrap_or(&caller);
-    Ok(parse(&text, &FileContext { directory, caller_cwd: &caller, root }))
+    let hosts_file = ProfileRegistry::for_user().config_path(HOSTS_FILE);
+    let hosts_file = hosts_file.as_deref();
+    Ok(parse(&text, &FileContext { directory, caller_cwd: &caller, root, hosts_file }))
+}
+
+/// The hosts of a run file, also if other parts of it have errors. No hosts if it can't be read.
+pub fn read_hosts_of_run_file(path: &Path) -> HostTables {
+    let Ok(text) = read_text(path) else { return HostTables::default() };
+    let mut errors = ValidationErrors::new(&text);
+    let table = parse_toml(&text, &mut errors);
+    host::parse_hosts(TableReader::new(table.get_ref(), 0, "a run file"), &mut errors)
 }
 
 fn read_text(path: &Path) -> Result<String, ErrorReport> {
@@ -111,6 +130,8 @@ struct FileContext<'a> {
     /// The caller's working directory, which is the default for the lead and the members.
     caller_cwd: &'a Path,
     root: &'a Path,
+    /// The user's hosts file, whose hosts a member can name. It need not exist.
+    hosts_file: Option<&'a Path>,
 }
 
 fn parse(text: &str, context: &FileContext<'_>) -> Result<RunFile, Vec<ValidationError>> {
@@ -161,19 +182,21 @@ fn parse_run_file(
     }
     let members = members.unwrap_or_default();
     check_references::check_references(&members, &tasks, errors);
+    let hosts = host::parse_hosts(file, errors);
+    let known_hosts = hosts.clone().or(hosts_for_members(&members, context.hosts_file, errors));
     let defaults = MemberDefaults {
         team: name.clone().unwrap_or_else(placeholder_team),
         directory: context.directory,
         cwd: &cwd,
         root: context.root,
+        hosts: &known_hosts,
         profile,
         model: model.clone(),
     };
-    let RunMembers { members, worktree_members, once_members } =
+    let RunMembers { members, worktree_members, hosted_members, once_members } =
         parse_members(&members, &tasks, &defaults, errors);
     let tasks = task::parse_tasks(&tasks, &once_members, errors);
     let policy = policy.unwrap_or_default();
-    let hosts = host::parse_hosts(file, errors);
     Some(RunFile {
         name: name?,
         description,
@@ -182,6 +205,7 @@ fn parse_run_file(
         policy,
         members,
         worktree_members,
+        hosted_members,
         once_members,
         tasks,
         hosts,
@@ -192,7 +216,32 @@ fn parse_run_file(
 struct RunMembers {
     members: Vec<control_socket::SpawnRequest>,
     worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
+    hosted_members: BTreeMap<MemberName, HostedSpawn>,
     once_members: BTreeSet<MemberName>,
+}
+
+/// The hosts of the hosts file, if a member names a host.
+fn hosts_for_members(
+    members: &[TableReader],
+    hosts_file: Option<&Path>,
+    errors: &mut ValidationErrors,
+) -> HostTables {
+    let offset = members.iter().find_map(|member| member.key_offset("host"));
+    let (Some(offset), Some(path)) = (offset, hosts_file.filter(|path| path.exists())) else {
+        return HostTables::default();
+    };
+    let path_text = path.display();
+    let message = match read_hosts_file(path) {
+        Ok(Ok(hosts)) => return hosts,
+        Ok(Err(all)) => {
+            let first =
+                all.first().map(|error| format!("{}:{}: {}", error.line, error.column, error.message));
+            format!("cannot use the hosts of {path_text}:{}", first.unwrap_or_default())
+        }
+        Err(error) => error.message,
+    };
+    errors.push(offset, message);
+    HostTables::default()
 }
 
 fn parse_members(
@@ -205,8 +254,10 @@ fn parse_members(
         members.iter().filter_map(|member| member::parse_member(*member, defaults, errors)).collect();
     let all_are_valid = run_members.len() == members.len();
     let (mut worktree_members, mut once_members) = (BTreeMap::new(), BTreeSet::new());
+    let mut hosted_members = BTreeMap::new();
     let mut requests = Vec::new();
-    for RunMember { request, worktree_spawn, kind } in run_members {
+    for RunMember { request, worktree_spawn, kind, hosted_spawn } in run_members {
+        hosted_members.extend(hosted_spawn.map(|spawn| (request.name.clone(), spawn)));
         once_members.extend((kind == MemberKind::Once).then(|| request.name.clone()));
         worktree_members.extend(worktree_spawn.map(|options| (request.name.clone(), options)));
         requests.push(request);
@@ -216,7 +267,7 @@ fn parse_members(
         task::check_worker_commands(tasks, &requests, errors);
         task::check_unowned_tasks(tasks, &requests, &once_members, errors);
     }
-    RunMembers { members: requests, worktree_members, once_members }
+    RunMembers { members: requests, worktree_members, hosted_members, once_members }
 }
 
 /// A placeholder for an invalid team name, so that the members can still be checked.
@@ -310,14 +361,19 @@ fn current_dir() -> Result<PathBuf, ErrorReport> {
 #[cfg(test)]
 pub(crate) fn parse_valid(text: &str) -> RunFile {
     let directory = std::env::temp_dir();
-    parse(text, &FileContext { directory: &directory, caller_cwd: &directory, root: &directory }).unwrap()
+    parse(
+        text,
+        &FileContext { directory: &directory, caller_cwd: &directory, root: &directory, hosts_file: None },
+    )
+    .unwrap()
 }
 
 /// Parses the text of a run file, for the fuzz target `run_file`.
 #[cfg(fuzzing)]
 pub fn fuzz_run_file(text: &str) {
     let nowhere = Path::new("/nonexistent");
-    parse(text, &FileContext { directory: nowhere, caller_cwd: nowhere, root: nowhere }).ok();
+    parse(text, &FileContext { directory: nowhere, caller_cwd: nowhere, root: nowhere, hosts_file: None })
+        .ok();
 }
 
 #[cfg(test)]

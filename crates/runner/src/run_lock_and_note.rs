@@ -149,6 +149,12 @@ pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run)
 }
 
+/// The run file of the run that drives `team`, or that was killed. `None` if there is no such run.
+/// `state` is teamd's state directory.
+pub fn run_file_of_team(state: &Path, team: &TeamName) -> Option<PathBuf> {
+    run_of_note(&mut File::open(lock_path(state, team)).ok()?).map(|run| run.file)
+}
+
 /// The run that has written the note. `None` if this run has completed its work.
 fn run_of_note(lock: &mut File) -> Option<InterruptedRun> {
     let mut text = Vec::new();

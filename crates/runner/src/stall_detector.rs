@@ -45,9 +45,12 @@ impl StallDetector {
     /// something.
     pub(crate) fn update_deadline(&mut self, snapshot: &TeamSnapshot, now: Instant) -> Option<Instant> {
         let open_tasks = open_tasks(snapshot);
-        let has_members = !snapshot.running.is_empty() || snapshot.members.any_suspended();
-        let is_idle =
-            has_members && snapshot.running.iter().all(is_idle_for_good) && !has_lead_task(&open_tasks);
+        let has_members =
+            !snapshot.running.is_empty() || !snapshot.hosted.is_empty() || snapshot.members.any_suspended();
+        let is_idle = has_members
+            && snapshot.running.iter().all(is_idle_for_good)
+            && snapshot.hosted.iter().all(|member| member.is_idle)
+            && !has_lead_task(&open_tasks);
         if !is_idle || snapshot.members.any_respawning() {
             self.idle_since = None;
             return None;

@@ -17,12 +17,34 @@ pub(crate) struct TeamSnapshot {
     pub(crate) tasks: Vec<Task>,
     /// The states of all members and past members.
     pub(crate) members: MemberStates,
-    /// The running members, as the daemon reports them.
+    /// The running members of this machine, as the daemon reports them.
     pub(crate) running: Vec<MemberStatus>,
+    /// The members of other hosts.
+    pub(crate) hosted: Vec<HostedMember>,
     /// Why the daemon spawns no more members for the team. `None` if the budget is not exhausted.
     pub(crate) exhausted_budget: Option<String>,
     /// The path of the team's record. `None` if the team is not recorded.
     pub(crate) record: Option<PathBuf>,
+}
+
+/// A member on another host, as config.json lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostedMember {
+    pub(crate) name: MemberName,
+    pub(crate) host: String,
+    /// Whether the member is known to be idle. While its host has no contact, it keeps the last
+    /// activity.
+    pub(crate) is_idle: bool,
+}
+
+/// The members of other hosts. A member that is listed counts as running.
+pub(crate) fn hosted_members(team: &Team) -> Result<Vec<HostedMember>, ErrorReport> {
+    let members = team.config()?.members.clone().into_iter();
+    let hosted = members.filter_map(|member| {
+        let is_idle = member.is_active == Some(false);
+        Some(HostedMember { name: member.name, host: member.host?, is_idle })
+    });
+    Ok(hosted.collect())
 }
 
 /// Takes a snapshot. The tasks are read before the members. In the opposite order, a member could
@@ -43,11 +65,14 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
         states.insert(past_member.name, state);
     }
     states.extend(status.members.iter().map(|member| (member.name.clone(), MemberState::Running)));
+    let hosted = hosted_members(team)?;
+    states.extend(hosted.iter().map(|member| (member.name.clone(), MemberState::Running)));
     let turn_tasks = status.members.iter().filter_map(|member| member.turn_task).collect();
     Ok(TeamSnapshot {
         tasks,
         members: MemberStates { states, turn_tasks },
         running: status.members,
+        hosted,
         record: status.record,
         exhausted_budget: status.budget.and_then(|budget| budget.exhausted_reason),
     })

@@ -1,6 +1,8 @@
 //! Parses the tables `[[member]]` of a run file. Each table becomes a spawn request. The request is
 //! built by the same code as the request of `teamctl spawn`.
 
+use crate::run_file::host::HostTables;
+use crate::run_file::member_host::{HostedSpawn, check_keys_of_hosted_member, parse_host_choice};
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::ProfileRegistry;
@@ -20,6 +22,9 @@ pub(crate) struct RunMember {
     /// directory of the worktree.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
     pub(crate) kind: MemberKind,
+    /// How to spawn a member that names a host. Then `request` only says how the member gets its
+    /// work.
+    pub(crate) hosted_spawn: Option<HostedSpawn>,
 }
 
 /// How long a member runs.
@@ -38,12 +43,16 @@ pub(crate) struct MemberDefaults<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) cwd: &'a Path,
     pub(crate) root: &'a Path,
+    /// All known hosts.
+    pub(crate) hosts: &'a HostTables,
     pub(crate) profile: Option<String>,
     pub(crate) model: Option<String>,
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "name",
+    "host",
+    "needs",
     "kind",
     "profile",
     "command",
@@ -69,8 +78,12 @@ pub(crate) fn parse_member(
 ) -> Option<RunMember> {
     member.check_keys(&KEYS, errors);
     let name = member.required_string("name", errors).and_then(|name| member_name(&name, errors));
+    let host = parse_host_choice(&member, defaults.hosts, errors);
+    let is_hosted = member.key_offset("host").is_some();
     let cwd = member.string("cwd", errors);
-    let cwd = cwd.map_or_else(
+    // The directory of a member on another host is one of that host.
+    let cwd_there = cwd.as_ref().filter(|_| is_hosted).map(|cwd| PathBuf::from(&cwd.value));
+    let cwd = cwd.filter(|_| !is_hosted).map_or_else(
         || Some(defaults.cwd.to_owned()),
         |cwd| resolve_directory(&cwd, defaults.directory, errors),
     );
@@ -83,6 +96,14 @@ pub(crate) fn parse_member(
     };
     if is_command_invalid {
         return None;
+    }
+    if is_hosted {
+        check_keys_of_hosted_member(&member, errors);
+        let request = resolve_program_of_other_host(&member, options.clone(), defaults, errors)?;
+        let options = SpawnOptions { cwd: cwd_there, profile: profile_of(&options, defaults), ..options };
+        let hosted_spawn = Some(HostedSpawn { host: host?, options });
+        name?;
+        return Some(RunMember { request, worktree_spawn: None, kind: MemberKind::Lasting, hosted_spawn });
     }
     let run_member =
         resolve_program(&member, options, cwd.as_deref().unwrap_or(defaults.cwd), defaults, errors)?;
@@ -207,24 +228,8 @@ fn resolve_program(
     errors: &mut ValidationErrors,
 ) -> Option<RunMember> {
     let (profile, command) = (member.key_offset("profile"), member.key_offset("command"));
-    match (profile, command) {
-        (Some(_), Some(offset)) => {
-            errors.push(offset, "a member takes a profile or a command, not both");
-            return None;
-        }
-        (None, Some(offset)) if options.command.first().is_none_or(|program| program.is_empty()) => {
-            errors.push(offset, "command needs a program: command = [\"program\", \"argument\"]");
-            return None;
-        }
-        // The key `profile` has a value of the wrong type, for which an error was already added.
-        (Some(_), None) if options.profile.is_none() => return None,
-        (None, Some(offset)) if !options.allow.is_empty() || !options.deny.is_empty() => {
-            errors.push(offset, "a command takes no allow and no deny: give it arguments of its own");
-            return None;
-        }
-        (None, None) => options.profile = defaults.profile.clone(),
-        _ => {}
-    }
+    check_profile_or_command(member, &options, errors)?;
+    options.profile = profile_of(&options, defaults);
     let offset = profile.or(command).unwrap_or(member.offset);
     if command.is_none() && !check_profile_exists(offset, &options, cwd, errors) {
         return None;
@@ -238,7 +243,67 @@ fn resolve_program(
     let request =
         build_spawn_request::build_spawn_request(defaults.root, defaults.team.clone(), None, options);
     let request = request.map_err(|error| errors.push(offset, error_text(&error))).ok()?;
-    Some(RunMember { request, worktree_spawn, kind: MemberKind::Lasting })
+    Some(RunMember { request, worktree_spawn, kind: MemberKind::Lasting, hosted_spawn: None })
+}
+
+/// Checks that the member names a profile or a command, or neither. `None` after an error.
+fn check_profile_or_command(
+    member: &TableReader,
+    options: &SpawnOptions,
+    errors: &mut ValidationErrors,
+) -> Option<()> {
+    match (member.key_offset("profile"), member.key_offset("command")) {
+        (Some(_), Some(offset)) => {
+            errors.push(offset, "a member takes a profile or a command, not both");
+            None
+        }
+        (None, Some(offset)) if options.command.first().is_none_or(|program| program.is_empty()) => {
+            errors.push(offset, "command needs a program: command = [\"program\", \"argument\"]");
+            None
+        }
+        // The key `profile` has a value of the wrong type, for which an error was already added.
+        (Some(_), None) if options.profile.is_none() => None,
+        (None, Some(offset)) if !options.allow.is_empty() || !options.deny.is_empty() => {
+            errors.push(offset, "a command takes no allow and no deny: give it arguments of its own");
+            None
+        }
+        _ => Some(()),
+    }
+}
+
+/// The member's profile, or else the one of the file. `None` for a command.
+fn profile_of(options: &SpawnOptions, defaults: &MemberDefaults<'_>) -> Option<String> {
+    let file_profile = || defaults.profile.clone().filter(|_| options.command.is_empty());
+    options.profile.clone().or_else(file_profile)
+}
+
+/// Builds the request of a member on another host. Its profile must be known here too, because it
+/// says how the member gets its work. Its program need not be installed here.
+fn resolve_program_of_other_host(
+    member: &TableReader,
+    mut options: SpawnOptions,
+    defaults: &MemberDefaults<'_>,
+    errors: &mut ValidationErrors,
+) -> Option<SpawnRequest> {
+    check_profile_or_command(member, &options, errors)?;
+    options.profile = profile_of(&options, defaults);
+    let (profile, command) = (member.key_offset("profile"), member.key_offset("command"));
+    let offset = profile.or(command).unwrap_or(member.offset);
+    if options.profile.is_none() && command.is_none() {
+        let message =
+            "a member with the key host needs a profile or a command: the default is that of its host";
+        errors.push_missing(offset, message);
+        return None;
+    }
+    if command.is_none() && !check_profile_exists(offset, &options, defaults.cwd, errors) {
+        return None;
+    }
+    options.env.retain(|pair| !pair.starts_with('='));
+    let (cwd, backend) = (Some(defaults.cwd.to_owned()), None);
+    let options = SpawnOptions { cwd, backend, ..options };
+    let request =
+        build_spawn_request::build_request_of_other_host(defaults.root, defaults.team.clone(), options);
+    request.map_err(|error| errors.push(offset, error_text(&error))).ok()
 }
 
 /// Checks that the member's profile exists. `build_spawn_request` checks this too, but its error

@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::control_socket::{Backend, RestartPolicy};
+use protocol::hosts_file_entry::HostName;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::{Approver, ExchangeLimits, PolicyRule, RuleAction, TimeoutAction};
 use protocol::policy::{TaskCommandPolicy, WorktreeCommand};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 fn parse_in(text: &str, directory: &Path) -> Result<RunFile, Vec<ValidationError>> {
     let root = Path::new("/root-of-teams");
-    parse(text, &FileContext { directory, caller_cwd: directory, root })
+    parse(text, &FileContext { directory, caller_cwd: directory, root, hosts_file: None })
 }
 
 const MEMBER: &str = "[[member]]\nname = 'ann'\ncommand = ['sh']\n";
@@ -575,4 +576,91 @@ fn errors_in_hosts_have_their_place() {
         "[host.a]\nslots = 1\n",
         "5:7: a host needs the key connect, such as connect = \"ssh -T NAME\"",
     );
+}
+
+#[test]
+fn hosts_of_members_are_read() {
+    let hosts = "[host.devbox]\nconnect = 'ssh devbox'\n";
+    let text = format!(
+        "name = 't'\nprofile = 'worker'\n[[member]]\nname = 'ann'\nhost = 'devbox'\ncwd = '/no/such/place'\n\
+         [[member]]\nname = 'bob'\ncommand = ['no-such-program']\nhost = 'any'\nneeds = ['gpu', 'big']\n\
+         [[member]]\nname = 'eve'\n{hosts}"
+    );
+    let run = parse_in(&text, &std::env::temp_dir()).unwrap();
+    let hosted = |name: &str| run.hosted_members.get(&MemberName::parse(name).unwrap());
+    let ann = hosted("ann").unwrap();
+    assert_eq!(ann.host, HostChoice::Named(HostName::parse("devbox").unwrap()));
+    assert_eq!(ann.options.cwd.as_deref(), Some(Path::new("/no/such/place")));
+    assert_eq!(ann.options.profile.as_deref(), Some("worker"));
+    let bob = hosted("bob").unwrap();
+    assert_eq!(bob.host, HostChoice::Any { needs: vec!["gpu".to_owned(), "big".to_owned()] });
+    assert_eq!(bob.options.profile, None);
+    assert!(hosted("eve").is_none());
+    assert_eq!(run.members.len(), 3);
+}
+
+#[test]
+fn errors_in_the_host_of_a_member_have_their_place() {
+    let hosts = "[host.devbox]\nconnect = 'ssh devbox'\n";
+    let task = "[[task]]\nkey = 'k'\nsubject = 's'\nowner = 'bob'\ncommand = 'c'\n";
+    let no_host = |name: &str, nearest: &str| {
+        format!(
+            "8:8: there is no host {name:?}{nearest}; add a table [host.NAME] here or in the hosts file (teamctl help hosts)"
+        )
+    };
+    for (keys, expected) in [
+        ("host = 'devbx'\n", no_host("devbx", "; the nearest is devbox")),
+        ("host = 'home'\n", "8:8: home is where a member runs without the key host: leave it out".to_owned()),
+        ("host = 1\n", "8:8: host takes a string, not a number".to_owned()),
+        ("needs = ['gpu']\n", "8:1: needs takes host = \"any\": only then teamd chooses the host".to_owned()),
+        (
+            "host = 'any'\nneeds = ['a,b']\n",
+            "9:10: \"a,b\" is no label: it takes text without a comma".to_owned(),
+        ),
+        (
+            "host = 'any'\nbackend = 'iterm2'\n",
+            "9:1: a member with the key host takes no backend \"iterm2\": iTerm2 shows only members of its own machine"
+                .to_owned(),
+        ),
+        (
+            "host = 'any'\nkind = 'once'\n",
+            "9:1: a member with the key host takes no kind: its host cannot end it with its task".to_owned(),
+        ),
+    ] {
+        let text = format!("name = 't'\n{MEMBER}[[member]]\nname = 'bob'\nprofile = 'worker'\n{keys}{hosts}{task}");
+        assert_eq!(errors(&text), [expected], "{keys}");
+    }
+    let bare = "name = 't'\n[[member]]\nname = 'bob'\nhost = 'any'\n";
+    let expected =
+        "2:3: a member with the key host needs a profile or a command: the default is that of its host";
+    assert_eq!(errors(bare), [expected]);
+}
+
+#[test]
+fn names_that_no_host_can_have_and_the_home() {
+    let parse = |text: &str| {
+        let errors = parse_hosts_file(text).err().unwrap_or_default();
+        errors
+            .iter()
+            .map(|error| format!("{}:{}: {}", error.line, error.column, error.message))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        parse("[host.any]\nconnect = 'x'\n"),
+        ["1:7: cannot use \"any\" as a host's name: it lets teamd choose the host"]
+    );
+    assert_eq!(
+        parse("[host.home]\nconnect = 'x'\n"),
+        ["2:1: home is this machine, and takes only labels and slots, not connect"]
+    );
+    let text = "[host.b]\nconnect = 'b'\n[host.home]\nlabels = ['x']\nslots = 2\n[host.a]\nconnect = 'a'\n";
+    let hosts = parse_hosts_file(text).unwrap();
+    let names = |hosts: &HostTables| {
+        hosts.candidates.iter().map(|candidate| candidate.host.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&hosts), ["b", "home", "a"]);
+    let run = parse_hosts_file("[host.a]\nconnect = 'other'\n[host.c]\nconnect = 'c'\n").unwrap();
+    let both = run.or(hosts);
+    assert_eq!(names(&both), ["a", "c", "b", "home"]);
+    assert_eq!(both.hosts[&HostName::parse("a").unwrap()].connect, ["other"]);
 }

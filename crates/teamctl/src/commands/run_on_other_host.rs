@@ -52,7 +52,11 @@ pub(crate) fn run(
     choice: &HostChoice,
     terminal_use: TerminalUse,
 ) -> Result<ExitCode, ErrorReport> {
-    let hosts = match HostSource::default().read(context)? {
+    let hosts = match choice {
+        HostChoice::Typed => HostSource::default().read(context)?,
+        HostChoice::RunsMemberOf(team) => HostSource::default().read_for_team(context, team)?,
+    };
+    let hosts = match hosts {
         Ok(hosts) => hosts,
         Err(code) => return Ok(code),
     };

@@ -48,7 +48,8 @@ pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode,
         return run_here(context, args.options, env_var(HOST_OF_CALLER_VARIABLE).as_deref());
     };
     check_may_use_other_hosts(context)?;
-    let hosts = match HostSource::default().read(context)? {
+    let team = context.team()?;
+    let hosts = match HostSource::default().read_for_team(context, team.name())? {
         Ok(hosts) => hosts,
         Err(code) => return Ok(code),
     };
@@ -56,7 +57,6 @@ pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode,
         ANY_HOST => HostChoices::Described { hosts: &hosts, needs: &args.needs },
         host => HostChoices::Named(HostSource::default().find(&hosts, host)?.0),
     };
-    let team = context.team()?;
     on_other_host::check_is_home(&team)?;
     let placement = place_member(context, (team.name(), &args.options.name), &choices)?;
     match placement.host.clone() {

@@ -6,6 +6,7 @@ use profile::ProfileRegistry;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName};
+use protocol::team_and_member_names::TeamName;
 use runner::{HostTables, ValidationError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,18 @@ pub(in crate::commands) struct HostSource {
 }
 
 impl HostSource {
+    /// The hosts that commands about members of `team` use: also those of the run file, if a run
+    /// drives the team.
+    pub(in crate::commands) fn read_for_team(
+        &self,
+        context: &CommandContext,
+        team: &TeamName,
+    ) -> Result<Result<HostTables, ExitCode>, ErrorReport> {
+        let run_file = runner::run_file_of_team(&context.state_dir_path()?, team);
+        let of_run = run_file.as_deref().map(runner::read_hosts_of_run_file).unwrap_or_default();
+        Ok(self.read(context)?.map(|hosts| of_run.or(hosts)))
+    }
+
     /// Reads all hosts. A hosts file that does not exist has no hosts. If a file has errors, they are
     /// printed, and the inner `Err` is the exit code.
     pub(in crate::commands) fn read(

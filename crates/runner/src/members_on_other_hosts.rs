@@ -1,0 +1,182 @@
+//! Spawns and ends members of a run on other hosts. `teamctl` of this installation does it: it
+//! reaches the hosts, and asks the daemon to choose one.
+
+use crate::parts_that_all_run_steps_use::RunContext;
+use crate::run_file::{HostChoice, HostedSpawn, RunFile};
+use crate::team_snapshot::hosted_members;
+use client::root_socket_team_and_caller::TeamContext;
+use profile::build_spawn_request::SpawnOptions;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::ANY_HOST;
+use protocol::team_and_member_names::TeamName;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::{Team, own_program};
+
+/// Spawns a member. Returns when it is listed.
+///
+/// # Errors
+///
+/// The error that `teamctl spawn` prints.
+pub(crate) fn spawn_on_other_host(
+    team_context: &TeamContext,
+    file: &RunFile,
+    hosted: &HostedSpawn,
+) -> Result<(), ErrorReport> {
+    let mut command = teamctl(team_context, &file.name)?;
+    command.args(spawn_arguments(hosted)).current_dir(&file.cwd);
+    run(command, hosted.options.prompt.clone())
+}
+
+/// The arguments of `teamctl` that spawn the member. An option and its value are one argument, so
+/// that the value is never taken for an option. Only `-` for standard input is an argument of its
+/// own.
+fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
+    let options: &SpawnOptions = &hosted.options;
+    let mut arguments: Vec<OsString> = vec!["spawn".into(), options.name.clone().into()];
+    let mut add = |name: &str, value: &str| arguments.push(format!("--{name}={value}").into());
+    match &hosted.host {
+        HostChoice::Named(host) => add("host", host.as_str()),
+        HostChoice::Any { needs } => {
+            add("host", ANY_HOST);
+            needs.iter().for_each(|need| add("needs", need));
+        }
+    }
+    let texts =
+        [("profile", &options.profile), ("agent-type", &options.agent_type), ("model", &options.model)];
+    texts.iter().for_each(|(name, text)| text.iter().for_each(|text| add(name, text)));
+    options.mode.iter().for_each(|mode| add("mode", mode.as_str()));
+    options.backend.iter().for_each(|backend| add("backend", backend.as_str()));
+    options.restart.iter().for_each(|restart| add("restart", &restart.to_string()));
+    let lists = [("env", &options.env), ("allow", &options.allow), ("deny", &options.deny)];
+    lists.iter().for_each(|(name, list)| list.iter().for_each(|value| add(name, value)));
+    if let Some(cwd) = &options.cwd {
+        add("cwd", &cwd.to_string_lossy());
+    }
+    match &options.worktree {
+        Some(Some(branch)) => add("worktree", branch),
+        Some(None) => arguments.push("--worktree".into()),
+        None => {}
+    }
+    if options.prompt.is_some() {
+        arguments.extend(["--prompt", "-"].map(OsString::from));
+    }
+    if !options.command.is_empty() {
+        arguments.push("--".into());
+        arguments.extend(options.command.iter().map(OsString::from));
+    }
+    arguments
+}
+
+/// How the members of other hosts are ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum HostedEnd<'a> {
+    /// They are asked, and killed after the grace period.
+    ShutDown {
+        grace: Duration,
+        reason: &'a str,
+    },
+    Kill,
+}
+
+/// Ends the members of other hosts, on a thread for each host. An error is not reported: the
+/// deletion of the team ends the members too.
+pub(crate) fn end_hosted_members(run: &RunContext, team: &Team, end: HostedEnd<'_>) -> Vec<JoinHandle<()>> {
+    let mut names_by_host: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for member in hosted_members(team).unwrap_or_default() {
+        names_by_host.entry(member.host).or_default().push(member.name.to_string());
+    }
+    let commands = names_by_host.into_values().filter_map(|names| {
+        let mut command = teamctl(run.team_context, team.name()).ok()?;
+        match end {
+            HostedEnd::Kill => command.arg("kill").args(names),
+            HostedEnd::ShutDown { grace, reason } => command
+                .args(["shutdown", "--force", &format!("--grace={}ms", grace.as_millis())])
+                .arg(format!("--reason={reason}"))
+                .args(names),
+        };
+        Some(command)
+    });
+    commands.map(|command| std::thread::spawn(move || drop(self::run(command, None)))).collect()
+}
+
+/// `teamctl` for this team, with JSON output.
+fn teamctl(team_context: &TeamContext, team: &TeamName) -> Result<Command, ErrorReport> {
+    let mut command = Command::new(own_program()?);
+    command.args(["--json", "--team", team.as_str(), "--root"]).arg(team_context.root_path()?);
+    command.env_remove("TEAMD_HOST");
+    if let Some(socket) = &team_context.options().socket {
+        command.env("TEAMD_SOCKET", socket);
+    }
+    Ok(command)
+}
+
+fn run(command: Command, input: Option<String>) -> Result<(), ErrorReport> {
+    let start_error = |error: std::io::Error| {
+        ErrorReport::new(ErrorKind::Io, format!("cannot run teamctl for a member on another host: {error}"))
+    };
+    let output = run_with_input(command, input).map_err(start_error)?;
+    if output.status.success() { Ok(()) } else { Err(printed_error(&output)) }
+}
+
+fn run_with_input(mut command: Command, input: Option<String>) -> std::io::Result<Output> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdin = child.stdin.take();
+    std::thread::scope(|scope| {
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // If the command does not read its input, its own error says why.
+            scope.spawn(move || stdin.write_all(input.as_bytes()).ok());
+        }
+        child.wait_with_output()
+    })
+}
+
+/// The error that `teamctl --json` has printed last.
+fn printed_error(output: &Output) -> ErrorReport {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let object = stdout.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    let error = object.and_then(|object| serde_json::from_value(object.get("error")?.clone()).ok());
+    error.unwrap_or_else(|| {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let reason = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+        ErrorReport::new(ErrorKind::Io, format!("cannot reach the host of a member: {}", reason.join("; ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_have_all_options_of_the_member() {
+        let options = SpawnOptions {
+            name: "ann".to_owned(),
+            profile: Some("claude-turn".to_owned()),
+            prompt: Some("-x".to_owned()),
+            cwd: Some("/srv/project".into()),
+            worktree: Some(None),
+            restart: "on-failure".parse().ok(),
+            env: vec!["A=--b".to_owned()],
+            ..SpawnOptions::default()
+        };
+        let words = |hosted: &HostedSpawn| {
+            let words = spawn_arguments(hosted).into_iter().map(|word| word.into_string().unwrap());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let host = HostChoice::Any { needs: vec!["gpu".to_owned(), "big".to_owned()] };
+        assert_eq!(
+            words(&HostedSpawn { host: host.clone(), options }),
+            "spawn ann --host=any --needs=gpu --needs=big --profile=claude-turn --restart=on-failure --env=A=--b \
+             --cwd=/srv/project --worktree --prompt -"
+        );
+        let command = ["sh", "--host"].map(str::to_owned).to_vec();
+        let options = SpawnOptions { name: "ann".to_owned(), command, ..SpawnOptions::default() };
+        assert!(words(&HostedSpawn { host, options }).ends_with(" -- sh --host"));
+    }
+}
