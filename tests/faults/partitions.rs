@@ -1,10 +1,12 @@
 //! A team works on two hosts while faults kill the line between them and the programs at both ends.
 //! The command of each task runs once, and both hosts have the same tasks. Each message is once in
-//! the inbox of its recipient, in the order of its sender.
+//! the inbox of its recipient, in the order of its sender. Each event of the other host is once in the
+//! home's event log.
 //!
 //! `ROUNDS=n` sets the number of faults (8 by default), `SEED=n` chooses their moments. A team meets
 //! at most 50 of them, then the next team begins.
 
+mod events;
 mod fault;
 mod messages;
 mod tasks;
@@ -93,6 +95,7 @@ fn run_team(rounds: u64, rng: &mut fastrand::Rng, foreign: ForeignMessages) -> O
     hosts.check(|| tasks.check(&hosts));
     let sent = [sent, foreign_messages(&report)].concat();
     hosts.check(|| messages::check(&hosts, &sent));
+    hosts.check(|| events::check(&hosts));
     end(hosts);
     Some(sent.len() as u64)
 }
