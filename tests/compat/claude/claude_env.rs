@@ -25,6 +25,13 @@ impl ClaudeEnv {
     /// Starts the model and the daemon, and creates the team. `directory` has the installed
     /// versions.
     pub(crate) fn start(version: &str, directory: &Path) -> ClaudeEnv {
+        let claude = ClaudeEnv::without_team(version, directory);
+        claude.teamctl(&["create", "survey"]).expect_success();
+        claude
+    }
+
+    /// As [`ClaudeEnv::start`], without a team.
+    pub(crate) fn without_team(version: &str, directory: &Path) -> ClaudeEnv {
         let mut env = TestEnv::new();
         std::fs::create_dir(env.path("work")).unwrap();
         install_claude_home(&env, version, &env.path("work"));
@@ -32,9 +39,9 @@ impl ClaudeEnv {
         let path = std::env::var("PATH").unwrap();
         let model = ScriptedModel::start(&env, "claude/scripted_model.mjs", &env.path("out/model"));
         env.variables = variables(model.address());
-        env.variables.push(("PATH".to_owned(), format!("{}:{path}", bin.display())));
+        let path = format!("{}:{}:{path}", bin.display(), harness::programs().display());
+        env.variables.push(("PATH".to_owned(), path));
         env.start_daemon();
-        env.teamctl(["create", "survey"]).expect_success();
         let (sender, log_events) = channel();
         let mut watcher = notify::recommended_watcher(move |_| sender.send(()).unwrap_or_default()).unwrap();
         watcher.watch(&env.path("out"), RecursiveMode::NonRecursive).unwrap();

@@ -1,5 +1,5 @@
-//! Tests several versions of Claude Code as teammates with native delivery. `make test-claude` runs
-//! this program.
+//! Tests several versions of Claude Code as teammates with native delivery, on the team's own host
+//! and on another host. `make test-claude` runs this program.
 //!
 //! The test observes Claude Code only from outside: its files, its screen and its requests to the
 //! model. The model is a script, `scripted_model.mjs`, which carries out the messages that it gets.
@@ -7,10 +7,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a step that cannot continue must stop")]
 
+mod annex_steps;
+mod claude_annex;
 mod claude_env;
 mod claude_home;
 mod steps;
 
+use claude_annex::ClaudeAnnex;
 use claude_env::ClaudeEnv;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +21,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// The name of a step, and the function that carries it out. It panics if the step fails.
+type Step<Env> = (&'static str, fn(&Env));
+
 /// The result of a step.
+#[derive(Clone)]
 enum StepResult {
     /// The duration in ms.
     Passed(u128),
@@ -38,12 +45,15 @@ fn main() -> ExitCode {
     let runs = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1);
     let mut all_passed = true;
     for run in 1..=runs {
-        print_line(&format!(
-            "run {run} of {runs}\n{}",
-            table_row("version", steps::ALL.iter().map(|(name, _)| (*name).to_owned()))
-        ));
+        let names = steps::ALL.iter().map(|step| step.0).chain(annex_steps::ALL.iter().map(|step| step.0));
+        print_line(&format!("run {run} of {runs}\n{}", table_row("version", names.map(str::to_owned))));
         for version in versions.lines() {
-            let cells = run_steps(version, &directory);
+            let start_annex = || ClaudeAnnex::start(version, &directory);
+            let cells = [
+                run_steps(version, &directory, &steps::ALL, || ClaudeEnv::start(version, &directory)),
+                run_steps(version, &directory, &annex_steps::ALL, start_annex),
+            ]
+            .concat();
             all_passed &= cells.iter().all(|cell| matches!(cell, StepResult::Passed(_)));
             print_line(&table_row(version, cells.iter().map(StepResult::to_text)));
         }
@@ -51,17 +61,23 @@ fn main() -> ExitCode {
     if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs all steps in order. Skips the steps after a failed one, because they need its result.
-fn run_steps(version: &str, directory: &Path) -> Vec<StepResult> {
+/// Runs steps in order, in the environment that `start_env` starts. Skips the steps after a failed
+/// one, because they need its result.
+fn run_steps<Env>(
+    version: &str,
+    directory: &Path,
+    steps: &[Step<Env>],
+    start_env: impl Fn() -> Env,
+) -> Vec<StepResult> {
     let mut env = None;
     let mut failed = false;
-    let cells = steps::ALL.iter().map(|(name, step)| {
+    let cells = steps.iter().map(|(name, step)| {
         if failed {
             return StepResult::Skipped;
         }
         let start = Instant::now();
         let done = catch_unwind(AssertUnwindSafe(|| {
-            step(env.get_or_insert_with(|| ClaudeEnv::start(version, directory)));
+            step(env.get_or_insert_with(&start_env));
         }));
         match done {
             Ok(()) => StepResult::Passed(start.elapsed().as_millis()),

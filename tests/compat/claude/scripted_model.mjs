@@ -3,6 +3,8 @@
 //
 //   CALL TOOL {"some": "input"}   calls a tool with this input
 //   SEND NAME TEXT                calls SendMessage to NAME, with the input that this version's tool takes
+//   CLAIM ID                      claims a task, with the client's own TaskUpdate if the session has this tool
+//   COMPLETE ID                   completes a task in the same way
 //   PLAN TEXT                     writes TEXT to the plan's file, then leaves plan mode
 //   RECALL NAME TEXT              sends NAME "I remember TEXT" if an earlier message contains TEXT, else "I do not"
 //   SAY TEXT                      answers with TEXT
@@ -25,7 +27,7 @@ const log = process.argv[2];
 // model does not answer that fast.
 const ANSWER_DELAY = 500;
 
-const VERB = /^(CALL|SEND|PLAN|RECALL|SAY) (.*)$/;
+const VERB = /^(CALL|SEND|CLAIM|COMPLETE|PLAN|RECALL|SAY) (.*)$/;
 
 const texts = (message) =>
   typeof message.content === "string"
@@ -56,8 +58,10 @@ const assignmentSteps = (message) =>
   lines(message).flatMap((line) =>
     [...line.matchAll(ASSIGNED)].flatMap(([, id, description]) => [
       ...JSON.parse(description).split("\n").map((step) => VERB.exec(step.trim())).filter(Boolean),
-      ["", "CALL", `Bash ${JSON.stringify({ command: `teamctl task done ${id}`, description: "it is done" })}`],
+      ["", "CALL", `Bash ${JSON.stringify(teamctl("done", id))}`],
     ]));
+
+const teamctl = (verb, id) => ({ command: `teamctl task ${verb} ${id}`, description: `${verb} task ${id}` });
 
 // The steps of the last message that has any, and how many of them the model has carried out.
 function currentSteps(messages) {
@@ -100,6 +104,9 @@ function approve(tools, request) {
   return hasNewSendMessage(tools) ? tool("SendMessage", { to: "team-lead", message: yes }) : tool("SendMessage", yes);
 }
 
+const changeTask = (tools, verb, input) =>
+  tools.TaskUpdate ? tool("TaskUpdate", input) : tool("Bash", teamctl(verb, input.taskId));
+
 // The message with the step RECALL contains the text once, so a second occurrence is from an earlier message.
 const recall = (messages, text) =>
   JSON.stringify(messages).split(text).length > 2 ? `I remember ${text}` : "I do not";
@@ -113,6 +120,8 @@ function execute(body, { verb, rest }) {
     case "CALL": return tool(first, JSON.parse(after));
     case "SEND": return send(tools, first, after);
     case "RECALL": return send(tools, first, recall(body.messages, after));
+    case "CLAIM": return changeTask(tools, "claim", { taskId: rest, status: "in_progress", owner: "ann" });
+    case "COMPLETE": return changeTask(tools, "done", { taskId: rest, status: "completed" });
     case "APPROVE": return approve(tools, rest);
     case "WRITE": return tool("Write", { file_path: planFile(body.messages) ?? "/no/plan/file", content: `${rest}\n` });
     case "LEAVE": return tool("ExitPlanMode", {});

@@ -1,14 +1,12 @@
 //! The steps of the test with Claude Code. Each step continues from the state of the previous one.
 
+use crate::Step;
 use crate::claude_env::ClaudeEnv;
 use crate::claude_home::write_in_place;
 use serde_json::Value;
 
-/// A function that carries out one step. It panics if the step fails.
-type ClaudeStep = fn(&ClaudeEnv);
-
 /// The names and functions of all steps, in order.
-pub(crate) const ALL: [(&str, ClaudeStep); 11] = [
+pub(crate) const ALL: [Step<ClaudeEnv>; 11] = [
     ("spawn", check_spawn),
     ("reply", check_reply),
     ("idle", check_idle_notifications),
