@@ -4,6 +4,7 @@
 mod events;
 mod members;
 mod no_contact;
+mod over_network;
 mod over_ssh;
 mod run_file;
 
