@@ -58,7 +58,7 @@ impl Network {
     fn try_create(env: &TestEnv, names: &[&str]) -> Result<Network, String> {
         let new_user = if is_root() { &[][..] } else { &["-r"] };
         let bridge = Namespace::create(env, &[&["unshare", "-n"], new_user].concat())?;
-        bridge.run(env, &["ip link add bridge type bridge forward_delay 0", "ip link set bridge up"])?;
+        bridge.run(env, &["ip link add name bridge type bridge forward_delay 0", "ip link set bridge up"])?;
         let mut network = Network { bridge, hosts: Vec::new() };
         for (name, number) in names.iter().zip(1..) {
             network.add_host(env, name, number)?;
@@ -74,8 +74,8 @@ impl Network {
         self.bridge.run(
             env,
             &[
-                &format!("ip link add {name} type veth peer name eth0 netns {pid}"),
-                &format!("ip link set {name} master bridge up"),
+                &format!("ip link add name {name} type veth peer name eth0 netns {pid}"),
+                &format!("ip link set dev {name} master bridge up"),
             ],
         )?;
         host.run(
@@ -99,7 +99,7 @@ impl Network {
             LinkState::Up => "up",
             LinkState::Down => "down",
         };
-        self.bridge.run(env, &[&format!("ip link set {name} {word}")]).expect("the link can be changed");
+        self.bridge.run(env, &[&format!("ip link set dev {name} {word}")]).expect("the link can be changed");
     }
 
     /// Delays all frames to a host by 20 ± 10 ms, and loses some. Does nothing if this machine has no
