@@ -118,7 +118,7 @@ fn teamctl(team_context: &TeamContext, team: &TeamName) -> Result<Command, Error
 
 fn run(command: Command, input: Option<String>) -> Result<(), ErrorReport> {
     let start_error = |error: std::io::Error| {
-        ErrorReport::new(ErrorKind::Io, format!("cannot run teamctl for a member on another host: {error}"))
+        ErrorReport::new(ErrorKind::Io, format!("cannot act on a member of another host: {error}"))
     };
     let output = run_with_input(command, input).map_err(start_error)?;
     if output.status.success() { Ok(()) } else { Err(printed_error(&output)) }

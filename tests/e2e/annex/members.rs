@@ -133,3 +133,33 @@ fn commands_at_once_do_not_take_one_slot_twice() {
     home.shut_down();
     annex.shut_down();
 }
+
+#[test]
+fn restart_policy_worktree_and_suspension_work_on_the_other_host() {
+    let (home, annex) = home_and_annex();
+    let spawn = ["spawn", "ann", "--host", "devbox", "--restart", "on-failure", "--worktree", "--cwd"];
+    let repo = annex.path("repo");
+    std::fs::create_dir(&repo).unwrap();
+    let script = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
+    let git = std::process::Command::new("sh").args(["-c", script]).current_dir(&repo).output().unwrap();
+    assert!(git.status.success(), "{git:?}");
+    let program = ["--", "sleep", "1000"];
+    home.teamctl_with(&[&spawn[..], &[&repo.display().to_string()], &program].concat(), &[]).expect_success();
+    let pid = annex.member("ann").unwrap()["pid"].clone();
+    annex.kill_process(u32::try_from(pid.as_u64().unwrap()).unwrap());
+    let is_running = |env: &TestEnv| {
+        let member = env.member("ann")?;
+        (member["pid"] != pid && member["lifecycle"] == "running").then_some(())
+    };
+    annex.wait_until("its host has started it again", || is_running(&annex));
+    let is_listed = || config_of(&home).unwrap()["members"].to_string().contains("\"ann\"");
+    home.wait_until("the home lists it again", || is_listed().then_some(()));
+    let error = home.teamctl(["merge", "ann"]).expect_failure(67);
+    assert!(error.contains("its worktree is on devbox"), "{error}");
+    annex.teamctl(["down", "--suspend"]).expect_success();
+    annex.teamctl(["up", "--resume"]).expect_success();
+    annex.wait_until("it is resumed", || is_running(&annex));
+    home.wait_until("the home lists it again", || is_listed().then_some(()));
+    home.shut_down();
+    annex.shut_down();
+}

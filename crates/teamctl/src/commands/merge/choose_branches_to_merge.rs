@@ -4,6 +4,7 @@ use protocol::control_socket::WorktreeStatus;
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
+use protocol::team_config::{Member, TeamConfig};
 use store::Team;
 
 /// Chooses the worktrees whose branches are merged, in the order of the merges. There is at least
@@ -20,6 +21,7 @@ pub(super) fn choose_branches(
     names: &[String],
 ) -> Result<Vec<WorktreeStatus>, ErrorReport> {
     let config = team.config()?;
+    check_worktrees_are_here(&config, team.name(), names)?;
     let members: Vec<&MemberName> = config.members.iter().map(|member| &member.name).collect();
     let chosen = match names {
         [] => latest_worktrees(worktrees),
@@ -32,6 +34,25 @@ pub(super) fn choose_branches(
             Some(other) => Err(several_repositories_error(first, other)),
         },
     }
+}
+
+/// Checks that no named member runs on another host, where its worktree is too.
+fn check_worktrees_are_here(
+    config: &TeamConfig,
+    team: &TeamName,
+    names: &[String],
+) -> Result<(), ErrorReport> {
+    let is_named = |member: &&Member| {
+        names.iter().any(|name| strip_team(name, team).eq_ignore_ascii_case(member.name.as_str()))
+    };
+    let mut elsewhere = config.members.iter().filter(is_named);
+    let Some((name, host)) = elsewhere.find_map(|member| Some((&member.name, member.host.as_ref()?))) else {
+        return Ok(());
+    };
+    let message = format!("cannot merge the branch of {name}: its worktree is on {host}");
+    Err(ErrorReport::new(ErrorKind::NotFound, message).with_help(format!(
+        "fetch the branch from there with git; its name: teamctl --host {host} status -t {team}"
+    )))
 }
 
 /// The last worktree of each member, in the order in which the members got their first ones.

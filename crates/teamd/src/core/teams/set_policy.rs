@@ -3,6 +3,7 @@
 use crate::core::apply_policy_to_member_requests;
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Wake};
+use crate::core::hosts::place_member::check_budget_reaches_members;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
@@ -14,8 +15,12 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
-    match supervised_team(context.state, &request.team).map(|team_state| team_state.policy == request.policy)
-    {
+    let is_same = supervised_team(context.state, &request.team)
+        .map(|team_state| team_state.policy == request.policy)
+        .and_then(|is_same| {
+            check_budget_reaches_members(context.state, &request.team, &request.policy).map(|()| is_same)
+        });
+    match is_same {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
         Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, request })),

@@ -5,10 +5,11 @@ use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, M
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::control_socket::{
     AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostCandidate, HostContact, MemberHost,
-    PlaceMemberReply, PlaceMemberRequest, UseHostRequest,
+    PlaceMemberReply, PlaceMemberRequest, SetPolicyRequest, UseHostRequest,
 };
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
+use protocol::policy::Policy;
 use std::collections::BTreeSet;
 
 fn devbox() -> HostName {
@@ -269,4 +270,23 @@ fn mirror_places_no_members() {
     let mut state = new_state();
     mirror_survey(&mut state, home_link());
     assert_eq!(error_kind(&place(&mut state, 9, "ann"), 9), Some(ErrorKind::Refused));
+}
+
+#[test]
+fn budget_and_members_on_other_hosts_exclude_each_other() {
+    let mut state = new_state();
+    let budget = Policy { max_turns: Some(3), ..Policy::default() };
+    let set_budget = || Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy: budget.clone() });
+    assert_eq!(placed_host(&place(&mut state, 1, "ann"), 1).as_deref(), Some("home"));
+    assert_eq!(placed_host(&place(&mut state, 2, "bob"), 2).as_deref(), Some("devbox"));
+    let effects = send_call(&mut state, 3, set_budget());
+    assert_eq!(
+        error_message(&effects, 3),
+        "cannot set a budget for survey: it does not cover its members on devbox"
+    );
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 2 }, NOW);
+    assert!(reply(&send_call(&mut state, 4, set_budget()), 4).is_none(), "the policy is being saved");
+    state.teams.get_mut(&survey_team()).unwrap().policy = budget;
+    let error = error_message(&place(&mut state, 5, "eve"), 5);
+    assert!(error.contains("the budget of its policy covers only its home"), "{error}");
 }
