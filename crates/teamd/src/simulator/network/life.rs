@@ -25,7 +25,7 @@ const CLOCK_JUMP: u64 = 3_600_000;
 /// Runs a life. Panics if an invariant does not hold, or if it does not end.
 pub(super) fn run_life(simulation: &mut NetworkSimulation, seed: u64) {
     set_uuid_counter(seed << 20);
-    let random_actions = simulation.rng.usize(200..2_500);
+    let random_actions = simulation.rng.usize(200..1_800);
     let fault_rate = simulation.rng.u8(..40);
     (0..simulation.hosts.len()).for_each(|host| simulation.start_host(host));
     create_team(simulation);

@@ -35,7 +35,7 @@ use crate::simulator::network::run_seeds::{Seeds, run_all, run_seed};
 use std::collections::BTreeSet;
 
 /// How many lives `make test` runs.
-const DEFAULT_SEEDS: u64 = 40;
+const DEFAULT_SEEDS: u64 = 30;
 /// How many lives are tried until a defect is found.
 const DEFECT_SEEDS: u64 = 20;
 

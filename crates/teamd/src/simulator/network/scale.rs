@@ -24,11 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::{NewTask, Team};
 
-/// Milliseconds of a simulated day.
-const DAY: u64 = 24 * 60 * 60 * 1_000;
+/// Milliseconds of an hour.
+const HOUR: u64 = 60 * 60 * 1_000;
 /// The time between two steps of the clock in milliseconds: that of the keep-alives.
 const TICK: u64 = 15_000;
-/// Every so many agents do a task in a day.
+/// Of so many agents, one does a task.
 const AGENTS_PER_TASK: usize = 5;
 /// How many members are started one by one after all others.
 const LATE_MEMBERS: usize = 5;
@@ -301,9 +301,9 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
 }
 
 /// Lets each member exchange a message with the lead, and every [`AGENTS_PER_TASK`]th do a task, at
-/// even distances over a day.
-fn live_a_day(home: &mut MeasuredHome, agents: usize) {
-    let ticks = (DAY / TICK) as usize;
+/// even distances over so many hours.
+fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
+    let ticks = hours * (HOUR / TICK) as usize;
     for tick in 0..ticks {
         for index in tick * agents / ticks..(tick + 1) * agents / ticks {
             let annex = index % home.annexes.len();
@@ -316,7 +316,7 @@ fn live_a_day(home: &mut MeasuredHome, agents: usize) {
     }
 }
 
-/// One run with `AGENTS` and `HOSTS`. Prints a line of JSON.
+/// One run with `AGENTS`, `HOSTS` and `HOURS`. Prints a line of JSON.
 #[test]
 #[ignore = "scripts/scale runs it"]
 fn day_of_a_large_team() {
@@ -325,7 +325,7 @@ fn day_of_a_large_team() {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let mut home = MeasuredHome::new(dir.path(), hosts);
     start_team(&mut home, agents);
-    live_a_day(&mut home, agents);
+    live(&mut home, agents, number("HOURS").unwrap_or(24));
     let micros = |times: &Vec<Duration>| {
         let total: Duration = times.iter().sum();
         json!({"count": times.len(), "mean_us": total.as_micros() as u64 / times.len() as u64})
