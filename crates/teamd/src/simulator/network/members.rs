@@ -4,6 +4,7 @@
 //! An agent of the simulation is a program with the delivery `pull`. As the real shim and `teamctl
 //! task claim` do, it asks the daemon of an annex to confirm each claim before it begins.
 
+use crate::simulator::network::agent_work::AgentWork;
 use crate::simulator::network::connections::{HOME, HostIndex};
 use crate::simulator::network::defect::Defect;
 use crate::simulator::network::host_conditions::NetworkCaller;
@@ -19,15 +20,6 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use store::{NewTask, Team};
-
-/// The work of one agent.
-#[derive(Debug, Default)]
-pub(super) struct AgentWork {
-    /// The claimed task about which the daemon was asked.
-    pub(super) asked: Option<TaskId>,
-    /// The task whose command runs.
-    running: Option<TaskId>,
-}
 
 /// The members that run on a host.
 pub(super) fn members_of(host: HostIndex) -> [MemberName; 2] {

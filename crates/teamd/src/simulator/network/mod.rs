@@ -16,6 +16,7 @@
 //! `NETWORK_SEEDS=1000 FIRST=200 cargo test -p teamd network` runs 1,000 lives from the seed 200 on. With
 //! `SEED=7` the test runs only the seed 7 and prints the end of its log.
 
+mod agent_work;
 mod connections;
 mod defect;
 mod host_conditions;

@@ -3,11 +3,11 @@
 use crate::core::deadlines::next_deadline;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostJob, LinkId, MirrorJob};
 use crate::io::hosts::simulated_link_end::LinkEndAction;
+use crate::simulator::network::agent_work::AgentWork;
 use crate::simulator::network::connections::{Arrival, Connection, HOME, HostIndex};
 use crate::simulator::network::defect::Defect;
 use crate::simulator::network::host_conditions::{FaultPhase, HostSimulation, NetworkCaller};
 use crate::simulator::network::ledger::Ledger;
-use crate::simulator::network::members::AgentWork;
 use crate::simulator::network::simulated_host::{SimulatedHost, host_name};
 use crate::simulator::shim::{START_TIMEOUT, ShimStage};
 use link::{LinkEffect, LinkEvent, LinkTime};
