@@ -632,7 +632,7 @@ fn errors_in_the_host_of_a_member_have_their_place() {
     }
     let bare = "name = 't'\n[[member]]\nname = 'bob'\nhost = 'any'\n";
     let expected =
-        "2:3: a member with the key host needs a profile or a command: the default is that of its host";
+        "2:1: a member with the key host needs a profile or a command: the default is that of its host";
     assert_eq!(errors(bare), [expected]);
 }
 
