@@ -114,10 +114,10 @@ impl Mirror {
             ItemPayload::Events { events, .. } => self.apply_events(team, events),
             ItemPayload::Members { members, .. } => {
                 let MirrorSide::Home { annex } = side else { return Ok(()) };
-                let new_members = mirror.store_members(&annex, members)?;
+                mirror.store_members(&annex, members)?;
                 let listed = mirror.members.keys().cloned().collect();
                 self.notify(MirrorNotice::MembersListed { team: team.clone(), members: listed });
-                new_members.iter().try_for_each(|owner| self.compare_inbox(team, owner))
+                self.compare_new_inboxes(team)
             }
             ItemPayload::Task { id, task, .. } => self.store_task(team, *id, task.as_ref()),
             ItemPayload::TaskIds { ids, .. } => {

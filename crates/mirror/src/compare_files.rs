@@ -5,6 +5,7 @@ use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::messages::{MessageToSend, Selection};
 use crate::mirror::{Mirror, MirrorSide};
 use crate::output::MirrorOutput;
+use crate::team_mirror::TeamMirror;
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::member_task_and_request_ids::TaskId;
@@ -128,11 +129,20 @@ impl Mirror {
         let mirror = self.mirror(team)?;
         let before = mirror.members.clone();
         let item = mirror.members_for_home()?;
-        let new: Vec<MemberName> =
-            mirror.members.keys().filter(|name| !before.contains_key(*name)).cloned().collect();
-        mirror.cursors.retain(|owner, _| !new.contains(owner));
+        mirror.note_new_members(&before);
+        let TeamMirror { cursors, uncompared, .. } = mirror;
+        cursors.retain(|owner, _| !uncompared.contains(owner));
         item.into_iter().for_each(|item| self.send(item));
-        new.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
+        self.compare_new_inboxes(team)
+    }
+
+    /// Compares the inboxes of new members. If one fails, a later call compares it and the rest.
+    pub(crate) fn compare_new_inboxes(&mut self, team: &TeamName) -> Result<(), Error> {
+        while let Some(owner) = self.mirror(team)?.uncompared.first().cloned() {
+            unless_damaged(self.compare_inbox(team, &owner))?;
+            self.mirror(team)?.uncompared.remove(&owner);
+        }
+        Ok(())
     }
 
     /// Compares all tasks. The home also sends their ids, so that the annex deletes the others.

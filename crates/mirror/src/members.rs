@@ -42,12 +42,8 @@ impl TeamMirror {
     }
 
     /// At the home: lists the members of the annex in config.json, with the annex's name as their
-    /// host. Returns the members that were not listed before.
-    pub(crate) fn store_members(
-        &mut self,
-        annex: &HostName,
-        members: &[Fields],
-    ) -> Result<Vec<MemberName>, Error> {
+    /// host.
+    pub(crate) fn store_members(&mut self, annex: &HostName, members: &[Fields]) -> Result<(), Error> {
         let mut listed: Vec<Member> = members.iter().filter_map(parse_entry).collect();
         listed.retain(|member| MemberName::parse(member.name.as_str()).is_ok() && !member.name.is_lead());
         listed.iter_mut().for_each(|member| *member = on_host(member, annex.as_str()));
@@ -55,7 +51,14 @@ impl TeamMirror {
         update_members(&self.team, is_of_annex, &listed)?;
         let before = std::mem::take(&mut self.members);
         self.load_members(annex)?;
-        Ok(self.members.keys().filter(|name| !before.contains_key(*name)).cloned().collect())
+        self.note_new_members(&before);
+        Ok(())
+    }
+
+    /// Notes that the inboxes of new members are to be compared.
+    pub(crate) fn note_new_members(&mut self, before: &BTreeMap<MemberName, Fields>) {
+        let new = self.members.keys().filter(|name| !before.contains_key(*name));
+        self.uncompared.extend(new.cloned());
     }
 
     /// At the home: reads from config.json which members the annex runs. The list of the annex is

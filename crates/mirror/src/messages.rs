@@ -25,6 +25,14 @@ pub(crate) enum Selection {
     Unread,
 }
 
+/// The unread messages of an inbox.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadMessages {
+    ids: BTreeSet<String>,
+    /// The number of entries. Two equal messages have the same id.
+    entries: usize,
+}
+
 impl TeamMirror {
     /// The messages of an inbox that are new since its last comparison and that the other end
     /// lacks.
@@ -41,7 +49,9 @@ impl TeamMirror {
             let id = message_id(&message);
             let key = message_key(owner, &id);
             if selection == Selection::All && self.members.contains_key(owner) {
-                self.unread.entry(owner.clone()).or_default().insert(id);
+                let unread = self.unread.entry(owner.clone()).or_default();
+                unread.ids.insert(id);
+                unread.entries += 1;
             }
             if self.known_messages.contains(&key) || selection == Selection::Unread && message.read {
                 continue;
@@ -87,13 +97,16 @@ impl TeamMirror {
         let entries = self.team.inbox(owner).read_unread()?;
         // Ids are slow to compute. If a message was read and another one has come since
         // `new_messages`, the other one's event brings a further comparison.
-        if self.unread.get(owner).is_some_and(|unread| unread.len() == entries.len()) {
+        let before = self.unread.remove(owner).unwrap_or_default();
+        if before.entries == entries.len() {
+            self.unread.insert(owner.clone(), before);
             return Ok(Vec::new());
         }
         let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-        let unread: BTreeSet<String> = messages.map(message_id).collect();
-        let before = self.unread.insert(owner.clone(), unread.clone()).unwrap_or_default();
-        Ok(before.difference(&unread).cloned().collect())
+        let ids: BTreeSet<String> = messages.map(message_id).collect();
+        let read = before.ids.difference(&ids).cloned().collect();
+        self.unread.insert(owner.clone(), UnreadMessages { ids, entries: entries.len() });
+        Ok(read)
     }
 
     /// At the home: marks messages as read, because their recipient has read them at the annex.

@@ -25,7 +25,7 @@ pub(crate) struct ReceivedEvents {
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ReceivedEventsLine {
     Received(Box<Event>),
     /// The events up to this number are in the event log.
     Logged(u64),
@@ -46,14 +46,14 @@ impl ReceivedEvents {
         Ok(events)
     }
 
-    fn apply(&mut self, line: Line) {
+    fn apply(&mut self, line: ReceivedEventsLine) {
         self.lines += 1;
         match line {
-            Line::Received(event) => {
+            ReceivedEventsLine::Received(event) => {
                 self.last = self.last.max(event.number.unwrap_or_default());
                 self.unlogged.push_back(*event);
             }
-            Line::Logged(number) => {
+            ReceivedEventsLine::Logged(number) => {
                 self.last = self.last.max(number);
                 self.unlogged.retain(|event| event.number > Some(number));
             }
@@ -74,7 +74,8 @@ impl ReceivedEvents {
     pub(crate) fn store(&mut self, events: &[Event]) -> Result<Vec<Event>, Error> {
         let is_new = |event: &&Event| event.number > Some(self.last);
         let new: Vec<Event> = events.iter().filter(is_new).cloned().collect();
-        let lines: Vec<Line> = new.iter().map(|event| Line::Received(Box::new(event.clone()))).collect();
+        let lines: Vec<ReceivedEventsLine> =
+            new.iter().map(|event| ReceivedEventsLine::Received(Box::new(event.clone()))).collect();
         if !lines.is_empty() {
             self.file.append(&lines.iter().flat_map(encode).collect::<Vec<u8>>())?;
             lines.into_iter().for_each(|line| self.apply(line));
@@ -94,17 +95,17 @@ impl ReceivedEvents {
         let is_last = number >= self.last;
         match is_last && self.lines >= LINES_TO_REPLACE {
             true => {
-                self.file.replace(&encode(&Line::Logged(self.last)))?;
+                self.file.replace(&encode(&ReceivedEventsLine::Logged(self.last)))?;
                 self.lines = 0;
             }
-            false => self.file.append(&encode(&Line::Logged(number)))?,
+            false => self.file.append(&encode(&ReceivedEventsLine::Logged(number)))?,
         }
-        self.apply(Line::Logged(number));
+        self.apply(ReceivedEventsLine::Logged(number));
         Ok(())
     }
 }
 
-fn encode(line: &Line) -> Vec<u8> {
+fn encode(line: &ReceivedEventsLine) -> Vec<u8> {
     let mut text = serde_json::to_vec(line).expect("an event has string keys");
     text.push(b'\n');
     text

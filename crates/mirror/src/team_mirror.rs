@@ -3,6 +3,7 @@
 use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
+use crate::messages::UnreadMessages;
 use crate::mirrored_task::{MirroredTask, read_task_records, remove_task_records};
 use crate::received_events::{ReceivedEvents, received_events_file};
 use crate::sent_events::{SentEvents, sent_events_file};
@@ -19,9 +20,11 @@ pub(crate) struct TeamMirror {
     pub(crate) known_messages: KnownMessages,
     /// How far each inbox was compared, by its owner.
     pub(crate) cursors: BTreeMap<MemberName, InboxCursor>,
-    /// At the annex: for each inbox of its members, the ids of messages that the home may still
-    /// have as unread.
-    pub(crate) unread: BTreeMap<MemberName, BTreeSet<String>>,
+    /// At the annex: for each inbox of its members, the messages that the home may still have as
+    /// unread.
+    pub(crate) unread: BTreeMap<MemberName, UnreadMessages>,
+    /// New members whose inboxes are still to be compared. After an error, a later call compares them.
+    pub(crate) uncompared: BTreeSet<MemberName>,
     /// The members that the annex runs.
     pub(crate) members: BTreeMap<MemberName, Fields>,
     /// At the annex: whether `members` was sent since the last comparison of all files.
@@ -60,6 +63,7 @@ impl TeamMirror {
             known_messages,
             cursors: BTreeMap::new(),
             unread: BTreeMap::new(),
+            uncompared: BTreeSet::new(),
             members: BTreeMap::new(),
             members_are_sent: false,
             sent_config: None,

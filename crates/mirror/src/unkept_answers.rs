@@ -18,7 +18,7 @@ pub(crate) struct UnkeptAnswers {
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum AnswerLine {
     Answer(Box<ItemPayload>),
     /// The link keeps the oldest answer of the lines before.
     Kept,
@@ -36,8 +36,8 @@ impl UnkeptAnswers {
         let mut answers = VecDeque::new();
         for line in lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
             match line {
-                Line::Answer(answer) => answers.push_back(*answer),
-                Line::Kept => drop(answers.pop_front()),
+                AnswerLine::Answer(answer) => answers.push_back(*answer),
+                AnswerLine::Kept => drop(answers.pop_front()),
             }
         }
         Ok(UnkeptAnswers { file, answers })
@@ -54,7 +54,7 @@ impl UnkeptAnswers {
     ///
     /// `Io`.
     pub(crate) fn add(&mut self, answer: &ItemPayload) -> Result<(), Error> {
-        self.append(&Line::Answer(Box::new(answer.clone())))?;
+        self.append(&AnswerLine::Answer(Box::new(answer.clone())))?;
         self.answers.push_back(answer.clone());
         Ok(())
     }
@@ -68,7 +68,7 @@ impl UnkeptAnswers {
         match self.answers.len() {
             0 => return Ok(()),
             1 => self.file.replace(b"")?,
-            _ => self.append(&Line::Kept)?,
+            _ => self.append(&AnswerLine::Kept)?,
         }
         self.answers.pop_front();
         Ok(())
@@ -87,7 +87,7 @@ impl UnkeptAnswers {
         }
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), Error> {
+    fn append(&mut self, line: &AnswerLine) -> Result<(), Error> {
         let mut text = serde_json::to_vec(line).expect("an item has string keys");
         text.push(b'\n');
         self.file.append(&text)

@@ -242,3 +242,26 @@ fn another_team_in_place_of_the_mirror_deletes_no_task_at_the_home() {
     assert_eq!(pair.home.task(1).subject, "count");
     assert!(pair.annex.mirror.teams().is_empty() && !pair.annex.team().is_mirror());
 }
+
+#[test]
+fn read_message_beside_two_equal_ones_is_reported() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    for text in ["twice", "once", "twice"] {
+        pair.home.send("bob", "ann", text, if text == "once" { 2 } else { 1 });
+    }
+    // The home sends two equal messages as one.
+    pair.home.changed(&inbox("ann"));
+    pair.deliver_all();
+    pair.annex.send("amy", "ann", "equal", 3);
+    pair.annex.send("amy", "ann", "equal", 3);
+    pair.annex.changed(&inbox("ann"));
+    pair.deliver_all();
+    let unread = |end: &crate::end::End| end.team().inbox(&name("ann")).read_unread().unwrap();
+    let once = unread(&pair.annex).into_iter().find(|entry| entry.message.as_ref().unwrap().text == "once");
+    pair.annex.team().inbox(&name("ann")).mark_read(&[once.unwrap()]).unwrap();
+    pair.annex.changed(&inbox("ann"));
+    pair.deliver_all();
+    let left = unread(&pair.home);
+    assert!(left.iter().all(|entry| entry.message.as_ref().unwrap().text != "once"), "{left:?}");
+}
