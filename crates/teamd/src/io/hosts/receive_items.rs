@@ -34,7 +34,7 @@ impl MirrorReceiver {
     ///
     /// # Errors
     ///
-    /// If the file can't be read.
+    /// If the file can't be read or created.
     pub(super) fn open(
         mirror: SharedMirror,
         directory: StateDir,
@@ -42,7 +42,12 @@ impl MirrorReceiver {
         let position = match directory.read(POSITION)? {
             Some(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| ErrorReport::from_io("read", &directory.path().join(POSITION), &error))?,
-            None => ReceivedPosition::default(),
+            None => {
+                // The file must exist on the disk before it is overwritten in place.
+                let none = ReceivedPosition::default();
+                directory.replace(POSITION, &position_bytes(none))?;
+                none
+            }
         };
         let (ended, end) = oneshot::channel();
         let receiver =
