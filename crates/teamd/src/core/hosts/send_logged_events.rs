@@ -1,5 +1,5 @@
-//! At the annex: sends the logged events of mirrored teams to their home, which also tells people of
-//! them.
+//! At the annex: sends the logged events of mirrored teams to their home, which also notifies people
+//! of them.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
@@ -43,7 +43,8 @@ pub(crate) fn send_logged_events(context: &mut Context) {
 }
 
 fn is_of_inbox(event: &Event) -> bool {
-    matches!(event.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. })
+    use EventKind::{MessageRead, MessageRestored, MessageStored};
+    matches!(event.kind, MessageStored { .. } | MessageRead { .. } | MessageRestored { .. })
 }
 
 /// Whether the event is about a member that runs here. The mirror also has inboxes of other members.

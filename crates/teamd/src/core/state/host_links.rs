@@ -22,7 +22,7 @@ pub(crate) struct HostLinks {
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
     /// At the annex: the number of the last event. Numbers are also times in milliseconds since the
-    /// epoch, so they increase even if the event log was removed.
+    /// epoch, so they increase even if the event log was removed, unless the clock was set back too.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,

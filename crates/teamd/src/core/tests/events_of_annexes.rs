@@ -92,3 +92,25 @@ fn home_logs_each_event_once_and_tells_people() {
     assert_eq!(logged(&effects), []);
     assert!(!effects.iter().any(is_notice), "{effects:?}");
 }
+
+/// A compromised annex must not write about members of other hosts, nor raw text to the terminal.
+#[test]
+fn annex_reports_only_its_own_members_and_valid_times() {
+    let mut state = new_state();
+    let link = LinkId::ToAnnex(devbox());
+    let other = LinkId::ToAnnex(HostName::parse("other").unwrap());
+    mirror_survey(&mut state, link.clone());
+    mirror_survey(&mut state, other.clone());
+    let listed = MirrorNotice::MembersListed { team: survey_team(), members: BTreeSet::from([ann()]) };
+    report(&mut state, other, HostEvent::Notice(listed));
+    let event = |member: MemberName, number| {
+        let event = Event::for_member(&survey_team(), &member, EventKind::MemberInterrupted);
+        Event { number: Some(number), time: "\u{1b}[2J".to_owned(), ..event }
+    };
+    let bob = MemberName::new_unchecked("bob");
+    let events = vec![event(ann(), 1), event(MemberName::lead(), 2), event(bob.clone(), 3)];
+    let received = HostEvent::Notice(MirrorNotice::EventsReceived { team: survey_team(), events });
+    let logged = logged(&report(&mut state, link, received));
+    let [event] = &logged[..] else { panic!("{logged:?}") };
+    assert_eq!((&event.member, &event.time), (&Some(bob), &protocol::timestamp::iso8601(NOW.wall)));
+}

@@ -24,5 +24,6 @@ pub(crate) mod set_permission_mode;
 pub(crate) mod simulated_files_thread;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod unlogged_events;
 pub(crate) mod write_policies_and_hidden_panes;
 pub(crate) mod write_roster_and_leads;

@@ -9,13 +9,14 @@ use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::{FileJob, FileResult, RestoreRule, TaskSelection, WaitingCall};
+use crate::core::jobs::host_jobs::MirrorJob;
 use crate::core::jobs::queue_and_batch_of_file_job::{Lane, collect_batch};
 use crate::io::files::changes_since_last_rescan::RescanCache;
-use crate::io::files::event_log;
 use crate::io::files::file_job_queues::{JobReceiver, JobSender};
 use crate::io::files::record_writer::RecordWriter;
 use crate::io::files::root_and_saves_shared_by_threads::{SharedThreadState, lock};
 use crate::io::files::scan_inboxes_and_restore_messages::InboxScanner;
+use crate::io::files::unlogged_events::UnloggedEvents;
 use crate::io::process_start_error::thread_error;
 use protocol::control_socket::LeadProcess;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -55,6 +56,7 @@ pub(super) struct FilesThread {
     pub(super) leads: Option<Vec<LeadProcess>>,
     /// The records to which this thread has appended.
     pub(super) records: BTreeMap<TeamName, RecordWriter>,
+    pub(super) unlogged_events: UnloggedEvents,
     pub(super) events: UnboundedSender<CoreEvent>,
 }
 
@@ -118,6 +120,7 @@ impl FilesThread {
             environments: None,
             leads: None,
             records: BTreeMap::new(),
+            unlogged_events: UnloggedEvents::default(),
             events,
         }
     }
@@ -149,7 +152,7 @@ impl FilesThread {
                 return saved.err().map(FileResult::RosterNotSaved);
             }
             FileJob::AppendEvent(line) => {
-                return self.run_unanswered("log", |files| event_log::append_event(&files.state, &line));
+                return self.run_unanswered("log", |files| files.unlogged_events.append(&files.state, line));
             }
             FileJob::AppendToRecord(batch) => return self.append_to_record(*batch),
             FileJob::SaveEnvironment { file, env } => {
@@ -195,6 +198,12 @@ impl FilesThread {
                 FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
+            // The mirror keeps the events until the log has them.
+            FileJob::AwaitLoggedForMirror { job: MirrorJob::NoteEventsLogged { .. }, .. }
+                if !self.unlogged_events.is_empty() =>
+            {
+                return None;
+            }
             FileJob::AwaitLoggedForMirror { link, job } => FileResult::LoggedForMirror { link, job },
             FileJob::ListTeams => {
                 let teams = self.log_error("list the teams", self.root.teams())?;
