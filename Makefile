@@ -53,7 +53,8 @@ test-agents:
 	tests/compat/run-agents
 
 # Tests with three versions of Claude Code as teammates, on the team's host and on another one. They talk to a simulated
-# model and have no network. Not part of `make test`, because it downloads them from npm. `make test-claude RUNS=3` runs the tests three times.
+# model and have no network. Not part of `make test`, because it downloads them from npm. `make test-claude RUNS=3` runs
+# the tests three times.
 CLAUDE_VERSIONS ?= 2.1.45 2.1.158 latest
 RUNS ?= 1
 test-claude:
