@@ -7,21 +7,19 @@ use std::path::{Path, PathBuf};
 use store::own_program;
 
 /// The command-line arguments of teamd, for the root of `context` and the control socket `socket`.
-/// `no_output_after` is the value of teamd's option `--no-output-after`; `None` omits the option.
+/// `options` are more arguments.
 ///
 /// The arguments always name the root, because the environment of the tmux server that starts teamd
 /// may name another root.
 pub fn daemon_args(
     context: &TeamContext,
     socket: &Path,
-    no_output_after: Option<&str>,
+    options: &[String],
 ) -> Result<Vec<String>, ErrorReport> {
     let path_text = |path: &Path| path.to_string_lossy().into_owned();
     let root = context.root_path()?;
     let mut args = vec!["--socket".to_owned(), path_text(socket), "--root".to_owned(), path_text(&root)];
-    if let Some(duration) = no_output_after {
-        args.extend(["--no-output-after".to_owned(), duration.to_owned()]);
-    }
+    args.extend_from_slice(options);
     Ok(args)
 }
 

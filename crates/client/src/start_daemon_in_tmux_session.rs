@@ -25,9 +25,9 @@ pub fn start_in_tmux_session(
     context: &TeamContext,
     server: &TmuxTarget,
     socket: &Path,
-    no_output_after: Option<&str>,
+    options: &[String],
 ) -> Result<Option<String>, ErrorReport> {
-    let program = daemon_command(context, socket, no_output_after)?;
+    let program = daemon_command(context, socket, options)?;
     let socket_path = socket.to_string_lossy();
     let previous_session = previous_tmux_session(server, &socket_path)?;
     if let PreviousSession::Found(session) = &previous_session {
@@ -106,7 +106,7 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
 fn daemon_command(
     context: &TeamContext,
     socket: &Path,
-    no_output_after: Option<&str>,
+    options: &[String],
 ) -> Result<Vec<String>, ErrorReport> {
     let mut args = Vec::new();
     let mut program = vec!["--".to_owned(), "env".to_owned()];
@@ -118,7 +118,7 @@ fn daemon_command(
     }
     args.append(&mut program);
     args.push(escape_for_tmux(&daemon_path()?.to_string_lossy()));
-    args.extend(daemon_args(context, socket, no_output_after)?.iter().map(|arg| escape_for_tmux(arg)));
+    args.extend(daemon_args(context, socket, options)?.iter().map(|arg| escape_for_tmux(arg)));
     Ok(args)
 }
 

@@ -39,12 +39,12 @@ pub enum DaemonStart {
     },
 }
 
-/// Starts a daemon if none is running. The function `no_output_after` returns the value of teamd's
-/// option `--no-output-after`. It is called only if a daemon is started.
+/// Starts a daemon if none is running. The function `options` returns options of teamd. It is called
+/// only if a daemon is started.
 pub fn start_unless_running(
     context: &TeamContext,
     server: &TmuxTarget,
-    no_output_after: &dyn Fn() -> Result<Option<String>, ErrorReport>,
+    options: &dyn Fn() -> Result<Vec<String>, ErrorReport>,
 ) -> Result<DaemonStart, ErrorReport> {
     if let Some(status) = running_daemon(context)? {
         return Ok(DaemonStart::AlreadyRunning(status));
@@ -53,7 +53,7 @@ pub fn start_unless_running(
     let _lock = daemon_start_lock::acquire(&context.state_dir()?)?;
     match running_daemon(context)? {
         Some(status) => Ok(DaemonStart::AlreadyRunning(status)),
-        None => start_daemon(context, server, &socket, no_output_after()?),
+        None => start_daemon(context, server, &socket, &options()?),
     }
 }
 
@@ -69,7 +69,7 @@ fn start_daemon(
     context: &TeamContext,
     server: &TmuxTarget,
     socket: &Path,
-    no_output_after: Option<String>,
+    options: &[String],
 ) -> Result<DaemonStart, ErrorReport> {
     let directory = socket.parent().unwrap_or(Path::new("/")).to_owned();
     store::check_not_replaceable(&directory)?;
@@ -79,7 +79,7 @@ fn start_daemon(
             .with_help("name a directory that you may write to in XDG_RUNTIME_DIR, or a path with --socket")
     })?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
-    if let Some((code, message)) = check_start(context, socket, no_output_after.as_deref())? {
+    if let Some((code, message)) = check_start(context, socket, options)? {
         // `teamd --check` exits with the code of `NoDaemon` if another daemon for this root holds
         // the daemon's lock. A person may have just started that daemon by hand, so it may reply
         // soon.
@@ -93,12 +93,8 @@ fn start_daemon(
     // this command has ended.
     close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
-    let session_warning = start_daemon_in_tmux_session::start_in_tmux_session(
-        context,
-        &server,
-        socket,
-        no_output_after.as_deref(),
-    )?;
+    let session_warning =
+        start_daemon_in_tmux_session::start_in_tmux_session(context, &server, socket, options)?;
     let warnings = server_warning.into_iter().chain(session_warning).collect();
     wait_for_daemon(context, &mut watcher, START_TIMEOUT)?
         .map(|status| DaemonStart::Started { status, warnings })
@@ -129,14 +125,11 @@ fn wait_for_daemon(
 fn check_start(
     context: &TeamContext,
     socket: &Path,
-    no_output_after: Option<&str>,
+    options: &[String],
 ) -> Result<Option<(u8, String)>, ErrorReport> {
     let mut teamd = Command::new(daemon_path()?);
-    let output = teamd
-        .args(daemon_args(context, socket, no_output_after)?)
-        .arg("--check")
-        .stdin(Stdio::null())
-        .output();
+    let output =
+        teamd.args(daemon_args(context, socket, options)?).arg("--check").stdin(Stdio::null()).output();
     let output = output.map_err(|error| {
         ErrorReport::new(ErrorKind::MissingPath, format!("cannot start teamd: {error}"))
             .with_help("install all programs: make install")

@@ -1,5 +1,5 @@
 //! The user's `config.toml`. It names the default profile and the command that notifies people, and
-//! sets how long a turn may write no output before people are notified.
+//! sets durations for the daemon.
 
 use crate::registry::ProfileRegistry;
 use crate::template_variables::{base_name, encode_value, fill, variables_in};
@@ -21,18 +21,16 @@ impl ProfileRegistry {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// The value of the key `no_output_after`: how long a turn may write no output before people
-    /// are notified. It is a duration such as `10m`, as in the option `teamd --no-output-after`.
-    pub fn no_output_after(&self) -> Result<Option<String>, ErrorReport> {
-        self.read_user_config(|keys| {
-            let text: Option<String> = keys.take("no_output_after", "a text, as \"10m\"")?;
-            match text.as_deref().map(parse_duration::parse) {
-                Some(Err(error)) => {
-                    Err(keys.invalid_key("no_output_after", &format!("is no duration: {error}")))
-                }
-                _ => Ok(text),
+    /// The options of teamd that the keys `no_output_after` and `lease` set, with their values, which
+    /// are durations such as `10m`.
+    pub fn daemon_options(&self) -> Result<Vec<String>, ErrorReport> {
+        let mut options = Vec::new();
+        for (key, option) in [("no_output_after", "--no-output-after"), ("lease", "--lease")] {
+            if let Some(duration) = self.read_user_config(|keys| take_duration(keys, key))? {
+                options.extend([option.to_owned(), duration]);
             }
-        })
+        }
+        Ok(options)
     }
 
     /// Reads `config.toml` and takes one value with `take`. `None` if there is no such file.
@@ -45,8 +43,17 @@ impl ProfileRegistry {
         take(&mut TomlTable::parse(
             &path.display().to_string(),
             &text,
-            &["default_profile", "notify_command", "no_output_after"],
+            &["default_profile", "notify_command", "no_output_after", "lease"],
         )?)
+    }
+}
+
+/// Takes a duration. It stays a text, because it is passed on to teamd.
+fn take_duration(keys: &mut TomlTable<'_>, key: &'static str) -> Result<Option<String>, ErrorReport> {
+    let text: Option<String> = keys.take(key, "a text, as \"10m\"")?;
+    match text.as_deref().map(parse_duration::parse) {
+        Some(Err(error)) => Err(keys.invalid_key(key, &format!("is no duration: {error}"))),
+        _ => Ok(text),
     }
 }
 

@@ -171,6 +171,12 @@ pub enum EventKind {
         /// When the messages are delivered, in milliseconds since the epoch.
         next_turn_at: u64,
     },
+    /// The member begins no new turn, because its lease has ended without contact with the home of
+    /// its team.
+    MemberTurnsHeld {
+        /// Since when there is no contact, in milliseconds since the epoch.
+        no_contact_since: u64,
+    },
     /// The member's turn was interrupted.
     MemberInterrupted,
     /// The member's spawn ended.
@@ -414,6 +420,9 @@ impl fmt::Display for EventKind {
                     f,
                     "answered {with} in {turns} turns within {minutes} min; more messages from {with} wait"
                 )
+            }
+            EventKind::MemberTurnsHeld { .. } => {
+                f.write_str("begins no turn until the home of its team has contact again")
             }
             EventKind::MemberInterrupted => f.write_str("interrupted"),
             EventKind::MemberExited { outcome, description } => {

@@ -19,6 +19,7 @@ impl EventKind {
                 | EventKind::MemberTurnsFailed { .. }
                 | EventKind::MemberLimited { .. }
                 | EventKind::MemberExchangePaused { .. }
+                | EventKind::MemberTurnsHeld { .. }
                 | EventKind::MemberInterrupted
                 | EventKind::MemberExited { .. }
                 | EventKind::MemberRespawnScheduled { .. }

@@ -56,6 +56,7 @@ samples! {
     MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };
     MemberLimited: EventKind::MemberLimited { until: 7, local_time: "15:00".into(), reason: text(), next_turn_at: Some(8) }, EventKind::MemberLimited { until: 7, local_time: "15:00".into(), reason: text(), next_turn_at: None };
     MemberExchangePaused: EventKind::MemberExchangePaused { with: MemberName::new_unchecked("bob"), turns: 30, within_ms: 3_600_000, next_turn_at: 7 };
+    MemberTurnsHeld: EventKind::MemberTurnsHeld { no_contact_since: 7 };
     MemberInterrupted: EventKind::MemberInterrupted;
     MemberExited: EventKind::MemberExited { outcome: "failed".into(), description: "exit 1".into() };
     MemberRespawnScheduled: EventKind::MemberRespawnScheduled { attempt: 1, delay_ms: 500 };

@@ -88,11 +88,11 @@ impl<'a> DaemonKeeper<'a> {
         let status = loop {
             self.check_start_rate()?;
             self.check_not_stopped_by_person()?;
-            let no_output_after = || ProfileRegistry::for_user().no_output_after();
+            let options = || ProfileRegistry::for_user().daemon_options();
             match start_daemon_unless_running::start_unless_running(
                 self.team_context,
                 &self.tmux_target,
-                &no_output_after,
+                &options,
             ) {
                 Ok(DaemonStart::AlreadyRunning(status)) => break status,
                 Ok(DaemonStart::Started { status, warnings }) => {

@@ -53,6 +53,8 @@ pub(crate) struct ShimExecutor<'a> {
     /// The time between SIGTERM and SIGKILL for the processes that the agent leaves behind. `None`
     /// if the daemon has not set this time.
     grace: Option<Duration>,
+    /// Since when the home of the team has no contact, if no new turn begins because of that.
+    no_contact_since: Option<u64>,
 }
 
 /// How the turn loop ended, and the values that the caller needs to clean up.
@@ -116,7 +118,8 @@ pub(crate) fn run_turns(
         TurnProgram::Driven(agent) => Some(DrivenAgent::new(agent.clone(), setup.session_id.clone())),
         _ => None,
     };
-    let mut executor = ShimExecutor { parts, turn: None, driven, pending: None, grace: None };
+    let mut executor =
+        ShimExecutor { parts, turn: None, driven, pending: None, grace: None, no_contact_since: None };
     if let Err(end) = executor.open_driven_agent() {
         return executor.into_exit(end, StartReport::NotSent);
     }
@@ -142,6 +145,10 @@ impl TurnExecutor for ShimExecutor<'_> {
             TurnInput::Command(command) => self.start_process(command),
             TurnInput::Text(text) => self.give_text_to_driver(text),
         }
+    }
+
+    fn no_contact_since(&self) -> Option<u64> {
+        self.no_contact_since
     }
 
     fn answer_permission(&mut self, question_id: u64, answer: PermissionAnswer) {
@@ -312,6 +319,14 @@ impl ShimExecutor<'_> {
             // The connection to the daemon was lost and is open again. Wakes may have been lost
             // meanwhile, so the turn loop gets a wake and scans the inbox and the task list.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
+            ShimEvent::Message(ToShim::HoldTurns { no_contact_since }) => {
+                self.no_contact_since = Some(no_contact_since);
+                return Some(ExecutorEvent::Wake);
+            }
+            ShimEvent::Message(ToShim::ContinueTurns) => {
+                self.no_contact_since = None;
+                return Some(ExecutorEvent::Wake);
+            }
             ShimEvent::Message(_) => {}
             ShimEvent::Signal => return self.handle_signal(),
             ShimEvent::DescriptorReady => return self.drain_wakes().then_some(ExecutorEvent::Wake),

@@ -50,6 +50,10 @@ pub(crate) struct Args {
     /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_duration::parse)]
     pub(crate) no_output_after: Duration,
+    /// Let members begin turns for this long without contact with their team's home; 0s: without
+    /// limit
+    #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_duration::parse)]
+    pub(crate) lease: Duration,
     /// Log debug messages
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -231,6 +231,7 @@ fn build_settings(
         state_dir: state,
         pid: std::process::id(),
         no_output_after_ms: u64::try_from(args.no_output_after.as_millis()).ok().filter(|after| *after > 0),
+        lease_ms: u64::try_from(args.lease.as_millis()).ok().filter(|lease| *lease > 0),
     })
 }
 

@@ -1,6 +1,7 @@
 //! A host without contact.
 
 use harness::{CUT_REASON, TestEnv, TwoHosts};
+use serde_json::json;
 
 /// The line of `teamctl status` that begins with `start`.
 fn status_line(hosts: &TwoHosts, start: &str) -> String {
@@ -52,6 +53,57 @@ fn member_without_contact_is_never_dead_and_nothing_is_restarted() {
     assert_eq!([home, annex].map(starts_and_ends), before);
     annex.wait_until("the message arrives", || (annex.inbox("survey", "ann").len() == 1).then_some(()));
     assert_eq!(status_line(&hosts, "ann ").split_whitespace().nth(1), Some("devbox"));
+    let TwoHosts { home, annex } = hosts;
+    home.shut_down();
+    annex.shut_down();
+}
+
+/// A program that appends its prompt to `done`. While the file `slow` exists, its turn does not end.
+const PROGRAM: &str = r#"#!/bin/sh
+dir=$(dirname "$0")
+cat >>"$dir/done"
+while [ -e "$dir/slow" ]; do sleep 0.1; done
+"#;
+
+#[test]
+fn member_begins_no_turn_after_the_lease_and_goes_on_after_contact() {
+    let hosts = TwoHosts::new();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    annex.write_file("home/.config/teamd/config.toml", "lease = '1s'\n");
+    annex.kill_process(annex.daemon_pid());
+    annex.start_daemon();
+    let program = annex.write_script("program", PROGRAM);
+    let dir = program.parent().unwrap();
+    let turns = || std::fs::read_to_string(dir.join("done")).unwrap_or_default();
+    annex.write_profile("slow", &format!("delivery = 'turn'\nprogram = '{}'\n", program.display()));
+    for name in ["ann", "bob"] {
+        home.teamctl(["spawn", name, "--host", "devbox", "--profile", "slow"]).expect_success();
+    }
+    std::fs::File::create(dir.join("slow")).unwrap();
+    home.teamctl(["send", "ann", "message one"]).expect_success();
+    annex.wait_until("the turn runs", || turns().contains("message one").then_some(()));
+    home.teamctl(["send", "ann", "message two"]).expect_success();
+    annex.wait_until("the next message is there", || (annex.inbox("survey", "ann").len() == 2).then_some(()));
+    hosts.cut();
+    // An idle member shows that the lease has ended.
+    annex.wait_until("the lease has ended", || {
+        annex.member("bob").filter(|bob| bob["turn_pause"]["cause"] == "no_contact")
+    });
+    std::fs::remove_file(dir.join("slow")).unwrap();
+    let ann = annex.wait_until("the turn has ended, and no other begins", || {
+        let held = |ann: &serde_json::Value| ann["turn_pause"]["cause"] == "no_contact";
+        annex.member("ann").filter(|ann| held(ann) && ann["activity"] == "idle")
+    });
+    assert_eq!((&ann["flags"], &ann["unread"]), (&json!(["paused"]), &json!(1)), "{ann}");
+    assert!(!turns().contains("message two"));
+    let status = annex.teamctl(["status", "ann"]).expect_success();
+    assert!(status.contains("begins no turn until the home of its team has contact again"), "{status}");
+    assert_eq!(annex.json(["why", "ann"])["causes"][0]["cause"], "no_contact");
+    hosts.heal();
+    annex.wait_until("the next turn begins", || turns().contains("message two").then_some(()));
+    home.wait_until("the home has the event", || {
+        home.events().iter().any(|event| event["event"] == "member_turns_held").then_some(())
+    });
     let TwoHosts { home, annex } = hosts;
     home.shut_down();
     annex.shut_down();

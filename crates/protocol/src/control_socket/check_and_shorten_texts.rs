@@ -15,7 +15,9 @@ use super::request::{
 };
 use super::shim_messages::{ExitReport, FromShim, ShimHello};
 use super::spawn_request::SpawnRequest;
-use super::turn_status::{ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus, UsageLimit};
+use super::turn_status::{
+    ExchangePause, FailedTurnsPause, NoContactPause, PlanStage, TurnPause, TurnStatus, UsageLimit,
+};
 use super::worktree_messages::WorktreeRequest;
 use crate::error_kind_and_report::ErrorReport;
 use crate::length_limits_of_texts::{TextLimit, TextTooLong, shorten};
@@ -281,6 +283,7 @@ impl TurnPause {
             // An `ExchangePause` has only one text, the member name `with`. It is not shortened,
             // because the type `MemberName` limits its length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
+            pause @ TurnPause::NoContact(NoContactPause { since: _ }) => pause,
         }
     }
 }

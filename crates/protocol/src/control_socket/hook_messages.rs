@@ -107,6 +107,10 @@ pub struct HookReply {
     /// be respawned after a plan approval. Also false if the hook belongs to a nested program,
     /// which the agent's program has started.
     pub delivers_by_hook: bool,
+    /// Whether no new turn begins until the home of the team has contact again. If so, the hook
+    /// makes its long poll before it reads the files.
+    #[serde(default)]
+    pub holds_turns: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
     pub turn_started_at: u64,
     /// Whether this is the first report of the turn's end. If so, the hook notifies the lead.

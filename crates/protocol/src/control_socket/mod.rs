@@ -49,7 +49,7 @@ pub use spawn_request::{
     Backend, EarlierMessages, Iterm2Access, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest,
 };
 pub use turn_status::{
-    Activity, ExchangePause, FailedTurnsPause, PlanStage, TurnPause, TurnStatus, UsageLimit,
+    Activity, ExchangePause, FailedTurnsPause, NoContactPause, PlanStage, TurnPause, TurnStatus, UsageLimit,
 };
 pub use worktree_messages::{
     RemovedWorktrees, TrashedWorktree, WorktreeReply, WorktreeRequest, WorktreeStatus,

@@ -52,6 +52,13 @@ pub enum ToShim {
     /// Interrupt the turn. The agent keeps running. The shim replies with
     /// [`FromShim::Interrupted`].
     Interrupt,
+    /// Begin no new turn until [`ToShim::ContinueTurns`]. A running turn goes on.
+    HoldTurns {
+        /// Since when the home of the team has no contact, in milliseconds since the epoch.
+        no_contact_since: u64,
+    },
+    /// Begin turns again.
+    ContinueTurns,
     /// The shim's exit report is stored in the roster on disk; the shim can exit.
     ExitRecorded,
 }

@@ -45,7 +45,7 @@ pub struct TurnStatus {
 }
 
 /// Why turns of an agent wait. The messages for these turns stay unread until the pause ends. A
-/// message of a person or of the lead ends the pause early.
+/// message of a person or of the lead ends the pause early, except for [`TurnPause::NoContact`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "snake_case")]
@@ -55,6 +55,16 @@ pub enum TurnPause {
     /// The agent and another member have answered each other too often. Only messages from that
     /// member wait.
     Exchange(ExchangePause),
+    /// The agent is on another host than its team's home, and the lease has ended without contact.
+    NoContact(NoContactPause),
+}
+
+/// A pause until the home of the team has contact again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NoContactPause {
+    /// Since when there is no contact, in milliseconds since the epoch.
+    pub since: u64,
 }
 
 /// A pause after failed turns.
@@ -102,11 +112,12 @@ pub struct ExchangePause {
 
 impl TurnPause {
     /// When the pause ends, in milliseconds since the epoch. `None` if only a message of a person or of
-    /// the lead ends it.
+    /// the lead ends it, or contact with the home.
     pub fn until(&self) -> Option<u64> {
         match self {
             TurnPause::FailedTurns(pause) => pause.until,
             TurnPause::Exchange(pause) => Some(pause.until),
+            TurnPause::NoContact(_) => None,
         }
     }
 
@@ -114,7 +125,7 @@ impl TurnPause {
     pub fn limit(&self) -> Option<&UsageLimit> {
         match self {
             TurnPause::FailedTurns(FailedTurnsPause { until: Some(_), limit, .. }) => limit.as_ref(),
-            TurnPause::FailedTurns(_) | TurnPause::Exchange(_) => None,
+            TurnPause::FailedTurns(_) | TurnPause::Exchange(_) | TurnPause::NoContact(_) => None,
         }
     }
 }

@@ -44,8 +44,11 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     settle_previous_turn(invocation, &mut files, &reply)
         .unwrap_or_else(|error| stderr_messages::print_warning(&error.to_string()));
     let Some(mut poll) = long_poll(invocation, started_at)? else { return Ok(()) };
+    let mut holds_turns = reply.holds_turns;
     loop {
         let prompt = match invocation.owner {
+            // The daemon ends the long poll once turns may begin again.
+            _ if std::mem::take(&mut holds_turns) => Ok(None),
             HookOwner::Teammate => files.next_prompt(PLAN_PROMPT),
             HookOwner::Lead(_) => files.next_lead_prompt(),
         };
@@ -105,6 +108,7 @@ fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     };
     HookReply {
         delivers_by_hook,
+        holds_turns: false,
         turn_started_at: now(),
         is_first_report: true,
         task: None,

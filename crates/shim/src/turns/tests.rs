@@ -5,6 +5,7 @@ mod damaged_inboxes;
 mod exchange_pauses;
 mod failed_turns;
 mod message_delivery;
+mod no_contact;
 mod plan_mode;
 mod sessions_and_respawns;
 mod shutdown_requests;
@@ -24,11 +25,13 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::worker_or_program_that_runs_turns::{PerTurnProgram, SessionSource, TurnProgram, Worker};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::rc::Rc;
 use std::time::Instant;
 use store::now;
 use store::{Durability, NewTask, Root, Team};
@@ -50,6 +53,8 @@ struct FakeExecutor {
     limit_patterns: Vec<String>,
     /// The captured output of every turn.
     output: String,
+    /// Since when the home has no contact.
+    no_contact: Rc<Cell<Option<u64>>>,
 }
 
 impl TurnExecutor for FakeExecutor {
@@ -66,6 +71,10 @@ impl TurnExecutor for FakeExecutor {
 
     fn next_event(&mut self, _: Option<Instant>) -> ExecutorEvent {
         self.events.pop_front().map_or(ExecutorEvent::Terminate, |mut event| event(&self.team))
+    }
+
+    fn no_contact_since(&self) -> Option<u64> {
+        self.no_contact.get()
     }
 
     fn captured_output(&mut self) -> Vec<u8> {
@@ -171,6 +180,7 @@ impl TestTeam {
             is_program_missing: false,
             limit_patterns: vec!["limit ends {time}".to_owned()],
             output: "the plan".to_owned(),
+            no_contact: Rc::default(),
         }
     }
 

@@ -88,6 +88,12 @@ pub(crate) trait TurnExecutor {
     /// Waits for the next event. Wakes that arrive between two calls are kept for the next call.
     fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent;
 
+    /// Since when the home of the team has no contact, in milliseconds since the epoch, if the daemon
+    /// lets no new turn begin because of that.
+    fn no_contact_since(&self) -> Option<u64> {
+        None
+    }
+
     /// Answers a permission question. Nothing happens if the question is no longer open.
     fn answer_permission(&mut self, _question_id: u64, _answer: PermissionAnswer) {}
 

@@ -15,7 +15,7 @@ use super::permission_question_to_message::OpenPermissionRequest;
 use super::prompt_text::TurnSubject;
 use super::turn_command_builder::TurnBuilder;
 use super::turn_executor_trait::{ExecutorEvent, TurnExecutor};
-use protocol::control_socket::{Activity, ExchangePause, PlanStage, TurnPause, TurnStatus};
+use protocol::control_socket::{Activity, ExchangePause, NoContactPause, PlanStage, TurnPause, TurnStatus};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{IdleReason, Payload, PlanApprovalResponse};
@@ -167,7 +167,11 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
         let mut first_steps = self.first_steps(initial).into_iter();
         loop {
-            let result = match first_steps.next() {
+            let first_step = match self.executor.no_contact_since() {
+                None => first_steps.next(),
+                Some(_) => None,
+            };
+            let result = match first_step {
                 Some(step) => self.run_first_step(step),
                 None => self.run_next(),
             };
@@ -234,11 +238,14 @@ impl<H: TurnExecutor> TurnLoop<H> {
     fn next_work(&mut self) -> Result<Option<TurnWork>, StepError> {
         let unread = self.unread()?;
         let lead_messages = messages_of_lead(&unread);
-        let is_paused = self.streak.is_paused(&lead_messages);
+        let has_failed = self.streak.is_paused(&lead_messages);
         self.exchanges.note_messages_of_lead(lead_messages);
         let (unread, exchange_pause) = self.without_paused_exchanges(unread);
-        if !is_paused {
-            self.report_pause(exchange_pause);
+        let no_contact = self.executor.no_contact_since().map(|since| NoContactPause { since });
+        let no_contact = no_contact.map(TurnPause::NoContact);
+        let is_paused = has_failed || no_contact.is_some();
+        if !has_failed {
+            self.report_pause(no_contact.or(exchange_pause.map(TurnPause::Exchange)));
         }
         let (failed, messages): (Vec<_>, Vec<_>) =
             unread.into_iter().partition(|entry| self.failed_messages.contains(entry));
@@ -297,9 +304,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (unpaused, first_pause)
     }
 
-    /// Reports the pause of an exchange, or that there is no pause any more.
-    fn report_pause(&mut self, pause: Option<ExchangePause>) {
-        let pause = pause.map(TurnPause::Exchange);
+    /// Reports a pause that no failed turn has caused, or that there is no pause any more.
+    fn report_pause(&mut self, pause: Option<TurnPause>) {
         if self.status.pause != pause {
             self.status.pause = pause;
             self.executor.report_status(&self.status);
@@ -402,7 +408,7 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let (deadline, ends_streak_pause) = match &self.status.pause {
             Some(TurnPause::FailedTurns(_)) => (self.streak.deadline(now()), true),
             Some(TurnPause::Exchange(pause)) => (Some(instant_of(pause.until, now())), false),
-            None => (None, false),
+            Some(TurnPause::NoContact(_)) | None => (None, false),
         };
         match self.executor.next_event(deadline) {
             ExecutorEvent::Terminate => Err(StepError::LoopEnded(TurnLoopEnd::Terminated)),

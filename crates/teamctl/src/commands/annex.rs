@@ -50,7 +50,7 @@ fn parse_host(text: &str) -> Result<HostName, String> {
 
 pub(crate) fn run(context: &CommandContext, args: AnnexArgs) -> Result<ExitCode, ErrorReport> {
     let server = TmuxTarget::CallerOrNamed(TMUX_NAME.to_owned());
-    match start_unless_running(context, &server, &|| ProfileRegistry::for_user().no_output_after())? {
+    match start_unless_running(context, &server, &|| ProfileRegistry::for_user().daemon_options())? {
         DaemonStart::AlreadyRunning(_) => {}
         DaemonStart::Started { warnings, .. } => {
             warnings.iter().for_each(|warning| output::print_warning(warning));

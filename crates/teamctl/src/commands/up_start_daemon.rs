@@ -59,7 +59,7 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
     let tmux_name = args.tmux_name.as_deref().unwrap_or(TMUX_NAME);
     let (status, state) =
         match start_unless_running(context, &TmuxTarget::CallerOrNamed(tmux_name.to_owned()), &|| {
-            ProfileRegistry::for_user().no_output_after()
+            ProfileRegistry::for_user().daemon_options()
         })? {
             DaemonStart::AlreadyRunning(status) => (status, "runs already"),
             DaemonStart::Started { warnings, .. } => {

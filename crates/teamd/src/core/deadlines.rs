@@ -2,7 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event_time::Now;
-use crate::core::hosts::use_and_await_host;
+use crate::core::hosts::{lease, use_and_await_host};
 use crate::core::members::{
     forced_termination, plan_approval_respawn, register_and_start_agent, shutdown_requests,
     start_respawns_and_resume_members,
@@ -20,7 +20,11 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// When the event loop must wake at the latest, in milliseconds on the monotonic clock.
 pub(crate) fn next_deadline(state: &State) -> u64 {
-    let respawn_deadlines = state.pending_respawns.iter().filter_map(|pending| pending.start.deadline());
+    let respawn_deadlines = state
+        .pending_respawns
+        .iter()
+        .filter(|pending| !state.host_links.holds_turns(&pending.request.team))
+        .filter_map(|pending| pending.start.deadline());
     state
         .agents
         .values()
@@ -61,6 +65,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     search_screens_for_dialogs::reply_to_overdue_clients(context);
     use_and_await_host::fail_overdue_waiters(context);
     budget::check_due(context);
+    lease::end_due_leases(context);
 }
 
 fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {

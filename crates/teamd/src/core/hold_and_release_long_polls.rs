@@ -54,8 +54,10 @@ pub(crate) fn wake_long_poll(long_poll: &mut LongPollState, effects: &mut Effect
 /// Releases the long polls of all agents that this event has woken.
 pub(crate) fn wake_waiting_hooks(context: &mut Context) {
     for spawn in context.effects.take_woken_agents() {
-        if let Some(agent) = context.state.agents.get_mut(&spawn) {
-            wake_long_poll(&mut agent.long_poll, &mut context.effects);
+        match context.state.agents.get_mut(&spawn) {
+            Some(agent) if agent.no_contact_since.is_some() => agent.long_poll.has_pending_check = true,
+            Some(agent) => wake_long_poll(&mut agent.long_poll, &mut context.effects),
+            None => {}
         }
     }
 }

@@ -180,6 +180,7 @@ fn build_reply(agent: &Agent) -> HookReply {
     let delivered_ids = agent.record.hook_state.delivered_ids.clone();
     HookReply {
         delivers_by_hook,
+        holds_turns: agent.no_contact_since.is_some(),
         turn_started_at: agent.activity_since,
         is_first_report: false,
         task: agent.record.hook_state.task,
@@ -208,7 +209,7 @@ fn next_turn_state(agent: &Agent, activity: Activity, summary: String, now: Now)
         session_id: agent.record.session.clone(),
         usage: None,
         shutdown_requested: false,
-        pause: None,
+        pause: agent.no_contact_pause(),
         // The program itself keeps mode and plan.
         mode: agent.turn.as_ref().and_then(|turn| turn.mode),
         plan_stage: agent.turn.as_ref().and_then(|turn| turn.plan_stage.clone()),
@@ -241,7 +242,11 @@ fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId, ho
         plan_approval_respawn::end_grace(agent);
         return context.effects.push(release_reply(client, LongPollEnd::AgentExited));
     }
+    // Work that waits for contact ends no long poll.
+    let waits_for_contact = agent.no_contact_since.is_some() && agent.long_poll.has_pending_check;
+    agent.long_poll.has_pending_check &= !waits_for_contact;
     let is_held = hold_long_poll(&mut agent.long_poll, client, hook_started_at, &mut context.effects);
+    agent.long_poll.has_pending_check |= waits_for_contact;
     let team = agent.record.request.team.clone();
     // A hook starts a long poll only after it has found no work in the files. So the agent counts
     // as idle from now on, even if the long poll was answered at once.

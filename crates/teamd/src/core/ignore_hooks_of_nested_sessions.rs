@@ -86,6 +86,7 @@ fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
 pub(crate) fn ignored_reply(turn_started_at: u64) -> HookReply {
     HookReply {
         delivers_by_hook: false,
+        holds_turns: false,
         turn_started_at,
         is_first_report: false,
         task: None,

@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
+use crate::core::hosts::lease::apply_lease;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
     cleanup_after_exit, decide_respawns_and_suspensions, forced_termination, record_exit_and_decide_respawn,
@@ -90,6 +91,7 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Adopted });
             context.effects.push(Effect::log_member(&agent.record, EventKind::MemberAdopted { pid }));
             context.effects.wake_agent(id, Wake::Needed);
+            apply_lease(context, id);
         }
         None => {
             context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });

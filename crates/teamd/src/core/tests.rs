@@ -7,6 +7,7 @@ mod dialogs_on_screens;
 mod events_of_annexes;
 mod hidden_panes;
 mod hooks_and_lead_sessions;
+mod leases;
 mod member_requests;
 mod native_members_and_permission_modes;
 mod next_task;

@@ -27,6 +27,7 @@ fn simulated_settings() -> DaemonSettings {
         pid: 1,
         // Short, so that simulations reach the time at which missing output is reported.
         no_output_after_ms: Some(1_000),
+        lease_ms: Some(2_000),
     }
 }
 

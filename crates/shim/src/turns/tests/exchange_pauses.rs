@@ -27,7 +27,7 @@ fn exchange_turn() -> ScriptedEvent {
 fn pauses(executor: &FakeExecutor) -> Vec<Option<ExchangePause>> {
     let pause = |status: &TurnStatus| match status.pause.clone()? {
         TurnPause::Exchange(pause) => Some(pause),
-        TurnPause::FailedTurns(pause) => panic!("{pause:?}"),
+        pause => panic!("{pause:?}"),
     };
     executor.reported_statuses.iter().map(pause).collect()
 }

@@ -8,7 +8,7 @@ fn pauses(executor: &FakeExecutor) -> Vec<Option<FailedTurnsPause>> {
     let idle = executor.reported_statuses.iter().filter(|status| status.activity == Activity::Idle);
     let pause = |status: &TurnStatus| match status.pause.clone()? {
         TurnPause::FailedTurns(pause) => Some(pause),
-        TurnPause::Exchange(pause) => panic!("{pause:?}"),
+        pause => panic!("{pause:?}"),
     };
     idle.map(pause).collect()
 }

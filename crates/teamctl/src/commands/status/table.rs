@@ -235,6 +235,10 @@ fn pause_text(member: &MemberView, commands: &SuggestedCommands) -> String {
             short_duration(pause.until.saturating_sub(now())),
             with = single_line(pause.with.as_str()),
         ),
+        Some(TurnPause::NoContact(pause)) => format!(
+            "it begins no turn until the home of its team has contact again: none for {}",
+            short_duration(now().saturating_sub(pause.since)),
+        ),
         None => "its turns are paused".to_owned(),
     }
 }

@@ -5,6 +5,7 @@ use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::confirm_task::{
     fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
 };
+use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::use_and_await_host::{handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
@@ -82,7 +83,7 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
 /// barriers that it had not answered.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
-    let LinkId::ToAnnex(host) = link else { return };
+    let LinkId::ToAnnex(host) = link else { return lease::renew_lease(context, link) };
     log_host(context, EventKind::HostConnected { host: host.to_string() });
     let waiters = context.state.host_links.barrier_waiters.iter().filter(|waiter| waiter.host == *host);
     let barriers: Vec<u64> = waiters.map(|waiter| waiter.barrier).collect();
@@ -98,7 +99,7 @@ fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
         LinkConnection::Connected => (now, false),
     };
     *connection = LinkConnection::Lost { since, reason: reason.clone() };
-    let LinkId::ToAnnex(host) = link else { return };
+    let LinkId::ToAnnex(host) = link else { return lease::begin_leases(context) };
     if !is_known {
         log_host(context, EventKind::HostLost { host: host.to_string(), reason: reason.clone() });
     }

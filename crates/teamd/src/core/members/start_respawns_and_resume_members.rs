@@ -60,6 +60,7 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
         .into_iter()
         .partition(|pending: &PendingRespawn| {
             pending.start.deadline().is_some_and(|deadline| deadline <= context.now.mono)
+                && !context.state.host_links.holds_turns(&pending.request.team)
         });
     context.state.pending_respawns = rest;
     // The members are started in the order of their first spawns, so that their panes have this

@@ -2,7 +2,7 @@
 
 use crate::core::roster::agent_record::SharedRecord;
 use crate::core::state::long_poll::LongPollState;
-use protocol::control_socket::{Activity, TurnPause, TurnStatus, UsageLimit};
+use protocol::control_socket::{Activity, NoContactPause, TurnPause, TurnStatus, UsageLimit};
 use protocol::member_request::MemberRequestKind;
 use protocol::member_task_and_request_ids::TaskId;
 use std::collections::BTreeSet;
@@ -28,6 +28,9 @@ pub(crate) struct Agent {
     /// The turn that was reported last, by the shim if it runs the agent's turns, or else by a
     /// hook. `None` until the first such report.
     pub(crate) turn: Option<TurnStatus>,
+    /// Since when the home of the team has no contact, if the agent begins no new turn because of
+    /// that. In milliseconds since the epoch.
+    pub(crate) no_contact_since: Option<u64>,
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
     /// Whether the program has reported usage that is not counted, because it is too large to be
@@ -74,10 +77,16 @@ impl Agent {
         in_turn().or_else(|| self.screen_dialog.as_ref()?.limit.as_ref())
     }
 
-    /// Whether the agent starts no turn and takes no task, because its last turns have failed.
-    pub(crate) fn waits_after_failed_turns(&self) -> bool {
+    /// Whether the agent starts no turn and takes no task, because its last turns have failed, or
+    /// because the home of its team has no contact.
+    pub(crate) fn takes_no_work(&self) -> bool {
         let pause = self.turn.as_ref().and_then(|turn| turn.pause.as_ref());
-        matches!(pause, Some(TurnPause::FailedTurns(_)))
+        matches!(pause, Some(TurnPause::FailedTurns(_) | TurnPause::NoContact(_)))
+    }
+
+    /// The pause of an agent whose turns wait for contact with the home of its team.
+    pub(crate) fn no_contact_pause(&self) -> Option<TurnPause> {
+        self.no_contact_since.map(|since| TurnPause::NoContact(NoContactPause { since }))
     }
 
     pub(crate) fn new(record: SharedRecord, since: u64) -> Agent {
@@ -87,6 +96,7 @@ impl Agent {
             activity_since: since,
             task_subject: None,
             turn: None,
+            no_contact_since: None,
             has_reported_activity: false,
             has_reported_wrong_usage: false,
             quiet_turn: None,

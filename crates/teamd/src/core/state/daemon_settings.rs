@@ -19,6 +19,9 @@ pub(crate) struct DaemonSettings {
     /// How long a turn may go on without output before people are notified, in milliseconds.
     /// `None`: people are never notified.
     pub(crate) no_output_after_ms: Option<u64>,
+    /// How long members begin new turns without contact with the home of their team, in
+    /// milliseconds. `None`: without limit.
+    pub(crate) lease_ms: Option<u64>,
 }
 
 impl DaemonSettings {
@@ -33,6 +36,7 @@ impl DaemonSettings {
             state_dir: "/state".into(),
             pid: 1,
             no_output_after_ms: Some(600_000),
+            lease_ms: Some(60_000),
         }
     }
 

@@ -56,6 +56,26 @@ pub(crate) struct HostLink {
     /// The members that config.json lists for the annex, by team. Empty if the other end is a home.
     pub(crate) members: BTreeMap<TeamName, BTreeSet<MemberName>>,
     pub(crate) connection: LinkConnection,
+    pub(crate) lease: Lease,
+}
+
+/// At the annex: whether the members of the home's teams begin new turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// They do: there is contact, or the daemon has no lease, or the link goes to an annex.
+    Unlimited,
+    /// They do until the lease ends.
+    Running {
+        /// Since when there is no contact, in milliseconds since the epoch.
+        since: u64,
+        /// In milliseconds on the monotonic clock.
+        ends_at: u64,
+    },
+    /// They do not.
+    Ended {
+        /// Since when there is no contact, in milliseconds since the epoch.
+        since: u64,
+    },
 }
 
 /// Whether a link works.
@@ -143,9 +163,20 @@ impl HostLinks {
         links.filter_map(status).collect()
     }
 
-    /// The earliest deadline of a waiting client, in milliseconds on the monotonic clock.
+    /// Whether no turn of this team begins here, because the lease has ended.
+    pub(crate) fn holds_turns(&self, team: &TeamName) -> bool {
+        let link = self.home_of(team).and_then(|home| self.links.get(home));
+        link.is_some_and(|link| matches!(link.lease, Lease::Ended { .. }))
+    }
+
+    /// The earliest deadline of a waiting client or end of a lease, in milliseconds on the monotonic
+    /// clock.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        self.barrier_waiters.iter().map(|waiter| waiter.deadline).min()
+        let lease_ends = self.links.values().filter_map(|link| match link.lease {
+            Lease::Running { ends_at, .. } => Some(ends_at),
+            Lease::Unlimited | Lease::Ended { .. } => None,
+        });
+        self.barrier_waiters.iter().map(|waiter| waiter.deadline).chain(lease_ends).min()
     }
 
     /// Removes and returns the waiters for which `is_taken` is true.
@@ -162,6 +193,7 @@ impl HostLink {
             teams: BTreeSet::new(),
             members: BTreeMap::new(),
             connection: LinkConnection::Connecting { since: now },
+            lease: Lease::Unlimited,
         }
     }
 }

@@ -136,7 +136,7 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
             && (agent.offered_task.is_none() || claimer.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()
-            && !agent.waits_after_failed_turns()
+            && !agent.takes_no_work()
     };
     let may_take =
         |agent: &&Agent| claimer.as_ref().is_none_or(|claimer| *claimer == agent.record.request.name);

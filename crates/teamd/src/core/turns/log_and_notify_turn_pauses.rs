@@ -70,9 +70,9 @@ impl LimitReport<'_> {
 
 /// The flag of an agent whose turns wait for something other than the end of a usage limit.
 pub(crate) fn pause_flag(agent: &Agent) -> Option<MemberFlag> {
-    pause(agent.turn.as_ref()).map(|pause| match pause.until() {
-        Some(_) => MemberFlag::Paused,
-        None => MemberFlag::TurnsStopped,
+    pause(agent.turn.as_ref()).map(|pause| match (pause, pause.until()) {
+        (TurnPause::NoContact(_), _) | (_, Some(_)) => MemberFlag::Paused,
+        (_, None) => MemberFlag::TurnsStopped,
     })
 }
 
@@ -105,6 +105,9 @@ fn event(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<EventKind> {
             within_ms: exchange.within_ms,
             next_turn_at: exchange.until,
         }),
+        (TurnPause::NoContact(pause), _) => {
+            Some(EventKind::MemberTurnsHeld { no_contact_since: pause.since })
+        }
     }
 }
 
@@ -117,14 +120,16 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
         LimitReport::Known => return None,
         LimitReport::NewShort(_) | LimitReport::None => {}
     }
-    is_reported(pause).then(|| match pause.clone() {
+    match pause.clone() {
+        _ if !is_reported(pause) => None,
         TurnPause::FailedTurns(failed) => {
-            NoticeKind::TurnsFailed { count: failed.failed_turns, reason: failed.reason }
+            Some(NoticeKind::TurnsFailed { count: failed.failed_turns, reason: failed.reason })
         }
         TurnPause::Exchange(exchange) => {
-            NoticeKind::ExchangePaused { with: exchange.with, turns: exchange.turns }
+            Some(NoticeKind::ExchangePaused { with: exchange.with, turns: exchange.turns })
         }
-    })
+        TurnPause::NoContact(_) => None,
+    }
 }
 
 /// Whether people are notified of a pause that no long usage limit has caused. They are notified in
@@ -137,5 +142,6 @@ fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),
         TurnPause::Exchange(exchange) => exchange.within_ms >= REPORTED_EXCHANGE_MS,
+        TurnPause::NoContact(_) => false,
     }
 }

@@ -298,6 +298,8 @@ fn shim_message_name(message: &ToShim) -> &'static str {
         ToShim::Refused => "ToShim::Refused",
         ToShim::End { .. } => "ToShim::End",
         ToShim::Interrupt => "ToShim::Interrupt",
+        ToShim::HoldTurns { .. } => "ToShim::HoldTurns",
+        ToShim::ContinueTurns => "ToShim::ContinueTurns",
         ToShim::ExitRecorded => "ToShim::ExitRecorded",
     }
 }

@@ -72,6 +72,8 @@ pub(super) enum Cause {
     UsageLimit,
     /// The member and another one have answered each other too often.
     ExchangePaused,
+    /// The member is on another host than its team's home, and its lease has ended without contact.
+    NoContact,
     /// The member's last turn was interrupted.
     Interrupted,
     /// The member's inbox has unread messages that nothing delivers.

@@ -11,7 +11,7 @@ use super::task_waits_and_unfinished_tasks::{
 };
 use client::short_duration::short_duration;
 use protocol::control_socket::{
-    Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, TurnPause,
+    Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, NoContactPause, TurnPause,
 };
 use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::inbox_message_payload::IdleReason;
@@ -86,6 +86,7 @@ fn last_turn_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Option<Di
     match &agent.turn_pause {
         Some(TurnPause::FailedTurns(pause)) => return Some(failed_turns_pause_cause(evidence, pause)),
         Some(TurnPause::Exchange(pause)) => return Some(exchange_cause(evidence, pause)),
+        Some(TurnPause::NoContact(pause)) => return Some(no_contact_cause(evidence, pause)),
         None => {}
     }
     let (name, task) = (&evidence.name, failed_task(&evidence.tasks, &evidence.name));
@@ -128,6 +129,16 @@ fn exchange_cause(evidence: &MemberEvidence, pause: &ExchangePause) -> Diagnosis
         .with_next([look_at_output(evidence), send_command(evidence)])
 }
 
+/// The lease that has ended without contact with the home of the team.
+fn no_contact_cause(evidence: &MemberEvidence, pause: &NoContactPause) -> Diagnosis {
+    let sentence = format!("{} begins no turn without contact with the home of its team.", evidence.name);
+    let contact = format!("no contact for {}", short_duration(evidence.now.saturating_sub(pause.since)));
+    let next = "its turns go on when the home connects; the lease is in config.toml".to_owned();
+    Diagnosis::new(Cause::NoContact, sentence)
+        .with_evidence([contact, next])
+        .with_next([look_at_output(evidence)])
+}
+
 /// The failed turns after which the member pauses.
 fn failed_turns_pause_cause(evidence: &MemberEvidence, pause: &FailedTurnsPause) -> Diagnosis {
     let name = &evidence.name;
@@ -158,7 +169,7 @@ fn failed_turns_pause_cause(evidence: &MemberEvidence, pause: &FailedTurnsPause)
 fn waits_for_pause(agent: &MemberStatus, message: &UnreadMessage) -> bool {
     match &agent.turn_pause {
         None => false,
-        Some(TurnPause::FailedTurns(_)) => true,
+        Some(TurnPause::FailedTurns(_) | TurnPause::NoContact(_)) => true,
         Some(TurnPause::Exchange(pause)) => MemberName::new_unchecked(&message.from) == pause.with,
     }
 }
