@@ -148,15 +148,16 @@ impl Mirror {
         }
     }
 
-    /// Whether the files of the team are those that this end mirrors.
+    /// Whether the files of the team are those that this end mirrors. The home does not read its
+    /// config here: each change of a file on each link calls this.
     pub(crate) fn is_own(&self, team: &Team) -> Result<bool, Error> {
-        match (&self.side, team.config_if_valid()) {
-            (MirrorSide::Home { .. }, _) => Ok(true),
+        if self.side != MirrorSide::Annex {
+            return Ok(true);
+        }
+        match team.config_if_valid() {
             // A damaged config says nothing about the team.
-            (MirrorSide::Annex, None) => Ok(self.root.mirror_mark(team.name())?.is_some()),
-            (MirrorSide::Annex, Some(config)) => {
-                Ok(self.root.mirror_mark(team.name())? == Some(self.mark(&config)))
-            }
+            None => Ok(self.root.mirror_mark(team.name())?.is_some()),
+            Some(config) => Ok(self.root.mirror_mark(team.name())? == Some(self.mark(&config))),
         }
     }
 

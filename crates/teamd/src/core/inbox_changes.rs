@@ -48,7 +48,8 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
 
 /// Whether messages that another program has removed from the inbox of `owner` are restored.
 /// `Never` for a native program, because such a program itself removes the messages that it has
-/// read. `NotNow` if the owner has no agent, because no program reads the inbox then.
+/// read. `NotNow` if the owner has no agent, because no program reads the inbox then. At the home
+/// of a member on another host, only the mirror reads the inbox, and the mirror removes nothing.
 fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
@@ -57,6 +58,7 @@ fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRu
         return RestoreRule::ForeignProgram;
     }
     match state.member(team, owner) {
+        None if state.host_links.is_on_annex(team, owner) => RestoreRule::OwnDelivery,
         None => RestoreRule::NotNow,
         Some(agent) if agent.record.lifecycle.is_exited() => RestoreRule::NotNow,
         Some(agent) => match agent.record.request.delivery {

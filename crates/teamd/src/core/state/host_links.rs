@@ -151,6 +151,12 @@ impl HostLinks {
         self.links.iter().filter(|(_, link)| link.teams.contains(team)).map(|(id, _)| id)
     }
 
+    /// At the home: whether config.json lists the member for another host.
+    pub(crate) fn is_on_annex(&self, team: &TeamName, member: &MemberName) -> bool {
+        let is_listed = |link: &HostLink| link.members.get(team).is_some_and(|names| names.contains(member));
+        self.links.values().any(is_listed)
+    }
+
     /// The hosts that mirror this team, and the contact with each.
     pub(crate) fn host_status(&self, team: &TeamName) -> Vec<HostStatus> {
         let links = self.links.iter().filter(|(_, link)| link.teams.contains(team));

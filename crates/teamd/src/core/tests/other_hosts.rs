@@ -1,6 +1,8 @@
 //! Tests of links to other hosts: at the home, and at the annex.
 
 use super::*;
+use crate::core::effect::Wake;
+use crate::core::jobs::file_jobs::RestoreRule;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::control_socket::{
@@ -263,6 +265,23 @@ fn listed_members_of_an_annex_use_slots_until_they_or_the_mirror_end() {
     assert!(error_message(&place(&mut state, 4, "sue"), 4).contains("devbox is full"));
     report(&mut state, annex_link(), HostEvent::TeamsChanged(BTreeSet::new()));
     assert_eq!(placed_host(&place(&mut state, 4, "sue"), 4).as_deref(), Some("devbox"));
+}
+
+#[test]
+fn messages_to_listed_members_are_restored_at_the_home() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    list_members(&mut state, &["ann"]);
+    let mut restore_rule = |inbox: &str| {
+        let (team, inbox) = (survey_team(), inbox.to_owned());
+        let change = CoreEvent::InboxChanged { team, inbox, owner_wake: Wake::Needed };
+        handle_event(&mut state, change, NOW).into_iter().find_map(|effect| match effect {
+            Effect::File(FileJob::ScanInbox { restore_rule, .. }) => Some(restore_rule),
+            _ => None,
+        })
+    };
+    assert_eq!(restore_rule("ann"), Some(RestoreRule::OwnDelivery));
+    assert_eq!(restore_rule("former"), Some(RestoreRule::NotNow));
 }
 
 #[test]
