@@ -1,6 +1,7 @@
 //! JSON objects as maps of fields, as the team files and the items have them.
 
 use serde_json::{Map, Value};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The fields of a task file, of config.json, or of a member's entry.
 pub(crate) type Fields = Map<String, Value>;
@@ -19,4 +20,12 @@ pub(crate) fn changed_fields(from: &Fields, to: &Fields) -> Vec<(String, Value)>
     let changed = changed.map(|(key, value)| (key.clone(), value.clone()));
     let removed = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     changed.chain(removed).collect()
+}
+
+/// A number by which different fields are told apart, within this process. With many hosts, copies
+/// of all fields that each of them got would take gigabytes.
+pub(crate) fn fingerprint(fields: &Fields) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fields.hash(&mut hasher);
+    hasher.finish()
 }

@@ -1,7 +1,7 @@
 //! The members in config.json. The annex reports the members that it runs, and the home sends all
 //! others.
 
-use crate::json_fields::{Fields, changed_fields, to_fields};
+use crate::json_fields::{Fields, changed_fields, fingerprint, to_fields};
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::ItemPayload;
 use protocol::hosts_file_entry::{HOME_HOST, HostName};
@@ -19,10 +19,10 @@ impl TeamMirror {
         config.members.retain(|member| member.host.as_deref() != Some(annex.as_str()));
         config.hidden_pane_ids.clear();
         let config = to_fields(&config);
-        if self.sent_config.as_ref() == Some(&config) {
+        let fingerprint = fingerprint(&config);
+        if self.sent_config.replace(fingerprint) == Some(fingerprint) {
             return Ok(None);
         }
-        self.sent_config = Some(config.clone());
         Ok(Some(ItemPayload::Team { team: self.name(), config }))
     }
 

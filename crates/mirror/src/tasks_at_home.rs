@@ -1,7 +1,7 @@
 //! Tasks at the home: sends them to the annex, and decides about changes that were made there.
 
 use crate::created_tasks::CreationProgress;
-use crate::json_fields::Fields;
+use crate::json_fields::{Fields, fingerprint};
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::{ItemPayload, TaskChange};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -14,7 +14,7 @@ impl TeamMirror {
     /// The task for the annex. `None` if this state of the task was sent last.
     pub(crate) fn task_for_annex(&mut self, id: TaskId) -> Result<Option<ItemPayload>, Error> {
         let task = self.read_task(id)?;
-        if self.sent_tasks.get(&id) == task.as_ref() {
+        if self.sent_tasks.get(&id).copied() == task.as_ref().map(fingerprint) {
             return Ok(None);
         }
         self.note_sent(id, task.as_ref());
@@ -116,7 +116,7 @@ impl TeamMirror {
 
     fn note_sent(&mut self, id: TaskId, task: Option<&Fields>) {
         match task {
-            Some(task) => drop(self.sent_tasks.insert(id, task.clone())),
+            Some(task) => drop(self.sent_tasks.insert(id, fingerprint(task))),
             None => drop(self.sent_tasks.remove(&id)),
         }
     }

@@ -29,10 +29,11 @@ pub(crate) struct TeamMirror {
     pub(crate) members: BTreeMap<MemberName, Fields>,
     /// At the annex: whether `members` was sent since the last comparison of all files.
     pub(crate) members_are_sent: bool,
-    /// At the home: the config as it was sent last. `None` if it must be sent again.
-    pub(crate) sent_config: Option<Fields>,
-    /// At the home: the tasks as they were sent last.
-    pub(crate) sent_tasks: BTreeMap<TaskId, Fields>,
+    /// At the home: the fingerprint of the config that was sent last. `None` if it must be sent
+    /// again.
+    pub(crate) sent_config: Option<u64>,
+    /// At the home: the fingerprints of the tasks as they were sent last.
+    pub(crate) sent_tasks: BTreeMap<TaskId, u64>,
     /// At the home: the answers to changes of tasks that the link does not keep yet.
     pub(crate) unkept_answers: UnkeptAnswers,
     /// At the home: the tasks that the annex has created.

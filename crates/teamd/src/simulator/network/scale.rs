@@ -93,12 +93,16 @@ impl MeasuredHome {
         *self.parts.entry(part).or_default() += began.elapsed();
     }
 
-    /// The home and all annexes do everything that is due.
+    /// The home and all annexes do everything that is due. All links run before the core sees their
+    /// changes, as their threads do at the same time.
     fn run(&mut self) {
         loop {
             self.run_daemon();
-            let Some(annex) = self.busy.pop_first() else { return };
-            self.run_link(annex);
+            let busy = std::mem::take(&mut self.busy);
+            if busy.is_empty() {
+                return;
+            }
+            busy.into_iter().for_each(|annex| self.run_link(annex));
         }
     }
 
@@ -288,11 +292,9 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
         home.call(Request::UseHost(UseHostRequest { team, host, command: vec!["ssh".to_owned()] }));
     }
     let annexes = home.annexes.len();
-    for annex in 0..annexes {
-        home.measure("all members of a host", |home| {
-            home.report_members(annex, (annex..agents).step_by(annexes));
-        });
-    }
+    home.measure("all members at once", |home| {
+        (0..annexes).for_each(|annex| home.report_members(annex, (annex..agents).step_by(annexes)));
+    });
     for late in 1..=LATE_MEMBERS {
         home.measure("one more member", |home| {
             home.report_members(0, (0..agents).step_by(annexes).chain(agents..agents + late));
@@ -300,12 +302,13 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
     }
 }
 
-/// Lets each member exchange a message with the lead, and every [`AGENTS_PER_TASK`]th do a task, at
-/// even distances over so many hours.
+/// Runs the first hours of a day in which each member exchanges a message with the lead, and every
+/// [`AGENTS_PER_TASK`]th does a task, at even distances.
 fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
-    let ticks = hours * (HOUR / TICK) as usize;
-    for tick in 0..ticks {
-        for index in tick * agents / ticks..(tick + 1) * agents / ticks {
+    let ticks_per_hour = (HOUR / TICK) as usize;
+    let of_day = |tick: usize| tick * agents / (24 * ticks_per_hour);
+    for tick in 0..hours * ticks_per_hour {
+        for index in of_day(tick)..of_day(tick + 1) {
             let annex = index % home.annexes.len();
             home.exchange_messages(annex, index);
             if index % AGENTS_PER_TASK == 0 {
@@ -322,10 +325,11 @@ fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
 fn day_of_a_large_team() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
     let (agents, hosts) = (number("AGENTS").unwrap_or(10), number("HOSTS").unwrap_or(1));
+    let hours = number("HOURS").unwrap_or(24);
     let dir = tempfile::tempdir().expect("a directory can be made");
     let mut home = MeasuredHome::new(dir.path(), hosts);
     start_team(&mut home, agents);
-    live(&mut home, agents, number("HOURS").unwrap_or(24));
+    live(&mut home, agents, hours);
     let micros = |times: &Vec<Duration>| {
         let total: Duration = times.iter().sum();
         json!({"count": times.len(), "mean_us": total.as_micros() as u64 / times.len() as u64})
@@ -339,7 +343,7 @@ fn day_of_a_large_team() {
     let members = home.team().config().map_or(0, |config| config.members.len());
     println!(
         "{}",
-        json!({"agents": agents, "hosts": hosts, "members": members, "kinds": kinds, "parts_ms": parts,
+        json!({"agents": agents, "hosts": hosts, "hours": hours, "members": members, "kinds": kinds, "parts_ms": parts,
             "too_long_items": dropped, "sent_bytes": sent})
     );
 }
