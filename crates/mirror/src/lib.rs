@@ -44,6 +44,7 @@ mod tasks_at_home;
 mod team_mirror;
 mod unanswered_task_changes;
 mod unkept_answers;
+mod unread_messages;
 
 pub use compare_files::{FileChange, TaskCheck};
 pub use mirror::{Mirror, MirrorSide};

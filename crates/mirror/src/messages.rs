@@ -2,6 +2,7 @@
 
 use crate::known_messages::message_key;
 use crate::team_mirror::TeamMirror;
+use crate::unread_messages::UnreadMessages;
 use protocol::annex_link::ItemPayload;
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::team_and_member_names::MemberName;
@@ -23,14 +24,6 @@ pub(crate) enum Selection {
     /// At the home: the unread messages. The read messages were for an earlier member of the same
     /// name.
     Unread,
-}
-
-/// The unread messages of an inbox.
-#[derive(Debug, Default)]
-pub(crate) struct UnreadMessages {
-    ids: BTreeSet<String>,
-    /// The number of entries. Two equal messages have the same id.
-    entries: usize,
 }
 
 impl TeamMirror {

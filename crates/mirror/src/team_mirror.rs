@@ -3,11 +3,11 @@
 use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
-use crate::messages::UnreadMessages;
 use crate::mirrored_task::{MirroredTask, read_task_records, remove_task_records};
 use crate::received_events::{ReceivedEvents, received_events_file};
 use crate::sent_events::{SentEvents, sent_events_file};
 use crate::unkept_answers::{UnkeptAnswers, answers_file};
+use crate::unread_messages::UnreadMessages;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
