@@ -148,6 +148,12 @@ impl AnsweredBy {
 }
 
 impl Policy {
+    /// Whether the policy limits what the team may use.
+    pub fn has_limits(&self) -> bool {
+        let limits = [self.max_turns, self.max_time_ms, self.max_tokens, self.max_microdollars];
+        limits.iter().any(Option::is_some)
+    }
+
     /// Parses the content of a policy file. Without a file, the result is the default policy.
     ///
     /// If the file is invalid, the result is a policy under which only a person answers requests,

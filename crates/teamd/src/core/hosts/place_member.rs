@@ -6,11 +6,10 @@ use crate::core::hosts::choose_host::{NoHostFits, choose_host};
 use crate::core::jobs::host_jobs::LinkId;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::core_state::State;
-use crate::core::state::exhausted_budget::has_limits;
 use crate::core::state::find_team_or_member::supervised_team;
-use crate::core::state::host_links::ReservedSlot;
+use crate::core::state::host_links::{HostLinks, ReservedSlot};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::{MemberHost, PlaceMemberReply, PlaceMemberRequest, Reply};
+use protocol::control_socket::{HostCandidate, MemberHost, PlaceMemberReply, PlaceMemberRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::policy::Policy;
@@ -21,7 +20,8 @@ pub(crate) fn place_member(context: &mut Context, client: ConnId, request: Place
     let result = choose(context.state, &request);
     let reply = result.map(|host| {
         let PlaceMemberRequest { team, name: member, .. } = request;
-        let slot = ReservedSlot { client, host: host.clone(), team, member };
+        let was_name_in_use = members_on(context.state, &host).contains(&(&team, &member));
+        let slot = ReservedSlot { client, host: host.clone(), team, member, was_name_in_use };
         context.state.host_links.reserved_slots.push(slot);
         Reply::PlaceMember(PlaceMemberReply { host })
     });
@@ -39,19 +39,42 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
         let message = format!("cannot place {}: this host has only a mirror of its team", request.name);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
     }
-    let used = |host: &MemberHost| members_on(state, host).len() as u64;
-    let chosen = choose_host(&request.candidates, &request.needs, used);
-    let chosen = chosen.cloned().map_err(|reasons| no_host_error(&request.name, &reasons))?;
-    match &chosen {
-        MemberHost::Other(host) if has_limits(&supervised_team(state, &request.team)?.policy) => {
+    let candidates = candidates_within_budget(state, request)?;
+    let used = |host: &MemberHost| used_slots(state, host);
+    let chosen = choose_host(&candidates, &request.needs, used);
+    chosen.cloned().map_err(|NoHostFits(mut reasons)| {
+        if candidates.len() < request.candidates.len() {
+            reasons.push(format!("the budget of {} covers no other host", request.team));
+        }
+        no_host_error(&request.name, &reasons)
+    })
+}
+
+/// All candidates, or only the home if the team has a budget.
+fn candidates_within_budget(
+    state: &State,
+    request: &PlaceMemberRequest,
+) -> Result<Vec<HostCandidate>, ErrorReport> {
+    let mut candidates = request.candidates.clone();
+    if has_budget(state, &request.team) {
+        candidates.retain(|candidate| candidate.host == MemberHost::Home);
+    }
+    match (candidates.is_empty(), request.candidates.first()) {
+        (true, Some(HostCandidate { host: MemberHost::Other(host), .. })) => {
             Err(budget_error(&request.team, host))
         }
-        _ => Ok(chosen),
+        _ => Ok(candidates),
     }
 }
 
+/// Whether the team has a budget, or gets one that is being saved.
+pub(super) fn has_budget(state: &State, team: &TeamName) -> bool {
+    let is_being_saved = state.host_links.budgets_being_saved.iter().any(|(_, other)| other == team);
+    is_being_saved || state.teams.get(team).is_some_and(|known| known.policy.has_limits())
+}
+
 /// Another host counts what its members use by itself, and reports nothing.
-fn budget_error(team: &TeamName, host: &HostName) -> ErrorReport {
+pub(super) fn budget_error(team: &TeamName, host: &HostName) -> ErrorReport {
     let message =
         format!("cannot start a member of {team} on {host}: the budget of its policy covers only its home");
     ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
@@ -59,8 +82,8 @@ fn budget_error(team: &TeamName, host: &HostName) -> ErrorReport {
     ))
 }
 
-/// Checks that a new policy has no budget while the team has members on other hosts, or members that
-/// are being placed there.
+/// Checks that a new policy has no budget while another host mirrors the team, or while members are
+/// being placed there. A mirror without listed members may have suspended ones.
 ///
 /// # Errors
 ///
@@ -70,45 +93,63 @@ pub(crate) fn check_budget_reaches_members(
     team: &TeamName,
     policy: &Policy,
 ) -> Result<(), ErrorReport> {
-    let links = state.host_links.links.iter();
-    let mut listed = links.filter_map(|(link, entry)| match link {
-        LinkId::ToAnnex(host) if entry.members.get(team).is_some_and(|names| !names.is_empty()) => Some(host),
-        _ => None,
-    });
-    let mut reserved = state.host_links.reserved_slots.iter().filter_map(|slot| match &slot.host {
-        MemberHost::Other(host) if slot.team == *team => Some(host),
-        _ => None,
-    });
-    match listed.next().or_else(|| reserved.next()).filter(|_| has_limits(policy)) {
+    match host_in_use(state, team).filter(|_| policy.has_limits()) {
         None => Ok(()),
         Some(host) => {
             let message = format!("cannot set a budget for {team}: it does not cover its members on {host}");
-            Err(ErrorReport::new(ErrorKind::Refused, message)
-                .with_help("end these members first, or leave the limits out of the policy"))
+            Err(ErrorReport::new(ErrorKind::Refused, message).with_help(
+                "leave the limits out of the policy, or create another team for them: a host stays in use until \
+                 its team is deleted",
+            ))
         }
     }
 }
 
-/// The members on a host, of all teams, with those that are being placed there. A member that a
-/// client is spawning counts once, also if it is listed already.
+/// A host that mirrors this team, or soon will.
+fn host_in_use<'s>(state: &'s State, team: &TeamName) -> Option<&'s HostName> {
+    let HostLinks { reserved_slots, barrier_waiters, .. } = &state.host_links;
+    let mut mirrors = state.host_links.links_of(team).filter_map(|link| match link {
+        LinkId::ToAnnex(host) => Some(host),
+        LinkId::ToHome(_) => None,
+    });
+    let mut reserved = reserved_slots.iter().filter_map(|slot| match &slot.host {
+        MemberHost::Other(host) if slot.team == *team => Some(host),
+        _ => None,
+    });
+    let mut waiters = barrier_waiters.iter().filter(|waiter| waiter.team == *team);
+    mirrors.next().or_else(|| reserved.next()).or_else(|| waiters.next().map(|waiter| &waiter.host))
+}
+
+/// The slots in use on a host: those of its members, and the reserved ones.
+///
+/// A member that is listed while its client still holds the reservation counts once. Of several
+/// reservations for one name, only one can be for the listed member.
+fn used_slots(state: &State, host: &MemberHost) -> u64 {
+    let members = members_on(state, host);
+    let reserved = || state.host_links.reserved_slots.iter().filter(|slot| slot.host == *host);
+    let placed = reserved().filter(|slot| !slot.was_name_in_use).map(|slot| (&slot.team, &slot.member));
+    let listed_and_reserved: BTreeSet<_> = placed.filter(|member| members.contains(member)).collect();
+    (members.len() + reserved().count() - listed_and_reserved.len()) as u64
+}
+
+/// The members on a host, of all teams. At the home, members that are suspended or wait for a
+/// respawn keep their slots. Another host does not list such members.
 fn members_on<'s>(state: &'s State, host: &MemberHost) -> BTreeSet<(&'s TeamName, &'s MemberName)> {
-    let reserved = state.host_links.reserved_slots.iter().filter(|slot| slot.host == *host);
-    let mut members: BTreeSet<_> = reserved.map(|slot| (&slot.team, &slot.member)).collect();
     match host {
         MemberHost::Home => {
-            let requests = state.agents.values().map(|agent| &agent.record.request);
-            members.extend(requests.map(|request| (&request.team, &request.name)));
+            let running = state.agents.values().map(|agent| &agent.record.request);
+            let pending = state.pending_respawns.iter().map(|pending| &pending.request);
+            running.chain(pending).map(|request| (&request.team, &request.name)).collect()
         }
         MemberHost::Other(host) => {
             let link = state.host_links.links.get(&LinkId::ToAnnex(host.clone()));
             let teams = link.into_iter().flat_map(|link| &link.members);
-            members.extend(teams.flat_map(|(team, names)| names.iter().map(move |name| (team, name))));
+            teams.flat_map(|(team, names)| names.iter().map(move |name| (team, name))).collect()
         }
     }
-    members
 }
 
-fn no_host_error(name: &MemberName, NoHostFits(reasons): &NoHostFits) -> ErrorReport {
+fn no_host_error(name: &MemberName, reasons: &[String]) -> ErrorReport {
     let (reasons, help) = match reasons.is_empty() {
         true => (
             "there is no host to choose from".to_owned(),

@@ -4,6 +4,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::push_job;
+use crate::core::hosts::place_member::{budget_error, has_budget};
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostJob, LinkId, MirrorJob};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::check_not_deleting;
@@ -37,6 +38,9 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
     if state.host_links.home_of(team).is_some() {
         let message = format!("cannot use {host} for {team}: this host has only a mirror of the team");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
+    }
+    if has_budget(state, team) {
+        return Err(budget_error(team, host));
     }
     match request.command.is_empty() {
         true => Err(ErrorReport::new(ErrorKind::Usage, format!("cannot use {host}: it has no command"))),

@@ -23,16 +23,10 @@ pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorRep
     )
 }
 
-/// Whether the policy limits what the team may use.
-pub(crate) fn has_limits(policy: &Policy) -> bool {
-    let limits = [policy.max_turns, policy.max_time_ms, policy.max_tokens, policy.max_microdollars];
-    limits.iter().any(Option::is_some)
-}
-
 /// The budget for `status`. `None` for a team without limits and without reported usage.
 pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
     let (policy, team_usage) = (&team_state.policy, &team_state.usage);
-    (has_limits(policy) || !team_usage.usage.is_zero()).then(|| BudgetStatus {
+    (policy.has_limits() || !team_usage.usage.is_zero()).then(|| BudgetStatus {
         turns: team_usage.turns,
         max_turns: policy.max_turns,
         usage: team_usage.usage,

@@ -15,6 +15,8 @@ pub(crate) struct HostLinks {
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
     pub(crate) reserved_slots: Vec<ReservedSlot>,
+    /// The policies with a budget that are being saved: the client that waits, and the team.
+    pub(crate) budgets_being_saved: Vec<(ConnId, TeamName)>,
     pub(crate) event_numbers: EventNumbers,
 }
 
@@ -130,7 +132,11 @@ pub(crate) struct ReservedSlot {
     pub(crate) client: ConnId,
     pub(crate) host: MemberHost,
     pub(crate) team: TeamName,
+    /// The requested name. With `--unique`, the member may get another.
     pub(crate) member: MemberName,
+    /// Whether the host had a member of this name already. Then the name says nothing about the new
+    /// member.
+    pub(crate) was_name_in_use: bool,
 }
 
 impl HostLinks {

@@ -23,7 +23,12 @@ pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPoli
     match is_same {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
-        Ok(false) => context.effects.push(Effect::File(FileJob::SavePolicy { client, request })),
+        Ok(false) => {
+            if request.policy.has_limits() {
+                context.state.host_links.budgets_being_saved.push((client, request.team.clone()));
+            }
+            context.effects.push(Effect::File(FileJob::SavePolicy { client, request }));
+        }
     }
 }
 
@@ -34,6 +39,7 @@ pub(crate) fn handle_policy_saved(
     request: SetPolicyRequest,
     result: Result<(), ErrorReport>,
 ) {
+    forget_saved_budget(&mut context.state.host_links.budgets_being_saved, client, &request);
     if result.is_ok() {
         budget::recount_usage(context.state, &request.team, &request.policy);
         if let Some(team_state) = context.state.teams.get_mut(&request.team) {
@@ -44,6 +50,14 @@ pub(crate) fn handle_policy_saved(
         apply_policy_to_member_requests::reapply_policy(context, &request.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
+}
+
+fn forget_saved_budget(saved: &mut Vec<(ConnId, TeamName)>, client: ConnId, request: &SetPolicyRequest) {
+    if request.policy.has_limits()
+        && let Some(at) = saved.iter().position(|(other, team)| *other == client && *team == request.team)
+    {
+        saved.remove(at);
+    }
 }
 
 /// Wakes the members of the selected teams whose turns wait, so that they find out whether to go on.

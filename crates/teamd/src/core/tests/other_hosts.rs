@@ -1,5 +1,6 @@
 //! Tests of links to other hosts: at the home, and at the annex.
 
+use super::turns_and_task_offers::{finish_cleanup, report_exit, start_member_with, worker_request};
 use super::*;
 use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::RestoreRule;
@@ -7,7 +8,7 @@ use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, M
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::control_socket::{
     AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostCandidate, HostContact, MemberHost,
-    PlaceMemberReply, PlaceMemberRequest, SetPolicyRequest, UseHostRequest,
+    PlaceMemberReply, PlaceMemberRequest, RestartPolicy, SetPolicyRequest, UseHostRequest,
 };
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
@@ -215,8 +216,13 @@ fn mirror_uses_no_other_host() {
 
 /// A call of `client` to place the member `name` here or on devbox, which have one slot and two.
 fn place(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
+    place_with_slots(state, client, name, 1)
+}
+
+/// The same with `home_slots` slots here.
+fn place_with_slots(state: &mut State, client: u64, name: &str, home_slots: u32) -> Vec<Effect> {
     let candidate = |host, slots| HostCandidate { host, labels: Vec::new(), slots: Some(slots) };
-    let candidates = vec![candidate(MemberHost::Home, 1), candidate(MemberHost::Other(devbox()), 2)];
+    let candidates = vec![candidate(MemberHost::Home, home_slots), candidate(MemberHost::Other(devbox()), 2)];
     let (team, name) = (survey_team(), MemberName::parse(name).unwrap());
     let request = PlaceMemberRequest { team, name, needs: Vec::new(), candidates };
     send_call(state, client, Request::PlaceMember(request))
@@ -292,6 +298,56 @@ fn mirror_places_no_members() {
 }
 
 #[test]
+fn reservations_for_one_name_are_counted_one_by_one() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    for (client, host) in [(1, "home"), (2, "devbox"), (3, "devbox")] {
+        assert_eq!(placed_host(&place(&mut state, client, "ann"), client).as_deref(), Some(host));
+    }
+    assert!(error_message(&place(&mut state, 4, "ann"), 4).contains("devbox is full (2 of 2 slots)"));
+    // One of the two reservations is for the listed member.
+    list_members(&mut state, &["ann"]);
+    assert!(error_message(&place(&mut state, 4, "ann"), 4).contains("devbox is full (2 of 2 slots)"));
+}
+
+#[test]
+fn member_that_was_listed_before_does_not_hide_a_reservation_for_its_name() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    list_members(&mut state, &["ann"]);
+    assert_eq!(placed_host(&place(&mut state, 1, "bob"), 1).as_deref(), Some("home"));
+    assert_eq!(placed_host(&place(&mut state, 2, "ann"), 2).as_deref(), Some("devbox"), "it becomes ann-2");
+    assert!(error_message(&place(&mut state, 3, "eve"), 3).contains("devbox is full (2 of 2 slots)"));
+}
+
+#[test]
+fn members_between_spawns_keep_their_slots_at_home() {
+    let restart = |request: &mut SpawnRequest| request.restart = RestartPolicy::OnFailure(None);
+    let mut state = new_state();
+    let ann = start_member_with(&mut state, worker_request("ann", restart), 50);
+    report_exit(&mut state, &ann, 50, ExitReport::Exit(1));
+    finish_cleanup(&mut state, &ann);
+    assert!(state.agents.is_empty() && state.pending_respawns.len() == 1);
+    assert_eq!(placed_host(&place(&mut state, 1, "bob"), 1).as_deref(), Some("devbox"));
+}
+
+#[test]
+fn member_of_a_team_with_a_budget_is_placed_at_home() {
+    let mut state = new_state();
+    start_member(&mut state, "ann", 50);
+    let budget = Policy { max_turns: Some(3), ..Policy::default() };
+    state.teams.get_mut(&survey_team()).unwrap().policy = budget;
+    let error = error_message(&place(&mut state, 1, "bob"), 1);
+    let expected =
+        "cannot place bob on a host: home is full (1 of 1 slots), the budget of survey covers no other host";
+    assert_eq!(error, expected);
+    state.agents.clear();
+    // After the first of these members, devbox has the lower share.
+    assert_eq!(placed_host(&place_with_slots(&mut state, 2, "bob", 2), 2).as_deref(), Some("home"));
+    assert_eq!(placed_host(&place_with_slots(&mut state, 3, "eve", 2), 3).as_deref(), Some("home"));
+}
+
+#[test]
 fn budget_and_members_on_other_hosts_exclude_each_other() {
     let mut state = new_state();
     let budget = Policy { max_turns: Some(3), ..Policy::default() };
@@ -304,8 +360,34 @@ fn budget_and_members_on_other_hosts_exclude_each_other() {
         "cannot set a budget for survey: it does not cover its members on devbox"
     );
     handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 2 }, NOW);
+    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 1 }, NOW);
     assert!(reply(&send_call(&mut state, 4, set_budget()), 4).is_none(), "the policy is being saved");
-    state.teams.get_mut(&survey_team()).unwrap().policy = budget;
-    let error = error_message(&place(&mut state, 5, "eve"), 5);
+    let error = error_message(&place_on_devbox(&mut state, 5, "eve"), 5);
     assert!(error.contains("the budget of its policy covers only its home"), "{error}");
+    assert_eq!(error_kind(&send_call(&mut state, 6, use_host()), 6), Some(ErrorKind::Refused));
+    let request = SetPolicyRequest { team: survey_team(), policy: budget };
+    let result = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
+    let saved = CoreEvent::FileJobDone(FileResult::PolicySaved { client: 4, request, result });
+    handle_event(&mut state, saved, NOW);
+    assert_eq!(placed_host(&place_on_devbox(&mut state, 5, "eve"), 5).as_deref(), Some("devbox"));
+}
+
+/// A call to place a member on devbox only.
+fn place_on_devbox(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
+    let candidates =
+        vec![HostCandidate { host: MemberHost::Other(devbox()), labels: Vec::new(), slots: None }];
+    let (team, name) = (survey_team(), MemberName::parse(name).unwrap());
+    let request = PlaceMemberRequest { team, name, needs: Vec::new(), candidates };
+    send_call(state, client, Request::PlaceMember(request))
+}
+
+#[test]
+fn mirror_without_listed_members_excludes_a_budget() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    list_members(&mut state, &[]);
+    let policy = Policy { max_tokens: Some(3), ..Policy::default() };
+    let request = Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy });
+    let expected = "cannot set a budget for survey: it does not cover its members on devbox";
+    assert_eq!(error_message(&send_call(&mut state, 3, request), 3), expected);
 }
