@@ -96,8 +96,8 @@ impl MessageReply {
     }
 }
 
-/// The member's events in the current team of this name, oldest first. Events of other hosts are
-/// logged late.
+/// The member's events in the current team of this name, in the order of the log. Events of other
+/// hosts are logged late, and their times are by other clocks.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
@@ -108,7 +108,6 @@ pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) 
             _ => {}
         }
     }
-    events.sort_by_key(event_time);
     events
 }
 
@@ -124,10 +123,10 @@ impl MessageHistory {
         let events_since_arrival = arrival_index.map_or(&[][..], |at| &on_host[at..]);
         let events_since_stored = stored_index.map_or(&[][..], |at| &events[at..]);
         // The daemon may log the turn before it scans the inbox.
-        let sent_index = events.partition_point(|event| event_time(event) < copy.sent_at());
+        let sent_index = events.partition_point(|event| time_here(event) < copy.sent_at());
         let events_since_sent = stored_index.map_or(&[][..], |at| &events[at.min(sent_index)..]);
-        let read_at = read_at(events_since_arrival).or_else(|| read_at(events_since_stored));
-        let read = match (copy.message.read, copy.location, read_at) {
+        let read_event = read_event(events_since_arrival).or_else(|| read_event(events_since_stored));
+        let read = match (copy.message.read, copy.location, read_event.map(event_time)) {
             (false, CopyLocation::InInbox { .. }, _) => ReadState::Unread,
             (false, CopyLocation::InJournalOnly, None) => ReadState::Removed,
             (_, _, at) => ReadState::ReadAt(at),
@@ -135,11 +134,23 @@ impl MessageHistory {
         MessageHistory {
             stored: stored_index.map(|index| event_time(&events[index])),
             arrival: arrival_index.and_then(|index| Arrival::from_event(&on_host[index])),
-            delivered: delivering_turn(copy, events_since_sent, read),
+            delivered: delivering_turn(copy, events_since_sent, (read, read_event)),
             read,
             reply,
         }
     }
+}
+
+/// When this host logged the event, by its clock, in ms since the epoch. The clocks of other hosts
+/// may differ.
+fn time_here(event: &Event) -> u64 {
+    event.logged_at.as_deref().and_then(parse_iso8601).unwrap_or_else(|| event_time(event))
+}
+
+/// Whether a turn began before a message was read. Both times are by the same clock.
+fn began_before(turn: &Event, read: &Event) -> bool {
+    let time = if turn.on_host == read.on_host { event_time } else { time_here };
+    time(turn) <= time(read) + CLOCK_SKEW_MS
 }
 
 impl Arrival {
@@ -151,7 +162,7 @@ impl Arrival {
 /// The sender's `message_stored` events since the message was sent: the position of each in `events`,
 /// and where it says that the message is.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
-    let is_recent = |event: &Event| event_time(event) + CLOCK_SKEW_MS >= copy.sent_at();
+    let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
         EventKind::MessageStored { index, from, .. } if *from == copy.message.from && is_recent(event) => {
             Some((at, CopyLocation::InInbox { index: *index }))
@@ -181,21 +192,21 @@ fn arrival_event(
     stored_events(copy, on_host).get(place).map(|(at, _)| *at)
 }
 
-/// Returns the time when the message was read, in ms since the epoch. `since_stored` has the
-/// recipient's events from this message's `message_stored` event on.
+/// Returns the event with which the message was read. `since_stored` has the recipient's events from
+/// this message's `message_stored` event on.
 ///
 /// Messages are read in the order of the inbox. Each `message_read` event says how many messages
 /// are still unread. While this message is unread, that number is greater than the number of
 /// messages stored after it. The first event with a smaller or equal number shows that this message
 /// was read.
-fn read_at(since_stored: &[Event]) -> Option<u64> {
+fn read_event(since_stored: &[Event]) -> Option<&Event> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find_map(|event| match event.kind {
         EventKind::MessageStored { .. } => {
             later_messages += 1;
             None
         }
-        EventKind::MessageRead { unread } => (unread <= later_messages).then(|| event_time(event)),
+        EventKind::MessageRead { unread } => (unread <= later_messages).then_some(event),
         _ => None,
     })
 }
@@ -203,7 +214,11 @@ fn read_at(since_stored: &[Event]) -> Option<u64> {
 /// Returns the turn in which the recipient got the message. For a read message, this is the last
 /// turn that began before the message was read. For an unread message, this is the current turn, if
 /// its subject can be this message. `None` if no turn is found.
-fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) -> Option<Turn> {
+fn delivering_turn(
+    copy: &MessageCopy,
+    since_sent: &[Event],
+    (read, read_event): (ReadState, Option<&Event>),
+) -> Option<Turn> {
     let started_turn = |event: &Event| match &event.kind {
         EventKind::MemberActive { summary } => {
             Some(Some(Turn { subject: summary.clone(), started_at: event_time(event) }))
@@ -211,13 +226,16 @@ fn delivering_turn(copy: &MessageCopy, since_sent: &[Event], read: ReadState) ->
         EventKind::MemberIdle { .. } => Some(None),
         _ => None,
     };
-    let mut turns = since_sent.iter().filter_map(started_turn);
     match read {
-        ReadState::ReadAt(Some(read)) => {
-            turns.flatten().take_while(|turn| turn.started_at <= read + CLOCK_SKEW_MS).last()
+        ReadState::ReadAt(_) => {
+            let read = read_event?;
+            let earlier = since_sent.iter().filter(|event| began_before(event, read));
+            earlier.filter_map(started_turn).flatten().last()
         }
-        ReadState::ReadAt(None) | ReadState::Removed => None,
-        ReadState::Unread => turns.next_back()?.filter(|turn| is_about(copy, &turn.subject)),
+        ReadState::Removed => None,
+        ReadState::Unread => {
+            since_sent.iter().rev().find_map(started_turn)?.filter(|turn| is_about(copy, &turn.subject))
+        }
     }
 }
 
@@ -261,6 +279,7 @@ impl FirstReply {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "these tests write an event log")]
 mod tests {
     use super::*;
     use protocol::timestamp::iso8601;
@@ -276,7 +295,7 @@ mod tests {
         event(at, &json!({"event": "message_stored", "index": index, "from": from, "kind": "text"}))
     }
 
-    fn read_event(at: u64, unread: usize) -> Event {
+    fn marked_read_event(at: u64, unread: usize) -> Event {
         event(at, &json!({"event": "message_read", "unread": unread}))
     }
 
@@ -289,13 +308,13 @@ mod tests {
         let events = [
             stored_event(10, 1, "bob"),
             stored_event(20, 2, "cat"),
-            read_event(30, 2),
-            read_event(40, 1),
-            read_event(50, 0),
+            marked_read_event(30, 2),
+            marked_read_event(40, 1),
+            marked_read_event(50, 0),
         ];
         assert_eq!(
-            (read_at(&events), read_at(&events[1..]), read_at(&events[4..])),
-            (Some(40), Some(50), None)
+            [&events[..], &events[1..], &events[4..]].map(|events| read_event(events).map(event_time)),
+            [Some(40), Some(50), None]
         );
     }
 
@@ -308,17 +327,14 @@ mod tests {
             active_event(12_000, "message from bob"),
             active_event(19_000, "x"),
         ];
-        let log = [&[stored_event(10_100, 0, "bob")][..], &turns, &[read_event(12_500, 0)]].concat();
-        let started_at = |state| delivering_turn(&copy, &log, state).map(|turn| turn.started_at);
+        let log = [&[stored_event(10_100, 0, "bob")][..], &turns, &[marked_read_event(12_500, 0)]].concat();
+        let started_at =
+            |state| delivering_turn(&copy, &log, (state, log.last())).map(|turn| turn.started_at);
         assert_eq!(started_at(ReadState::ReadAt(Some(12_500))), Some(12_000));
-        assert_eq!(
-            (started_at(ReadState::Unread), started_at(ReadState::ReadAt(None))),
-            (None, None),
-            "the current turn is about another subject"
-        );
+        assert_eq!(started_at(ReadState::Unread), None, "the current turn is about another subject");
         let current_log = [stored_event(10_100, 0, "bob"), active_event(12_000, "message from bob and more")];
         assert_eq!(
-            delivering_turn(&copy, &current_log, ReadState::Unread).map(|turn| turn.started_at),
+            delivering_turn(&copy, &current_log, (ReadState::Unread, None)).map(|turn| turn.started_at),
             Some(12_000)
         );
     }
@@ -340,7 +356,7 @@ mod tests {
         let team = tempfile::tempdir().unwrap();
         let removed =
             MessageCopy { location: CopyLocation::InJournalOnly, ..message_copy(team.path(), "bob", 10_000) };
-        let log = [stored_event(10_100, 0, "bob"), read_event(12_500, 0)];
+        let log = [stored_event(10_100, 0, "bob"), marked_read_event(12_500, 0)];
         assert_eq!(MessageHistory::new(&removed, &log, None).read, ReadState::ReadAt(Some(12_500)));
         assert_eq!(MessageHistory::new(&removed, &log[..1], None).read, ReadState::Removed);
     }
@@ -360,8 +376,8 @@ mod tests {
             on_devbox(stored_event(10_200, 0, "bob")),
             on_devbox(stored_event(10_300, 1, "bob")),
             on_devbox(active_event(10_400, "message from bob")),
-            on_devbox(read_event(10_500, 0)),
-            read_event(10_900, 0),
+            on_devbox(marked_read_event(10_500, 0)),
+            marked_read_event(10_900, 0),
         ];
         let history = MessageHistory::new(&copy, &log, None);
         let arrival = Arrival { host: "devbox".to_owned(), at: 10_300 };
@@ -370,6 +386,57 @@ mod tests {
         assert_eq!(history.read, ReadState::ReadAt(Some(10_500)));
         let history = MessageHistory::new(&copy, &log[..2], None);
         assert_eq!((history.arrival, history.read), (None, ReadState::ReadAt(None)));
+    }
+
+    /// The clock of devbox is an hour slow, or an hour fast.
+    #[test]
+    fn clock_of_another_host_does_not_matter() {
+        const HOUR: u64 = 3_600_000;
+        let team = tempfile::tempdir().unwrap();
+        let sent_at = 10 * HOUR;
+        let copy = message_copy(team.path(), "bob", sent_at);
+        let copy = MessageCopy { message: Message { read: true, ..copy.message.clone() }, ..copy };
+        for there in [sent_at - HOUR, sent_at + HOUR] {
+            let on_devbox = |event: Event, after: u64| Event {
+                time: iso8601(there + after),
+                on_host: Some("devbox".to_owned()),
+                logged_at: Some(iso8601(sent_at + after)),
+                ..event
+            };
+            let earlier = sent_at - 2 * HOUR;
+            let mut log = vec![
+                stored_event(earlier, 0, "bob"),
+                Event { logged_at: Some(iso8601(earlier)), ..on_devbox(stored_event(0, 0, "bob"), 0) },
+                Event { logged_at: Some(iso8601(earlier)), ..on_devbox(active_event(0, "old"), 0) },
+                stored_event(sent_at + 100, 0, "bob"),
+                on_devbox(stored_event(0, 0, "bob"), 200),
+                on_devbox(active_event(0, "message from bob"), 300),
+                on_devbox(marked_read_event(0, 0), 400),
+                marked_read_event(sent_at + 500, 0),
+                on_devbox(active_event(0, "next"), 5_000),
+            ];
+            let history = MessageHistory::new(&copy, &log, None);
+            assert_eq!(history.stored, Some(sent_at + 100));
+            assert_eq!(history.arrival.map(|arrival| arrival.at), Some(there + 200));
+            assert_eq!(history.delivered.map(|turn| turn.started_at), Some(there + 300));
+            assert_eq!(history.read, ReadState::ReadAt(Some(there + 400)));
+            log.remove(6);
+            let history = MessageHistory::new(&copy, &log, None);
+            assert_eq!(history.read, ReadState::ReadAt(Some(sent_at + 500)), "only the home has logged it");
+            assert_eq!(history.delivered.map(|turn| turn.started_at), Some(there + 300));
+        }
+    }
+
+    #[test]
+    fn events_stay_in_the_order_of_the_log() {
+        let state = tempfile::tempdir().unwrap();
+        let on_devbox = Event { on_host: Some("devbox".to_owned()), ..marked_read_event(5, 0) };
+        let lines = [active_event(10, "a"), on_devbox, active_event(20, "b")]
+            .map(|event| serde_json::to_string(&event).unwrap());
+        std::fs::write(state.path().join(protocol::state_file_names::EVENT_LOG), lines.join("\n")).unwrap();
+        let team = TeamName::parse("t").unwrap();
+        let events = member_events(&EventLog::read(state.path()), &team, &MemberName::new_unchecked("ann"));
+        assert_eq!(events.iter().map(event_time).collect::<Vec<_>>(), [10, 5, 20]);
     }
 
     fn message_copy(root: &Path, from: &str, at: u64) -> MessageCopy {
