@@ -1,10 +1,11 @@
-//! Follows the event log during a run. The module returns the lines to show to people, and computes
-//! how long agents worked on each task.
+//! Follows the event log during a run. The module returns the lines to show to people, computes how
+//! long agents worked on each task, and keeps what other hosts have logged about their members.
 //!
 //! Events from before the run are read but not shown: the run needs them for the times of tasks
 //! that an earlier run began. If the event log has no events of a task, its times come from the
 //! snapshots of the task list.
 
+use crate::events_of_hosted_members::HostedMemberEvents;
 use crate::work_times::WorkTimes;
 use client::format_event_line::event_line;
 use client::growing_file_reader::GrowingFileReader;
@@ -27,6 +28,7 @@ pub(crate) struct TaskTimes {
     /// not parsed.
     team_pattern: String,
     times: WorkTimes,
+    hosted_members: HostedMemberEvents,
 }
 
 impl TaskTimes {
@@ -39,6 +41,7 @@ impl TaskTimes {
             team: team.clone(),
             team_pattern: format!("\"team\":\"{team}\""),
             times: WorkTimes::default(),
+            hosted_members: HostedMemberEvents::default(),
         };
         let mut previous_log = log_file(OLDER_EVENT_LOG);
         while !previous_log.is_same_file(&task_times.tail)
@@ -69,6 +72,11 @@ impl TaskTimes {
         self.times.duration(id, now)
     }
 
+    /// What the event log says about the members of other hosts.
+    pub(crate) fn hosted_members(&self) -> &HostedMemberEvents {
+        &self.hosted_members
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.partial_line.extend_from_slice(bytes);
         let Some(end) = self.partial_line.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
@@ -89,6 +97,7 @@ impl TaskTimes {
         }
         if let Ok(event) = serde_json::from_str::<Event>(line) {
             self.times.record(&event);
+            self.hosted_members.record(&event);
         }
         Some(event_line(line, &event))
     }

@@ -12,6 +12,7 @@ mod daemon_keeper;
 mod decide_task_retries;
 mod end_run;
 mod event_lines_and_task_times;
+mod events_of_hosted_members;
 mod existing_team;
 mod make_task_pending_again;
 mod members_on_other_hosts;

@@ -3,7 +3,6 @@
 
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
-use crate::team_snapshot::hosted_members;
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -88,8 +87,9 @@ pub(crate) enum HostedEnd<'a> {
 /// deletion of the team ends the members too.
 pub(crate) fn end_hosted_members(run: &RunContext, team: &Team, end: HostedEnd<'_>) -> Vec<JoinHandle<()>> {
     let mut names_by_host: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for member in hosted_members(team).unwrap_or_default() {
-        names_by_host.entry(member.host).or_default().push(member.name.to_string());
+    let members = team.config().map(|config| config.members).unwrap_or_default();
+    for (host, name) in members.into_iter().filter_map(|member| Some((member.host?, member.name))) {
+        names_by_host.entry(host).or_default().push(name.to_string());
     }
     let commands = names_by_host.into_values().filter_map(|names| {
         let mut command = teamctl(run.team_context, team.name()).ok()?;

@@ -8,7 +8,7 @@ use crate::run_file::RunFile;
 use crate::run_observer::RunObserver;
 use crate::run_progress::{RunProgress, TaskProgress, member_progress, printable_line};
 use crate::stall_detector::StallDetector;
-use crate::team_snapshot::TeamSnapshot;
+use crate::team_snapshot::{HostedActivity, TeamSnapshot};
 use protocol::control_socket::{Activity, MemberStatus};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::escape_control_chars::visible;
@@ -144,7 +144,8 @@ impl<'a> RunState<'a> {
     }
 
     /// Stores a new snapshot and the decision that follows from it.
-    pub(crate) fn update(&mut self, rules: &RetryRules, snapshot: TeamSnapshot) {
+    pub(crate) fn update(&mut self, rules: &RetryRules, mut snapshot: TeamSnapshot) {
+        self.task_times.hosted_members().apply(&mut snapshot);
         self.decision = evaluate(rules, &snapshot.tasks, &snapshot.members);
         self.take_tasks(&snapshot.tasks);
         self.snapshot = snapshot;
@@ -194,7 +195,11 @@ impl<'a> RunState<'a> {
         let is_idle = |agent: &MemberStatus| agent.activity == Activity::Idle;
         let has_ended = !self.decision.fates.is_empty()
             || (self.snapshot.running.iter().all(is_idle)
-                && self.snapshot.hosted.iter().all(|member| member.is_idle)
+                && self
+                    .snapshot
+                    .hosted
+                    .iter()
+                    .all(|member| member.activity != HostedActivity::ActiveOrUnknown)
                 && !self.snapshot.members.any_respawning());
         has_ended && self.decision.releases.is_empty() && self.decision.fates.values().all(TaskFate::is_final)
     }

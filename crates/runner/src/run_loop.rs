@@ -116,7 +116,7 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
         });
     }
     if state.snapshot.members.any_suspended() {
-        let none_runs = state.snapshot.running.is_empty();
+        let none_runs = state.snapshot.running.is_empty() && state.snapshot.hosted.is_empty();
         let reason =
             if none_runs { "its members are suspended" } else { "some of its members are suspended" };
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, reason, "go on with it"))));

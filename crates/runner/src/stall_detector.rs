@@ -5,8 +5,8 @@
 //! stalls if an agent forgets a task that it has claimed, or if members are suspended because their
 //! tmux server was killed.
 
-use crate::team_snapshot::TeamSnapshot;
-use protocol::control_socket::{Activity, ExchangePause, MemberFlag, MemberStatus, TurnPause};
+use crate::team_snapshot::{HostedActivity, TeamSnapshot};
+use protocol::control_socket::{Activity, MemberFlag, MemberStatus, TurnPause};
 use protocol::delivery_kind::Delivery;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::task::TaskStatus;
@@ -49,7 +49,7 @@ impl StallDetector {
             !snapshot.running.is_empty() || !snapshot.hosted.is_empty() || snapshot.members.any_suspended();
         let is_idle = has_members
             && snapshot.running.iter().all(is_idle_for_good)
-            && snapshot.hosted.iter().all(|member| member.is_idle)
+            && snapshot.hosted.iter().all(|member| member.activity == HostedActivity::Idle)
             && !has_lead_task(&open_tasks);
         if !is_idle || snapshot.members.any_respawning() {
             self.idle_since = None;
@@ -91,8 +91,12 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
 /// limit is recognized by its period, which exceeds [`STALL_TIMEOUT`]. The run does not wait for
 /// the end of this pause, because the two members would then only answer each other again.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
-    let is_long = |pause: &ExchangePause| Duration::from_millis(pause.within_ms) > STALL_TIMEOUT;
-    matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long(pause))
+    matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long_exchange_period(pause.within_ms))
+}
+
+/// Whether a limit of answers with this period, in milliseconds, is one whose end no run waits for.
+pub(crate) fn is_long_exchange_period(within_ms: u64) -> bool {
+    Duration::from_millis(within_ms) > STALL_TIMEOUT
 }
 
 /// Whether the lead owns an open task. A team with such a task never counts as stalled, because the
@@ -105,6 +109,8 @@ fn has_lead_task(open_tasks: &[OpenTask]) -> bool {
 mod tests {
     use super::*;
     use crate::decide_task_retries::MemberState;
+    use crate::team_snapshot::HostedMember;
+    use protocol::control_socket::ExchangePause;
     use protocol::task::Task;
 
     fn snapshot(activity: &str, status: &str, owner: &str) -> TeamSnapshot {
@@ -173,5 +179,20 @@ mod tests {
         assert_eq!(stall.update_deadline(&suspended, later), Some(later + STALL_TIMEOUT));
         suspended.members.states.insert(MemberName::new_unchecked("ann"), MemberState::Respawning);
         assert_eq!(stall.update_deadline(&suspended, later), None);
+    }
+
+    #[test]
+    fn member_on_another_host_stalls_a_team_only_if_it_is_known_to_be_idle() {
+        let start = Instant::now();
+        for (activity, deadline) in [
+            (HostedActivity::Idle, Some(start + STALL_TIMEOUT)),
+            (HostedActivity::Waiting, None),
+            (HostedActivity::ActiveOrUnknown, None),
+        ] {
+            let mut team = snapshot("idle", "pending", "");
+            let (name, host) = (MemberName::new_unchecked("bob"), "devbox".to_owned());
+            team.hosted.push(HostedMember { name, host, activity });
+            assert_eq!(StallDetector::default().update_deadline(&team, start), deadline, "{activity:?}");
+        }
     }
 }

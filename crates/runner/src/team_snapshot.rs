@@ -2,10 +2,13 @@
 
 use crate::decide_task_retries::{MemberState, MemberStates};
 use crate::parts_that_all_run_steps_use::RunContext;
-use protocol::control_socket::{MemberStatus, TeamStatus};
+use crate::run_file::RunFile;
+use protocol::control_socket::{HostContact, HostStatus, MemberStatus, TeamStatus};
+use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
+use protocol::team_config::Member;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use store::Team;
@@ -32,19 +35,46 @@ pub(crate) struct TeamSnapshot {
 pub(crate) struct HostedMember {
     pub(crate) name: MemberName,
     pub(crate) host: String,
-    /// Whether the member is known to be idle. While its host has no contact, it keeps the last
-    /// activity.
-    pub(crate) is_idle: bool,
+    pub(crate) activity: HostedActivity,
+}
+
+/// What a member on another host does, as far as it is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostedActivity {
+    /// It is idle, and does not continue by itself.
+    Idle,
+    /// It is idle, but may continue by itself, for example after a pause or an answer.
+    Waiting,
+    /// It has a turn, or its host has no contact. config.json then keeps the last activity.
+    ActiveOrUnknown,
 }
 
 /// The members of other hosts. A member that is listed counts as running.
-pub(crate) fn hosted_members(team: &Team) -> Result<Vec<HostedMember>, ErrorReport> {
-    let members = team.config()?.members.clone().into_iter();
+fn hosted_members(
+    team: &Team,
+    hosts: &[HostStatus],
+    file: &RunFile,
+) -> Result<Vec<HostedMember>, ErrorReport> {
+    let members = team.config()?.members.into_iter();
     let hosted = members.filter_map(|member| {
-        let is_idle = member.is_active == Some(false);
-        Some(HostedMember { name: member.name, host: member.host?, is_idle })
+        let activity = hosted_activity(&member, hosts, file);
+        Some(HostedMember { name: member.name, host: member.host?, activity })
     });
     Ok(hosted.collect())
+}
+
+/// The activity without regard to events. A program that reads its inbox itself may still work when
+/// it is reported as idle. Only the run file says here whether a member of another host does.
+fn hosted_activity(member: &Member, hosts: &[HostStatus], file: &RunFile) -> HostedActivity {
+    let is_connected = hosts.iter().any(|status| {
+        Some(status.host.as_str()) == member.host.as_deref() && status.contact == HostContact::Connected
+    });
+    let request = file.members.iter().find(|request| request.name == member.name);
+    match request {
+        _ if !is_connected || member.is_active != Some(false) => HostedActivity::ActiveOrUnknown,
+        Some(request) if request.delivery != Delivery::Pull => HostedActivity::Idle,
+        _ => HostedActivity::Waiting,
+    }
 }
 
 /// Takes a snapshot. The tasks are read before the members. In the opposite order, a member could
@@ -65,7 +95,7 @@ pub(crate) fn take(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot, Er
         states.insert(past_member.name, state);
     }
     states.extend(status.members.iter().map(|member| (member.name.clone(), MemberState::Running)));
-    let hosted = hosted_members(team)?;
+    let hosted = hosted_members(team, &status.hosts, &run.file)?;
     states.extend(hosted.iter().map(|member| (member.name.clone(), MemberState::Running)));
     let turn_tasks = status.members.iter().filter_map(|member| member.turn_task).collect();
     Ok(TeamSnapshot {
@@ -99,5 +129,34 @@ fn empty_status(team: &Team) -> TeamStatus {
         lead_session_ended_at: None,
         record: None,
         hosts: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_file::parse_valid;
+    use protocol::team_config::TeamConfig;
+
+    #[test]
+    fn member_counts_as_idle_only_while_its_host_is_connected() {
+        let file = parse_valid(
+            "name = 't'\n[host.devbox]\nconnect = 'ssh devbox'\n\
+             [[member]]\nname = 'ann'\nhost = 'devbox'\nprofile = 'worker'\n\
+             [[member]]\nname = 'bob'\nhost = 'devbox'\ncommand = ['cat']\n",
+        );
+        let activity = |name: &str, is_active: &str, contact: &str| {
+            let member = format!(r#"{{"name":"{name}","host":"devbox","isActive":{is_active}}}"#);
+            let config = TeamConfig::parse(&format!(r#"{{"name":"t","members":[{member}]}}"#)).unwrap();
+            let hosts: Vec<HostStatus> =
+                serde_json::from_str(&format!(r#"[{{"host":"devbox","contact":{contact}}}]"#)).unwrap();
+            hosted_activity(&config.members[0], &hosts, &file)
+        };
+        let (connected, lost) = (r#""connected""#, r#"{"no_contact":{"since":1,"reason":""}}"#);
+        assert_eq!(activity("ann", "false", connected), HostedActivity::Idle);
+        assert_eq!(activity("ann", "true", connected), HostedActivity::ActiveOrUnknown);
+        assert_eq!(activity("ann", "false", lost), HostedActivity::ActiveOrUnknown);
+        assert_eq!(activity("bob", "false", connected), HostedActivity::Waiting, "its delivery is pull");
+        assert_eq!(activity("eve", "false", connected), HostedActivity::Waiting, "the file lacks it");
     }
 }
