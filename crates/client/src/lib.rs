@@ -7,6 +7,7 @@ pub mod ask_daemon_for_next_task;
 pub mod budget_text;
 pub mod catch_file_size_limit_signal;
 pub mod catch_terminating_signals;
+pub mod command_group;
 pub mod confirm_claimed_task;
 pub mod connect_to_daemon;
 pub mod connection;

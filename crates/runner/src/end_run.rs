@@ -1,9 +1,9 @@
 //! The end of a run: shuts down the members, reads the results and deletes the team.
 
 use crate::decide_task_retries::{RetryRules, evaluate};
+use crate::end_hosted_members::{HostedEnd, end_hosted_members, kill_hosted_members};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
-use crate::members_on_other_hosts::{HostedEnd, end_hosted_members};
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
@@ -11,6 +11,7 @@ use crate::run_lock_and_note::{RunLock, RunNote};
 use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};
 use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_duration, task_results};
 use crate::team_snapshot;
+use client::command_group::CommandKiller;
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_worktree_and_spawn_requests::git_variables;
 use protocol::control_socket::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};
@@ -173,13 +174,13 @@ fn shut_down_members(
     // A Ctrl-C that has ended the run is counted already, so only the second one kills the members.
     let stops_to_kill = if reason == EndReason::Stopped && run.stop_requests.count() > 0 { 2 } else { 1 };
     state.begin_ending(end_message(run, reason, stops_to_kill));
-    let mut reply = start_shutdown_request(run, &state.team, reason);
+    let mut shutdown = start_shutdown_request(run, &state.team, reason);
     let mut member_end = MemberEnd::WithinGrace;
     loop {
-        match reply.try_recv() {
+        match shutdown.reply.try_recv() {
             Ok(Err(error)) if error.kind == ErrorKind::NoDaemon => {
                 run.daemon.start()?;
-                reply = start_shutdown_request(run, &state.team, reason);
+                shutdown = start_shutdown_request(run, &state.team, reason);
             }
             Ok(reply) => return reply.map(|_| member_end),
             Err(_) => {
@@ -191,7 +192,7 @@ fn shut_down_members(
         if run.stop_requests.count() >= stops_to_kill && member_end != MemberEnd::Killed {
             member_end = MemberEnd::Killed;
             state.begin_ending("ending it at once".to_owned());
-            drop(end_hosted_members(run, &state.team, HostedEnd::Kill));
+            kill_hosted_members(run, &state.team, std::mem::take(&mut shutdown.hosted));
             run.daemon.call(&Request::Kill(all_members(run)))?;
         }
     }
@@ -236,12 +237,16 @@ fn all_members(run: &RunContext) -> MemberSelection {
     MemberSelection { team: run.file.name.clone(), names: Vec::new() }
 }
 
+/// A shutdown of all members that has begun.
+struct BegunShutdown {
+    /// Has the daemon's reply after the members of all hosts that answer have ended.
+    reply: Receiver<Result<Reply, ErrorReport>>,
+    /// The commands that wait for the members of other hosts.
+    hosted: Vec<CommandKiller>,
+}
+
 /// Sends the shutdown request on a thread of its own, so that a Ctrl-C is handled before the reply.
-fn start_shutdown_request(
-    run: &RunContext,
-    team: &Team,
-    reason: EndReason,
-) -> Receiver<Result<Reply, ErrorReport>> {
+fn start_shutdown_request(run: &RunContext, team: &Team, reason: EndReason) -> BegunShutdown {
     let reason = match reason {
         EndReason::Finished => "all tasks are over",
         EndReason::Stopped => "the run was stopped",
@@ -257,15 +262,16 @@ fn start_shutdown_request(
     let (sender, receiver) = channel();
     let (team_context, notifier) = (run.team_context.for_team(&run.file.name), run.watcher.notifier());
     let hosted = end_hosted_members(run, team, HostedEnd::ShutDown { grace: run.file.policy.grace, reason });
+    let killers = hosted.killers();
     std::thread::spawn(move || {
         let reply = team_context.call_daemon(request);
         // The deletion of the team ends the members of a host that cannot be reached now.
-        hosted.into_iter().for_each(|thread| drop(thread.join()));
+        hosted.wait();
         // Sending fails only if the process is about to exit and no longer waits for the reply.
         sender.send(reply).ok();
         notifier.notify();
     });
-    receiver
+    BegunShutdown { reply: receiver, hosted: killers }
 }
 
 /// Computes the results. The task list is read again, because a member may have completed a task

@@ -10,6 +10,7 @@
 mod create_or_resume_team;
 mod daemon_keeper;
 mod decide_task_retries;
+mod end_hosted_members;
 mod end_run;
 mod event_lines_and_task_times;
 mod events_of_hosted_members;

@@ -1,7 +1,6 @@
-//! Spawns and ends members of a run on other hosts. `teamctl` of this installation does it: it
+//! Spawns members of a run on other hosts. `teamctl` of this installation does it: it
 //! reaches the hosts, and asks the daemon to choose one.
 
-use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
@@ -9,13 +8,10 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::ANY_HOST;
 use protocol::team_and_member_names::TeamName;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use std::thread::JoinHandle;
-use std::time::Duration;
-use store::{Team, own_program};
+use store::own_program;
 
 /// Spawns a member. Returns when it is listed.
 ///
@@ -72,41 +68,8 @@ fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
     arguments
 }
 
-/// How the members of other hosts are ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum HostedEnd<'a> {
-    /// They are asked, and killed after the grace period.
-    ShutDown {
-        grace: Duration,
-        reason: &'a str,
-    },
-    Kill,
-}
-
-/// Ends the members of other hosts, on a thread for each host. An error is not reported: the
-/// deletion of the team ends the members too.
-pub(crate) fn end_hosted_members(run: &RunContext, team: &Team, end: HostedEnd<'_>) -> Vec<JoinHandle<()>> {
-    let mut names_by_host: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let members = team.config().map(|config| config.members).unwrap_or_default();
-    for (host, name) in members.into_iter().filter_map(|member| Some((member.host?, member.name))) {
-        names_by_host.entry(host).or_default().push(name.to_string());
-    }
-    let commands = names_by_host.into_values().filter_map(|names| {
-        let mut command = teamctl(run.team_context, team.name()).ok()?;
-        match end {
-            HostedEnd::Kill => command.arg("kill").args(names),
-            HostedEnd::ShutDown { grace, reason } => command
-                .args(["shutdown", "--force", &format!("--grace={}ms", grace.as_millis())])
-                .arg(format!("--reason={reason}"))
-                .args(names),
-        };
-        Some(command)
-    });
-    commands.map(|command| std::thread::spawn(move || drop(self::run(command, None)))).collect()
-}
-
 /// `teamctl` for this team, with JSON output.
-fn teamctl(team_context: &TeamContext, team: &TeamName) -> Result<Command, ErrorReport> {
+pub(crate) fn teamctl(team_context: &TeamContext, team: &TeamName) -> Result<Command, ErrorReport> {
     let mut command = Command::new(own_program()?);
     command.args(["--json", "--team", team.as_str(), "--root"]).arg(team_context.root_path()?);
     command.env_remove("TEAMD_HOST");
