@@ -48,7 +48,8 @@ fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
     options.mode.iter().for_each(|mode| add("mode", mode.as_str()));
     options.backend.iter().for_each(|backend| add("backend", backend.as_str()));
     options.restart.iter().for_each(|restart| add("restart", &restart.to_string()));
-    let lists = [("env", &options.env), ("allow", &options.allow), ("deny", &options.deny)];
+    // Values of variables are secrets that no argument may have. A run file has none for such a member.
+    let lists = [("allow", &options.allow), ("deny", &options.deny)];
     lists.iter().for_each(|(name, list)| list.iter().for_each(|value| add(name, value)));
     if let Some(cwd) = &options.cwd {
         add("cwd", &cwd.to_string_lossy());
@@ -125,7 +126,6 @@ mod tests {
             cwd: Some("/srv/project".into()),
             worktree: Some(None),
             restart: "on-failure".parse().ok(),
-            env: vec!["A=--b".to_owned()],
             ..SpawnOptions::default()
         };
         let words = |hosted: &HostedSpawn| {
@@ -135,7 +135,7 @@ mod tests {
         let host = HostChoice::Any { needs: vec!["gpu".to_owned(), "big".to_owned()] };
         assert_eq!(
             words(&HostedSpawn { host: host.clone(), options }),
-            "spawn ann --host=any --needs=gpu --needs=big --profile=claude-turn --restart=on-failure --env=A=--b \
+            "spawn ann --host=any --needs=gpu --needs=big --profile=claude-turn --restart=on-failure \
              --cwd=/srv/project --worktree --prompt -"
         );
         let command = ["sh", "--host"].map(str::to_owned).to_vec();

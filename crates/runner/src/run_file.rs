@@ -93,12 +93,23 @@ pub fn read_run_file(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Val
     Ok(parse(&text, &FileContext { directory, caller_cwd: &caller, root, hosts_file }))
 }
 
-/// The hosts of a run file, also if other parts of it have errors. No hosts if it can't be read.
-pub fn read_hosts_of_run_file(path: &Path) -> HostTables {
-    let Ok(text) = read_text(path) else { return HostTables::default() };
+/// The hosts of a run file, also if its members and tasks have errors.
+///
+/// # Errors
+///
+/// As [`read_run_file`]. `InvalidData` also if the syntax or a host has an error.
+pub fn read_hosts_of_run_file(path: &Path) -> Result<HostTables, ErrorReport> {
+    let text = read_text(path)?;
     let mut errors = ValidationErrors::new(&text);
     let table = parse_toml(&text, &mut errors);
-    host::parse_hosts(TableReader::new(table.get_ref(), 0, "a run file"), &mut errors)
+    let hosts = host::parse_hosts(TableReader::new(table.get_ref(), 0, "a run file"), &mut errors);
+    match errors.into_sorted().first() {
+        None => Ok(hosts),
+        Some(ValidationError { line, column, message }) => {
+            let message = format!("cannot use the hosts of {}:{line}:{column}: {message}", path.display());
+            Err(ErrorReport::new(ErrorKind::InvalidData, message))
+        }
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, ErrorReport> {

@@ -144,15 +144,21 @@ pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     // The run still holds its lock if a shared lock is refused.
     file.try_lock_shared().ok()?;
     file.unlock().ok();
-    let written_at = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    // The note of an earlier team of the same name is older than the team.
-    (written_at.as_millis() >= u128::from(team.config().ok()?.created_at)).then_some(run)
+    is_as_new_as(&file, team)?.then_some(run)
+}
+
+/// Whether the note in the lock file is of this team. The note of an earlier team of the same name is
+/// older than the team. `None` if a file cannot be read.
+fn is_as_new_as(lock: &File, team: &Team) -> Option<bool> {
+    let written_at = lock.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(written_at.as_millis() >= u128::from(team.config().ok()?.created_at))
 }
 
 /// The run file of the run that drives `team`, or that was killed. `None` if there is no such run.
 /// `state` is teamd's state directory.
-pub fn run_file_of_team(state: &Path, team: &TeamName) -> Option<PathBuf> {
-    run_of_note(&mut File::open(lock_path(state, team)).ok()?).map(|run| run.file)
+pub fn run_file_of_team(state: &Path, team: &Team) -> Option<PathBuf> {
+    let mut file = File::open(lock_path(state, team.name())).ok()?;
+    run_of_note(&mut file).filter(|_| is_as_new_as(&file, team) == Some(true)).map(|run| run.file)
 }
 
 /// The run that has written the note. `None` if this run has completed its work.
@@ -203,7 +209,13 @@ mod tests {
         second.write_note(RunNote::KeepTeam, Path::new("/team.toml")).unwrap();
         drop(second);
         let later = created_at(store::now() + 60_000).replace("\"t\"", "\"u\"");
+        let run_file = Some(PathBuf::from("/team.toml"));
+        let older_team =
+            root.create_team(&TeamConfig::parse(&created_at(0).replace("\"t\"", "\"u\"")).unwrap());
+        assert_eq!(run_file_of_team(state.path(), &older_team.unwrap()), run_file);
+        root.team(&u).unwrap().delete().unwrap();
         let newer_team = root.create_team(&TeamConfig::parse(&later).unwrap()).unwrap();
         assert_eq!(interrupted_run(state.path(), &newer_team), None, "the note is older than the team");
+        assert_eq!(run_file_of_team(state.path(), &newer_team), None, "its hosts are those of another team");
     }
 }

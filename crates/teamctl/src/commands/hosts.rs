@@ -94,9 +94,9 @@ enum HostsCommand {
 pub(crate) fn run(context: &CommandContext, args: &HostsArgs) -> Result<ExitCode, ErrorReport> {
     match &args.command {
         None => list(context, &HostSource::default()),
-        Some(HostsCommand::List { run_file }) => list(context, &HostSource { run_file: run_file.clone() }),
+        Some(HostsCommand::List { run_file }) => list(context, &HostSource::with_run_file(run_file.clone())),
         Some(HostsCommand::Check { names, timeout, run_file }) => {
-            let source = HostSource { run_file: run_file.clone() };
+            let source = HostSource::with_run_file(run_file.clone());
             check(context, &source, names, *timeout)
         }
         Some(HostsCommand::Install(args)) => install_on_host::run(context, args),

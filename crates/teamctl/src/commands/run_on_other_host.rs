@@ -52,15 +52,16 @@ pub(crate) fn run(
     choice: &HostChoice,
     terminal_use: TerminalUse,
 ) -> Result<ExitCode, ErrorReport> {
+    let mut source = HostSource::default();
     let hosts = match choice {
-        HostChoice::Typed => HostSource::default().read(context)?,
-        HostChoice::RunsMemberOf(team) => HostSource::default().read_for_team(context, team)?,
+        HostChoice::Typed => source.read(context)?,
+        HostChoice::RunsMemberOf(team) => source.read_for_team(context, team)?,
     };
     let hosts = match hosts {
         Ok(hosts) => hosts,
         Err(code) => return Ok(code),
     };
-    let (name, host) = HostSource::default().find(&hosts, name)?;
+    let (name, host) = source.find(&hosts, name)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let command = host_command(&name, &host, choice)?;
     match terminal_use {

@@ -49,13 +49,17 @@ pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode,
     };
     check_may_use_other_hosts(context)?;
     let team = context.team()?;
-    let hosts = match HostSource::default().read_for_team(context, team.name())? {
+    let mut source = HostSource::default();
+    let hosts = match source.read_for_team(context, team.name())? {
         Ok(hosts) => hosts,
         Err(code) => return Ok(code),
     };
     let choices = match host.as_str() {
-        ANY_HOST => HostChoices::Described { hosts: &hosts, needs: &args.needs },
-        host => HostChoices::Named(HostSource::default().find(&hosts, host)?.0),
+        ANY_HOST => {
+            source.check_run_file_of_team()?;
+            HostChoices::Described { hosts: &hosts, needs: &args.needs }
+        }
+        host => HostChoices::Named(source.find(&hosts, host)?.0),
     };
     on_other_host::check_is_home(&team)?;
     let placement = place_member(context, (team.name(), &args.options.name), &choices)?;
@@ -66,7 +70,7 @@ pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode,
             code
         }
         MemberHost::Other(host) => {
-            let (host, entry) = HostSource::default().find(&hosts, host.as_str())?;
+            let (host, entry) = source.find(&hosts, host.as_str())?;
             on_other_host::run(context, (&host, &entry), (&team, &args.options), placement)
         }
     }

@@ -16,19 +16,49 @@ use std::process::ExitCode;
 pub(in crate::commands) struct HostSource {
     /// A run file, whose hosts replace those of the same name in the hosts file.
     pub(in crate::commands) run_file: Option<PathBuf>,
+    /// The run file of the team, or why it cannot be used. `None` if no run drives the team.
+    run_file_of_team: Option<Result<PathBuf, ErrorReport>>,
 }
 
 impl HostSource {
+    /// The hosts file, and also this run file if there is one.
+    pub(in crate::commands) fn with_run_file(run_file: Option<PathBuf>) -> HostSource {
+        HostSource { run_file, run_file_of_team: None }
+    }
+
     /// The hosts that commands about members of `team` use: also those of the run file, if a run
-    /// drives the team.
+    /// drives the team. If that file has errors, [`HostSource::find`] names them for a host that the
+    /// hosts file lacks.
     pub(in crate::commands) fn read_for_team(
-        &self,
+        &mut self,
         context: &CommandContext,
         team: &TeamName,
     ) -> Result<Result<HostTables, ExitCode>, ErrorReport> {
-        let run_file = runner::run_file_of_team(&context.state_dir_path()?, team);
-        let of_run = run_file.as_deref().map(runner::read_hosts_of_run_file).unwrap_or_default();
+        let root = context.root()?;
+        let team = root.team(team).ok();
+        let state = context.state_dir_path()?;
+        let run_file = team.and_then(|team| runner::run_file_of_team(&state, &team));
+        let of_run = self.read_run_file_of_team(run_file);
         Ok(self.read(context)?.map(|hosts| of_run.or(hosts)))
+    }
+
+    fn read_run_file_of_team(&mut self, run_file: Option<PathBuf>) -> HostTables {
+        let Some(path) = run_file else { return HostTables::default() };
+        let (hosts, result) = match runner::read_hosts_of_run_file(&path) {
+            Ok(hosts) => (hosts, Ok(path)),
+            Err(error) => (HostTables::default(), Err(error)),
+        };
+        self.run_file_of_team = Some(result);
+        hosts
+    }
+
+    /// Checks that all hosts of the team are known.
+    ///
+    /// # Errors
+    ///
+    /// The error of the team's run file.
+    pub(in crate::commands) fn check_run_file_of_team(&self) -> Result<(), ErrorReport> {
+        self.run_file_of_team.clone().transpose().map(drop)
     }
 
     /// Reads all hosts. A hosts file that does not exist has no hosts. If a file has errors, they are
@@ -70,9 +100,19 @@ impl HostSource {
         found.map(|(name, host)| (name.clone(), host.clone())).ok_or_else(|| {
             let near = did_you_mean(name, hosts.hosts.keys().map(HostName::as_str));
             let help = near.unwrap_or_else(|| "the hosts and how to add one: teamctl hosts".to_owned());
-            let message = format!("cannot find the host {name}: {} has none of that name", hosts_file_text());
+            let message = format!("cannot find the host {name}: {}", self.lack_of_host_text());
             ErrorReport::new(ErrorKind::Usage, message).with_help(help)
         })
+    }
+
+    /// Which files have no host of a name, for people.
+    fn lack_of_host_text(&self) -> String {
+        let hosts_file = hosts_file_text();
+        match &self.run_file_of_team {
+            None => format!("{hosts_file} has none of that name"),
+            Some(Ok(path)) => format!("{} and {hosts_file} have none of that name", path.display()),
+            Some(Err(error)) => format!("{hosts_file} has none of that name, and teamctl {}", error.message),
+        }
     }
 
     /// What to print if there are no hosts.
@@ -92,4 +132,36 @@ pub(in crate::commands) fn hosts_file() -> Option<PathBuf> {
 /// The path of the hosts file, for people.
 pub(in crate::commands) fn hosts_file_text() -> String {
     hosts_file().map_or_else(|| "hosts.toml".to_owned(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test writes its own files")]
+    fn missing_host_names_the_run_file_and_its_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.toml");
+        let error = |text: Option<&str>| {
+            if let Some(text) = text {
+                std::fs::write(&path, text).unwrap();
+            }
+            let mut source = HostSource::default();
+            let hosts = source.read_run_file_of_team(Some(path.clone()));
+            (
+                source.find(&hosts, "box").err().map(|error| error.message),
+                source.check_run_file_of_team().is_ok(),
+            )
+        };
+        let (missing, is_usable) = error(None);
+        assert!(
+            missing.unwrap().contains(&format!("teamctl cannot read {}: ", path.display())) && !is_usable
+        );
+        let (other, is_usable) = error(Some("[host.other]\nconnect = 'ssh other'\n"));
+        assert!(other.unwrap().contains(&format!("{} and ", path.display())) && is_usable);
+        let (damaged, is_usable) = error(Some("[host.box]\nconnect = 1\n"));
+        assert!(damaged.unwrap().contains(&format!("the hosts of {}:2:", path.display())) && !is_usable);
+        assert_eq!(error(Some("[host.box]\nconnect = 'ssh box'\n[[member]]\n")), (None, true));
+    }
 }
