@@ -201,13 +201,13 @@ fn arrival_event(
 /// was read.
 fn read_event(since_stored: &[Event]) -> Option<&Event> {
     let mut later_messages = 0;
-    since_stored.iter().skip(1).find_map(|event| match event.kind {
+    since_stored.iter().skip(1).find(|event| match event.kind {
         EventKind::MessageStored { .. } => {
             later_messages += 1;
-            None
+            false
         }
-        EventKind::MessageRead { unread } => (unread <= later_messages).then_some(event),
-        _ => None,
+        EventKind::MessageRead { unread } => unread <= later_messages,
+        _ => false,
     })
 }
 
