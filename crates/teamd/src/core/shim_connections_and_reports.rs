@@ -42,7 +42,7 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
     match &agent.record.lifecycle {
         Lifecycle::Starting(_) => match hello.agent_pid {
             // The report of the start was lost with an earlier connection.
-            Some(pid) => register_and_start_agent::handle_agent_started(context, id, pid),
+            Some(pid) => start_agent(context, id, pid),
             None => register_and_start_agent::queue_registration(context, id),
         },
         Lifecycle::Running(_) => {
@@ -69,6 +69,12 @@ fn continue_spawn(context: &mut Context, conn: ConnId, id: &SpawnId, hello: &Shi
         }
         Lifecycle::Exited(_) => context.effects.push(Effect::File(FileJob::AcknowledgeExit { conn })),
     }
+}
+
+/// Handles the start of an agent, and tells its shim whether turns may begin.
+fn start_agent(context: &mut Context, id: &SpawnId, pid: u32) {
+    register_and_start_agent::handle_agent_started(context, id, pid);
+    apply_lease(context, id);
 }
 
 /// Records the pid of an agent if the roster lacks it. The last daemon may have ended before the
@@ -115,7 +121,7 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: Fr
     };
     let id = agent.record.spawn_id.clone();
     match report {
-        FromShim::Started { pid } => register_and_start_agent::handle_agent_started(context, &id, pid),
+        FromShim::Started { pid } => start_agent(context, &id, pid),
         FromShim::Failed(error) => register_and_start_agent::fail_start(context, &id, error),
         FromShim::TurnStatus(turn) => {
             apply_reported_turns_and_activity::apply_turn_state(context, &id, Some(turn));

@@ -5,7 +5,6 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{ExitOutcome, ExitRecord, ReportTo};
-use crate::core::hosts::lease::apply_lease;
 use crate::core::jobs::file_jobs::{FileJob, Registration};
 use crate::core::jobs::pane_jobs::OpenedPane;
 use crate::core::members::cleanup_after_exit::{close_pane, start_cleanup};
@@ -331,7 +330,6 @@ pub(crate) fn handle_agent_started(context: &mut Context, spawn: &SpawnId, pid: 
     schedule_config_scan(context, &team);
     decide_respawns_and_suspensions::cancel_respawns(context, &team, &[name]);
     hide_and_show::hide_again(context, spawn);
-    apply_lease(context, spawn);
     if let Some(client) = client {
         context
             .effects
