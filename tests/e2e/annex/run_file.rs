@@ -43,6 +43,25 @@ fn run_starts_and_ends_members_on_another_host() {
 }
 
 #[test]
+fn task_of_a_member_that_respawns_on_another_host_is_completed() {
+    let (home, annex) = (TestEnv::with_team(), TestEnv::with_daemon());
+    let marker = home.path("out/marker").display().to_string();
+    let text = format!(
+        "name = 'far'\nprofile = 'worker'\n[host.devbox]\nconnect = {}\n\
+         [[member]]\nname = 'ann'\nhost = 'devbox'\nrestart = 'on-failure'\n\
+         [[task]]\nkey = 'one'\nsubject = 'one'\nowner = 'ann'\n\
+         command = 'test -e {marker} || {{ touch {marker}; kill -9 $PPID; }}'\n",
+        json!(connect_words(&annex)),
+    );
+    home.write_file("run.toml", text);
+    home.teamctl(["run", "run.toml"]).expect_success();
+    let events = home.events();
+    assert!(events.iter().any(|event| event["event"] == "member_respawn_scheduled"), "{events:?}");
+    home.shut_down();
+    annex.shut_down();
+}
+
+#[test]
 fn member_that_no_host_can_take_ends_the_run_with_the_reason() {
     let (home, annex) = (TestEnv::with_team(), TestEnv::with_daemon());
     let text = run_file(&annex, "/dev/null").replace("slots = 2", "slots = 1").replace("'devbox'", "'any'");
