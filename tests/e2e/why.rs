@@ -68,7 +68,7 @@ fn documented_causes() -> impl Iterator<Item = [&'static str; 4]> {
 }
 
 /// Checks that sentence and first command of the cause match its row of the page.
-fn assert_documented(name: &str, cause: &Value) {
+pub(crate) fn assert_documented(name: &str, cause: &Value) {
     let cell = format!("`{name}`");
     let Some([_, _, sentence, command]) = documented_causes().find(|row| row[1] == cell) else {
         panic!("docs/troubleshooting.md has no row of {cell}: {cause}")
@@ -161,6 +161,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
 #[test]
 fn every_cause_of_the_docs_page_is_tested() {
     let tests = [
+        include_str!("annex/no_contact.rs"),
         include_str!("failed_turns.rs"),
         include_str!("why/not_running.rs"),
         include_str!("why/inbox_locks.rs"),

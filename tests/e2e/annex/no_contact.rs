@@ -1,5 +1,6 @@
 //! A host without contact.
 
+use crate::why::assert_documented;
 use harness::{CUT_REASON, TestEnv, TwoHosts};
 use serde_json::json;
 
@@ -98,7 +99,7 @@ fn member_begins_no_turn_after_the_lease_and_goes_on_after_contact() {
     assert!(!turns().contains("message two"));
     let status = annex.teamctl(["status", "ann"]).expect_success();
     assert!(status.contains("begins no turn until the home of its team has contact again"), "{status}");
-    assert_eq!(annex.json(["why", "ann"])["causes"][0]["cause"], "no_contact");
+    assert_documented("no_contact", &annex.json(["why", "ann"])["causes"][0]);
     hosts.heal();
     annex.wait_until("the next turn begins", || turns().contains("message two").then_some(()));
     home.wait_until("the home has the event", || {
