@@ -4,13 +4,14 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::hosts::compare_changed_files::remove_deleted_team;
-use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_jobs::{FileJob, TaskSelection};
 use crate::core::jobs::worktree_jobs::WorktreeJob;
 use crate::core::lead_session;
 use crate::core::members::decide_respawns_and_suspensions;
 use crate::core::members::kill_members_for_client::kill_and_wait;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::AcceptedDeletion;
+use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::call_errors::{has_members_error, mirror_error};
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
@@ -93,9 +94,18 @@ pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, reques
         team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
+    scan_all_tasks(context, &request.team);
     decide_respawns_and_suspensions::cancel_respawns(context, &request.team, &[]);
     let ids = living_ids(context.state, &request.team);
     kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, request)));
+}
+
+/// Logs the last changes of tasks before the files are deleted. The watcher may report them too late.
+fn scan_all_tasks(context: &mut Context, team: &TeamName) {
+    if let Some(watched_team) = context.state.watched_team_mut(team) {
+        watched_team.unscanned_tasks = TaskSelection::All;
+    }
+    schedule_task_scan(context, team);
 }
 
 /// Deletes the files of a team that has no worktrees left.
