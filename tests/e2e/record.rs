@@ -89,6 +89,10 @@ fn all_kinds_of_lines_are_recorded_in_order() {
         is_event(entry, |kind| matches!(kind, EventKind::TaskFailed { .. }))
     });
     env.teamctl(["send", "bob", "are you there?"]).expect_success();
+    // The daemon sees changes of two inboxes in any order.
+    wait_for_line(&env, &record, "the message is recorded", |entry| {
+        is_message(entry, "bob", "are you there?")
+    });
     env.teamctl(["spawn", "cat", "--", &env.scripted_agent_path(), "stay"]).expect_success();
     let request = REQUEST.replace("\"ann\"", "\"cat\"");
     let asked =
