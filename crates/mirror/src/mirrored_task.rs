@@ -83,7 +83,7 @@ impl MirroredTask {
         Ok(())
     }
 
-    /// Whether neither end has the task.
+    /// Whether the record would be empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.at_home.is_none() && self.changes.is_empty() && self.arriving.is_none()
     }

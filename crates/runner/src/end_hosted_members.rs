@@ -103,6 +103,7 @@ mod tests {
         };
         HostedEnding::start(endless(), Duration::ZERO).wait();
         let ending = HostedEnding::start(endless(), Duration::from_secs(600));
+        assert_eq!(ending.killers().len(), 1);
         ending.killers().iter().for_each(CommandKiller::kill);
         ending.wait();
     }

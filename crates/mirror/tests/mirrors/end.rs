@@ -68,7 +68,7 @@ impl End {
 
     /// Runs a step of the mirror. `None` if the step failed, or if the process was killed in it or
     /// does not run. A killed process is started again.
-    fn run<T>(&mut self, step: impl FnOnce(&mut Mirror) -> Result<T, ErrorReport>) -> Option<T> {
+    pub(crate) fn run<T>(&mut self, step: impl FnOnce(&mut Mirror) -> Result<T, ErrorReport>) -> Option<T> {
         let fault = self.next_fault.take();
         if !self.is_running {
             return None;
@@ -84,7 +84,7 @@ impl End {
         }
     }
 
-    fn run_and_send(
+    pub(crate) fn run_and_send(
         &mut self,
         step: impl FnOnce(&mut Mirror) -> Result<MirrorOutput, ErrorReport>,
     ) -> Option<()> {

@@ -57,8 +57,8 @@ impl Logs {
     }
 
     fn pass_log(&mut self) {
-        let output = self.pair.annex.mirror.send_events(&team_name(), &self.at_annex).unwrap();
-        self.pair.annex.add_output(output);
+        let log = &self.at_annex;
+        self.pair.annex.run_and_send(|mirror| mirror.send_events(&team_name(), log));
     }
 
     /// The home logs the events that its log lacks.
@@ -75,7 +75,7 @@ impl Logs {
 
     fn note_logged(&mut self) {
         let Some(number) = self.at_home.last().and_then(|event| event.number) else { return };
-        self.pair.home.mirror.note_events_logged(&team_name(), number).unwrap();
+        self.pair.home.run(|mirror| mirror.note_events_logged(&team_name(), number));
     }
 
     fn check(&mut self) {

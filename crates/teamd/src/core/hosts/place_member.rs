@@ -93,7 +93,16 @@ pub(crate) fn check_budget_reaches_members(
     team: &TeamName,
     policy: &Policy,
 ) -> Result<(), ErrorReport> {
-    match host_in_use(state, team).filter(|_| policy.has_limits()) {
+    if !policy.has_limits() {
+        return Ok(());
+    }
+    if state.host_links.home_of(team).is_some() {
+        let message = format!("cannot set a budget for {team}: this host has only a mirror of the team");
+        return Err(
+            ErrorReport::new(ErrorKind::Refused, message).with_help("leave the limits out of the policy")
+        );
+    }
+    match host_in_use(state, team) {
         None => Ok(()),
         Some(host) => {
             let message = format!("cannot set a budget for {team}: it does not cover its members on {host}");

@@ -11,7 +11,6 @@ use crate::core::members::decide_respawns_and_suspensions;
 use crate::core::members::kill_members_for_client::kill_and_wait;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::AcceptedDeletion;
-use crate::core::schedule_scans::schedule_task_scan;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::call_errors::{has_members_error, mirror_error};
 use crate::core::state::check_and_forget_recorded_worktrees::forget_worktrees;
@@ -94,27 +93,24 @@ pub(crate) fn kill_members(context: &mut Context, client: Option<ConnId>, reques
         team.deletion = Some(Deletion::Accepted { accepted, killed, joined: Vec::new() });
         context.state.has_roster_changed = true;
     }
-    scan_all_tasks(context, &request.team);
     decide_respawns_and_suspensions::cancel_respawns(context, &request.team, &[]);
     let ids = living_ids(context.state, &request.team);
     kill_and_wait(context, ExitWaiter::new(&ids, Vec::new(), AfterExits::Delete(client, request)));
 }
 
-/// Logs the last changes of tasks before the files are deleted. The watcher may report them too late.
-fn scan_all_tasks(context: &mut Context, team: &TeamName) {
-    if let Some(watched_team) = context.state.watched_team_mut(team) {
-        watched_team.unscanned_tasks = TaskSelection::All;
-    }
-    schedule_task_scan(context, team);
-}
-
-/// Deletes the files of a team that has no worktrees left.
+/// Deletes the files of a team that has no worktrees left. Tasks are read once more before.
 pub(crate) fn delete_files(
     client: Option<ConnId>,
     request: DeleteTeamRequest,
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
+    // The watcher may report the last changes of tasks too late. An earlier daemon, whose deletion has
+    // no client here, may have deleted the files already.
+    if client.is_some() {
+        let (team, selection) = (request.team.clone(), TaskSelection::All);
+        effects.push(Effect::File(FileJob::ScanTasks { team, selection, queries: Vec::new() }));
+    }
     effects.push(Effect::File(FileJob::DeleteTeam { client, request, removed_worktrees }));
 }
 

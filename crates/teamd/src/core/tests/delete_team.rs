@@ -4,7 +4,7 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::{FileJob, FileResult, TaskSelection};
 use crate::core::recovery::recover;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::tests::shutdown::next_daemon;
@@ -61,7 +61,12 @@ fn team_accepts_no_spawn_during_its_deletion() {
     handle_event(&mut state, exit_reported(1, ExitReport::Signal(9)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);
-    assert!(has_file_job(&effects, |job| matches!(job, FileJob::DeleteTeam { .. })), "{effects:?}");
+    let position = |is_wanted: fn(&FileJob) -> bool| {
+        effects.iter().position(|effect| matches!(effect, Effect::File(job) if is_wanted(job)))
+    };
+    let scan = position(|job| matches!(job, FileJob::ScanTasks { selection: TaskSelection::All, .. }));
+    let deletion = position(|job| matches!(job, FileJob::DeleteTeam { .. }));
+    assert!(scan.is_some() && scan < deletion, "the last changes of tasks are logged: {effects:?}");
     assert!(refuses_calls(&mut state), "while the files are deleted");
     let effects = handle_event(&mut state, team_deleted(2, Err(ErrorReport::new(ErrorKind::Io, "no"))), NOW);
     let Some(Response::Failed(error)) = reply(&effects, 2) else { panic!("{effects:?}") };

@@ -372,6 +372,18 @@ fn budget_and_members_on_other_hosts_exclude_each_other() {
     assert_eq!(placed_host(&place_on_devbox(&mut state, 5, "eve"), 5).as_deref(), Some("devbox"));
 }
 
+#[test]
+fn mirror_gets_no_budget() {
+    let mut state = new_state();
+    let home = ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() };
+    let event = HostEvent::TeamsChanged(BTreeSet::from([survey_team()]));
+    handle_event(&mut state, CoreEvent::HostReported { link: LinkId::ToHome(home), event }, NOW);
+    let policy = Policy { max_turns: Some(3), ..Policy::default() };
+    let request = Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy });
+    let message = error_message(&send_call(&mut state, 1, request), 1);
+    assert_eq!(message, "cannot set a budget for survey: this host has only a mirror of the team");
+}
+
 /// A call to place a member on devbox only.
 fn place_on_devbox(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
     let candidates =

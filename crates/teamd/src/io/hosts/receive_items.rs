@@ -86,12 +86,12 @@ impl MirrorReceiver {
     fn apply_all(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), ErrorReport> {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
-        // The last call may have failed between an item and its position.
-        self.note_position(position_of(applied))?;
         for item in items.iter().filter(|item| item.number > applied) {
+            // At most the item that is applied now may come again after a crash. The last call may have
+            // failed between an item and its position.
+            self.note_position(position_of(self.applied))?;
             self.apply_item(&item.payload)?;
             self.applied = item.number;
-            self.note_position(position_of(item.number))?;
         }
         self.store_position(position)
     }
