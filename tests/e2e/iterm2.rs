@@ -90,6 +90,7 @@ fn member_works_in_a_session_of_iterm2_until_it_is_shut_down_killed_or_closed() 
     let Some(iterm2) = ScriptedIterm2::start(&env) else { return env.shut_down() };
     let echo = ["--", "sh", "-c", "echo ready; read text; echo \"got $text\"; exec sleep 3600"];
     let ann = iterm2.spawn("ann", &echo);
+    iterm2.wait_for_screen("ann", "ready");
     let session = iterm2.sessions()[&ann].take();
     assert_eq!((&session["name"], &session["beside"]), (&"ann@survey".into(), &CALLER.into()));
     assert_eq!(session["vertical"], true);
@@ -102,7 +103,6 @@ fn member_works_in_a_session_of_iterm2_until_it_is_shut_down_killed_or_closed() 
         (&"iterm2".into(), &ann.as_str().into()),
         "{member}"
     );
-    iterm2.wait_for_screen("ann", "ready");
     iterm2.it2(&["run", "-s", &ann, "hello"]);
     iterm2.wait_for_screen("ann", "got hello");
     assert_eq!(env.teamctl(["capture", "ann", "--lines", "1"]).expect_success().trim_end(), "got hello");

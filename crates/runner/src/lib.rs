@@ -20,7 +20,6 @@ mod members_on_other_hosts;
 mod mutable_run_state;
 mod parts_that_all_run_steps_use;
 mod recording;
-mod release_count_keys_in_task_metadata;
 mod remaining_work_of_killed_run;
 mod run_file;
 mod run_lock_and_note;

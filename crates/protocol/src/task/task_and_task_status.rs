@@ -19,6 +19,8 @@ pub const RUN_OWNER_KEY: &str = "run_owner";
 pub const ONCE_KEY: &str = "once";
 /// The metadata key with the answer of such a member.
 pub const ANSWER_KEY: &str = "answer";
+/// The metadata key in which a run counts how often it made the task pending again after a failure.
+pub const RETRIES_KEY: &str = "retries";
 
 /// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +174,11 @@ impl Task {
     /// The command that a worker runs for the task: `metadata.command`. `None` if it has none.
     pub fn command(&self) -> Option<&str> {
         self.metadata.as_ref()?.get("command")?.as_str()
+    }
+
+    /// How often a run made the task pending again after a failure: `metadata.retries`.
+    pub fn retries(&self) -> u64 {
+        self.metadata.as_ref().and_then(|data| data.get(RETRIES_KEY)?.as_u64()).unwrap_or(0)
     }
 
     /// Why the work on the task failed: `metadata.failure`. `None` if it did not fail.

@@ -14,6 +14,11 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The reason of a failure that a run had already taken out of the task's file at the next scan.
+const UNREAD_REASON: &str = "not known: the run repeated the task before teamd read the reason";
+/// The most releases that are logged for one scan. Any program can write any count into a file.
+const MAX_UNSEEN_RETRIES: u64 = 16;
+
 /// The state of a task in the event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoggedTaskState {
@@ -138,41 +143,85 @@ fn apply_task_event(tasks: &mut BTreeMap<TaskId, LoggedTask>, kind: EventKind) {
 /// `logged` is the state of the task in the event log, or `None` for a new task.
 pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<EventKind> {
     let scanned = LoggedTask::from_task(task);
-    let (id, subject, owner) = (task.id, scanned.subject.clone(), scanned.owner.clone());
-    let created = || EventKind::TaskCreated { task: id, subject: subject.clone() };
-    let started = || EventKind::TaskStarted { task: id, subject: subject.clone(), owner: owner.clone() };
     let mut events = Vec::new();
-    let previous_state = match logged {
-        Some(logged) => logged.state,
-        None => {
-            events.push(created());
+    let mut state = logged.map_or_else(
+        || {
+            events.push(EventKind::TaskCreated { task: task.id, subject: scanned.subject.clone() });
             LoggedTaskState::Pending
-        }
-    };
-    // The task was started and completed between two scans.
-    if previous_state == LoggedTaskState::Pending
-        && owner.is_some()
-        && matches!(scanned.state, LoggedTaskState::Failed | LoggedTaskState::Completed)
-    {
-        events.push(started());
+        },
+        |logged| logged.state,
+    );
+    for _ in 0..logged.map_or(0, |logged| logged.retries_until(task)) {
+        events.extend(scanned.failure_and_release(task.id, state));
+        state = LoggedTaskState::Pending;
     }
     match scanned.state {
         // An unreadable task or an unknown status causes no event.
         _ if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
-        state if state == previous_state => {
-            if logged.is_some_and(|logged| logged.differs_from(&scanned)) {
-                events.push(EventKind::TaskUpdated { task: id, subject, owner });
+        same if same == state => {
+            if events.is_empty() && logged.is_some_and(|logged| logged.differs_from(&scanned)) {
+                events.push(scanned.updated(task.id));
             }
         }
-        LoggedTaskState::Pending => events.push(EventKind::TaskReleased { task: id, subject }),
-        LoggedTaskState::Started => events.push(started()),
-        LoggedTaskState::Completed => events.push(EventKind::TaskCompleted { task: id, subject, owner }),
+        LoggedTaskState::Pending => events.push(scanned.released(task.id)),
+        LoggedTaskState::Started => events.push(scanned.started(task.id)),
+        LoggedTaskState::Completed => {
+            events.extend(scanned.start_before_end(task.id, state));
+            events.push(scanned.completed(task.id));
+        }
         LoggedTaskState::Failed => {
-            let reason = task.failure().unwrap_or_default().to_owned();
-            events.push(EventKind::TaskFailed { task: id, subject, owner, reason });
+            events.extend(scanned.start_before_end(task.id, state));
+            events.push(scanned.failed(task.id, task.failure().unwrap_or_default()));
         }
     }
     events
+}
+
+/// The events of a task, with the subject and the owner that the last scan found.
+impl LoggedTask {
+    fn started(&self, task: TaskId) -> EventKind {
+        EventKind::TaskStarted { task, subject: self.subject.clone(), owner: self.owner.clone() }
+    }
+
+    fn completed(&self, task: TaskId) -> EventKind {
+        EventKind::TaskCompleted { task, subject: self.subject.clone(), owner: self.owner.clone() }
+    }
+
+    fn failed(&self, task: TaskId, reason: &str) -> EventKind {
+        let (subject, owner) = (self.subject.clone(), self.owner.clone());
+        EventKind::TaskFailed { task, subject, owner, reason: reason.to_owned() }
+    }
+
+    fn released(&self, task: TaskId) -> EventKind {
+        EventKind::TaskReleased { task, subject: self.subject.clone() }
+    }
+
+    fn updated(&self, task: TaskId) -> EventKind {
+        EventKind::TaskUpdated { task, subject: self.subject.clone(), owner: self.owner.clone() }
+    }
+
+    /// The start of a task that was started and ended between two scans.
+    fn start_before_end(&self, task: TaskId, before: LoggedTaskState) -> Option<EventKind> {
+        (before == LoggedTaskState::Pending && self.owner.is_some()).then(|| self.started(task))
+    }
+
+    /// The events of a task that failed and was released between two scans. `before` is its state
+    /// at the first one.
+    fn failure_and_release(&self, task: TaskId, before: LoggedTaskState) -> Vec<EventKind> {
+        let mut events = Vec::from_iter(self.start_before_end(task, before));
+        if before != LoggedTaskState::Failed {
+            events.push(self.failed(task, UNREAD_REASON));
+        }
+        events.push(self.released(task));
+        events
+    }
+
+    /// How often a run released the task after failures since the last scan. Unknown, so 0, if only
+    /// the event log has had the task so far.
+    fn retries_until(&self, task: &Task) -> u64 {
+        let retries = self.task.as_ref().map(|before| task.retries().saturating_sub(before.retries()));
+        retries.unwrap_or(0).min(MAX_UNSEEN_RETRIES)
+    }
 }
 
 impl LoggedTask {
@@ -246,6 +295,23 @@ mod tests {
             ["task_released"]
         );
         assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &done), [""; 0]);
+        let repeated = r#","owner":"ann","metadata":{"retries":1}"#;
+        for (before, after, between) in [
+            (&pending, "pending", &["task_started", "task_failed", "task_released"][..]),
+            (&pending, "in_progress", &["task_started", "task_failed", "task_released", "task_started"]),
+            (&LoggedTask::from_task(&failed), "pending", &["task_released"]),
+            (&LoggedTask::from_task(&failed), "in_progress", &["task_released", "task_started"]),
+        ] {
+            assert_eq!(event_names(Some(before), &task(after, repeated)), between);
+        }
+        let failed_again =
+            task("in_progress", r#","owner":"ann","metadata":{"failure":"exit 1","retries":1}"#);
+        assert_eq!(
+            event_names(Some(&LoggedTask::from_task(&failed)), &failed_again),
+            ["task_released", "task_started", "task_failed"]
+        );
+        let countless = task("pending", r#","metadata":{"retries":18446744073709551615}"#);
+        assert!(event_names(Some(&pending), &countless).len() < 50);
         let renamed = task("completed", r#","owner":"bob""#);
         assert_eq!(event_names(Some(&LoggedTask::from_task(&done)), &renamed), ["task_updated"]);
     }
