@@ -6,14 +6,11 @@
 
 use crate::run_file::{RunFile, TaskSpec};
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::task::{RETRIES_KEY, Task, TaskStatus};
+use protocol::task::{ABANDONED_KEY, RETRIES_KEY, Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::UNREADABLE_STATUS;
-
-/// The metadata key that counts how often the task was released because its owner had exited.
-pub(crate) const ABANDONED_KEY: &str = "abandoned";
 
 /// The failure text of a task whose turn a person interrupted. Such a task is not retried.
 const INTERRUPTED: &str = "interrupted";

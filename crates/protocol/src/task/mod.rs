@@ -11,5 +11,6 @@ pub use edit_task_file::{with_fields, with_metadata};
 pub use find_wait_cycles::{WaitCycle, find_cycle, wait_cycles};
 pub use select_next_task::{next_task, resumable_task};
 pub use task_and_task_status::{
-    ANSWER_KEY, ONCE_KEY, RETRIES_KEY, RUN_OWNER_KEY, Task, TaskError, TaskStatus, dependents, find_task,
+    ABANDONED_KEY, ANSWER_KEY, ONCE_KEY, RETRIES_KEY, RUN_OWNER_KEY, Task, TaskError, TaskStatus, dependents,
+    find_task,
 };

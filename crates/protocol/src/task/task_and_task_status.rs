@@ -21,6 +21,9 @@ pub const ONCE_KEY: &str = "once";
 pub const ANSWER_KEY: &str = "answer";
 /// The metadata key in which a run counts how often it made the task pending again after a failure.
 pub const RETRIES_KEY: &str = "retries";
+/// The metadata key in which a run counts how often it made the task pending again because the
+/// owner had ended.
+pub const ABANDONED_KEY: &str = "abandoned";
 
 /// Why a text is not a task.
 #[derive(Debug, thiserror::Error)]

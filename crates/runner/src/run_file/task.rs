@@ -1,10 +1,9 @@
 //! Parses the tables `[[task]]` of a run file.
 
-use crate::decide_task_retries::ABANDONED_KEY;
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::ValidationErrors;
 use protocol::control_socket::SpawnRequest;
-use protocol::task::{ANSWER_KEY, ONCE_KEY, RETRIES_KEY, RUN_OWNER_KEY};
+use protocol::task::{ABANDONED_KEY, ANSWER_KEY, ONCE_KEY, RETRIES_KEY, RUN_OWNER_KEY};
 use protocol::team_and_member_names::MemberName;
 use protocol::worker_or_program_that_runs_turns::TurnProgram;
 use serde_json::{Map, Value};
