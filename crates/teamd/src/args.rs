@@ -27,8 +27,8 @@ pub(crate) struct Args {
     /// The tmux server's socket [default: that of $TMUX]
     #[arg(short = 'S', value_name = "SOCKET", conflicts_with = "tmux_name", value_parser = absolute_path())]
     pub(crate) tmux_socket: Option<PathBuf>,
-    /// The tmux server's name; the server is started if it does not run [default without $TMUX:
-    /// teamd]
+    /// The name of the tmux server, which is started if it does not run [default: the server of
+    /// $TMUX, or else teamd]
     #[arg(short = 'L', value_name = "NAME")]
     pub(crate) tmux_name: Option<String>,
     /// The log file [default: a new file for each start, in logs/teamd in the state directory]
@@ -37,8 +37,9 @@ pub(crate) struct Args {
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// What stored files survive: process (any kill), ordered (also a power failure, with old or
-    /// new content), power (also a power failure, with new content)
+    /// What stored files survive: process (the kill of any process), ordered (also a power failure,
+    /// after which a file has its old or its new content), power (also a power failure, after which
+    /// a file has its new content)
     #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
     /// Check whether the daemon could start, then exit
@@ -50,8 +51,8 @@ pub(crate) struct Args {
     /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_duration::parse)]
     pub(crate) no_output_after: Duration,
-    /// Let members begin turns for this long without contact with their team's home; 0s: without
-    /// limit
+    /// How long members begin new turns while the host with their team's true files (the home)
+    /// cannot be reached; 0s: without limit
     #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_duration::parse)]
     pub(crate) lease: Duration,
     /// Log debug messages

@@ -10,7 +10,8 @@ use protocol::event_log_line::EventKind;
 use protocol::team_and_member_names::TeamName;
 
 /// Handles the result of a scan of config.json. A damaged config.json may have prevented the
-/// removal of exited members. If the scan has repaired the file, these cleanups are tried again.
+/// removal of members that have exited. If the scan has repaired the file, the removal is tried
+/// again.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snapshot: ConfigSnapshot) {
     let is_rescan_needed =
         context.state.teams.get_mut(team).is_some_and(|team_state| team_state.config_scan.finish());

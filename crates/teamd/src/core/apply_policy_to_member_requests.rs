@@ -262,8 +262,8 @@ fn add_request_notice(state: &mut State, team: &TeamName, request: &OpenRequest)
     state.notices.add(team, &request.from, pane, NoticeKind::RequestWaiting(request.request.kind()));
 }
 
-/// The error text for a member's new plan, if its last two plans got no answer in time. The new
-/// plan waits for a person without a timeout, so that the member does not replan forever.
+/// The error text for a new plan of the member `name`, whose last two plans got no answer in time.
+/// The new plan waits for a person without a timeout, so that the member does not replan forever.
 fn unanswered_plans_message(name: &MemberName) -> String {
     format!(
         "the last two plans of {name} got no answer in time: this one waits for a person, without a timeout"

@@ -24,8 +24,8 @@ thread_local! {
     static UUID_COUNTER: Cell<Option<u64>> = const { Cell::new(if cfg!(test) { Some(0) } else { None }) };
 }
 
-/// A random UUID. After [`set_uuid_counter`], the UUID of the next number, so that a replay or a
-/// test repeats exactly.
+/// Returns a new UUID. The daemon's UUIDs are random. In a test, and after [`set_uuid_counter`], a
+/// UUID is computed from a counter, so that each run of a test or a replay gets the same UUIDs.
 pub(crate) fn new_uuid() -> Uuid {
     let Some(number) = UUID_COUNTER.get() else { return Uuid::new_v4() };
     UUID_COUNTER.set(Some(number + 1));

@@ -12,9 +12,9 @@ use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 
-/// The effects of one event, in the order in which they run. They are a type of their own, not a
-/// part of the state. So a function can add effects while it holds a mutable reference to an agent
-/// of the state.
+/// The effects of one event, in the order in which they run. The effects are not a part of the
+/// state, so that a function can add effects while it holds a mutable reference to an agent of the
+/// state.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,
@@ -122,8 +122,8 @@ pub(crate) enum Effect {
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
-    /// Write an event to the event log and the daemon's terminal. The effect runner sets its time if
-    /// the time is empty.
+    /// Write an event to the event log and the daemon's terminal. If the event has no time yet, the
+    /// effect runner sets the time first.
     Log(Event),
     /// Make the control socket again if it was removed.
     CheckSocket,

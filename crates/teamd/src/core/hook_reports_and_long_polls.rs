@@ -115,10 +115,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // After a plan approval, the agent must not be terminated while a hook writes a file. A hook
-    // without messages to mark as read writes no file after the end of the turn. So the agent can
-    // be terminated now. Any other hook marks its messages and then starts a long poll. The agent
-    // is terminated then.
+    // If the agent is about to be respawned after a plan approval, it must not be terminated while
+    // a hook writes a file. If this hook has no messages to mark as read, it writes no file after
+    // the end of the turn, and the agent can be terminated now. Otherwise the hook first marks the
+    // messages and then starts a long poll, and the agent is terminated when that long poll begins.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -149,11 +149,12 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 }
 
 /// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
-/// report the same turn: the one that delivered the messages, and the one that runs when a turn
+/// report the same turn: the hook that delivered the messages, and the hook that runs when a turn
 /// starts. Such a turn counts once.
 ///
-/// A new daemon does not know whether a turn is running, but has the task of a turn whose end no hook
-/// has reported. A report without a task then belongs to that turn, whose end completes the task.
+/// A new daemon does not know whether a turn is running. But the roster has the task of a turn
+/// whose end no hook has reported. If a hook then reports a turn without a task, that earlier turn
+/// is still running, and no new turn is recorded. The end of the turn completes the task.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
@@ -172,8 +173,8 @@ fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
 }
 
 fn build_reply(agent: &Agent) -> HookReply {
-    // Before the respawn that follows a plan approval, hooks deliver no messages: the next spawn
-    // gets them.
+    // If the agent is about to be respawned after a plan approval, hooks deliver no messages, so
+    // that the new spawn gets the messages.
     let delivers_by_hook = !plan_approval_respawn::is_scheduled(&agent.record.lifecycle);
     let approval_in_args = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let prompt_in_args = unread_prompt(&agent.record);

@@ -49,9 +49,9 @@ impl CancelledSetups {
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 
-    /// Calls `start`. If the setup in this worktree is cancelled, returns `None` instead. The list
-    /// of cancelled setups is locked while `start` runs. So no command starts after
-    /// [`CancelledSetups::cancel`] has searched for its processes.
+    /// Calls `start`, or returns `None` if the setup in this worktree is cancelled. The list of
+    /// cancelled setups is locked while `start` runs. So no command starts after
+    /// [`CancelledSetups::cancel`] has searched for the command's processes.
     pub(super) fn start_unless_cancelled<T>(&self, worktree: &Path, start: impl FnOnce() -> T) -> Option<T> {
         let paths = lock(&self.paths);
         (!paths.contains(worktree)).then(start)

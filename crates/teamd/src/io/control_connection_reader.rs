@@ -32,8 +32,8 @@ pub(super) enum PeerKind {
     Member,
 }
 
-/// The wake sockets that shims have sent. The key is the connection on which the socket arrived.
-/// All readers of connections share this map.
+/// The wake sockets that shims have sent and that the event loop has not taken over yet. The key is
+/// the connection on which the socket arrived. All readers of connections share this map.
 pub(super) type PendingWakeSockets = Arc<Mutex<HashMap<ConnId, OwnedFd>>>;
 
 /// A connection on which a home has connected.
@@ -83,7 +83,8 @@ impl ConnectionReader {
     }
 
     /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
-    /// if the client or shim closed the connection, or if it belongs to a link now.
+    /// if the client or shim has closed the connection, or if the daemon of another host has called
+    /// and the connection is its link from now on.
     async fn read(&mut self) -> Result<ReaderEnd, Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let (mut pending, mut unfinished) = (Vec::new(), UnfinishedBytes::default());

@@ -163,7 +163,8 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Gives the connection of a home to its link: answers the call, and returns the stream after it.
+    /// Turns the connection on which the daemon of a home (the host with a team's true files) has
+    /// called into the link to that home: sends the reply to the call, and returns the stream.
     ///
     /// # Errors
     ///

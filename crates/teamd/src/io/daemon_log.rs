@@ -48,8 +48,8 @@ fn set_subscriber(args: &Args, file: LogFile) -> Result<(), ErrorReport> {
 /// The current log file.
 struct LogFile {
     file: File,
-    /// How many bytes the daemon has written to this file. Reset to 0 if the next file cannot be
-    /// created.
+    /// How many bytes the daemon has written to this file. If the file is full and the next file
+    /// cannot be created, the daemon goes on with this file and counts from 0 again.
     written: u64,
     /// The directory of the next file. `None` if the file is never rotated.
     directory: Option<PathBuf>,

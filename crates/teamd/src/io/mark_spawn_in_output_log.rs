@@ -5,8 +5,8 @@ use std::path::Path;
 use store::{StateDir, now};
 
 /// Prepares the output log `log` for a new spawn. If the log has output of an earlier spawn,
-/// appends a line that separates it from the output of the new one. An error is only written to the
-/// daemon's log; the output log then lacks this line.
+/// appends a line that separates the earlier output from the new output. If this fails, the error
+/// is only written to the daemon's log.
 pub(crate) fn mark_spawn_in_log(log: &Path) {
     let Some((directory, name)) = log.parent().zip(log.file_name().and_then(|name| name.to_str())) else {
         return;

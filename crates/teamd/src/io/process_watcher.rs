@@ -157,8 +157,9 @@ mod tests {
         assert!(!child.wait().unwrap().success());
     }
 
-    /// Linux may give the pid of an exited process to a new thread. This is likely after the
-    /// restart of a container, because the ids then begin at low numbers again.
+    /// A watched pid may now belong to a thread, and the watched process then counts as exited.
+    /// Linux may give a thread the pid of an exited process, most likely after the restart of a
+    /// container, because the ids then begin at low numbers again.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux gives threads the ids of processes")]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {

@@ -42,10 +42,13 @@ pub(crate) enum FileJob {
     /// the internal task that tracks it. For a respawn, the inbox keeps the messages that the
     /// previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox. The job does nothing
-    /// if the inbox has an unread request whose id is in `unless_unread`. After a crash, the last
-    /// daemon may have sent `request` already. Then `unless_unread` contains `request`, and the job
-    /// does nothing if the inbox has this request, read or unread.
+    /// Put the shutdown request with the id `request` into a member's inbox. `unless_unread` has
+    /// the ids of earlier requests. If the inbox has an unread request with such an id, the job
+    /// does nothing.
+    ///
+    /// After a crash, the last daemon may have sent `request` already. `unless_unread` then
+    /// contains `request` too, and the job does nothing if the inbox has this request, even if it
+    /// is read.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -87,7 +90,7 @@ pub(crate) enum FileJob {
     /// log. The core then scans the next part of this inbox.
     AwaitLogged { team: TeamName, inbox: String },
     /// Report `LoggedForMirror` once all events that were queued before this job are written to the
-    /// event log. The job for the mirrors follows then.
+    /// event log. The core then passes `job` to the link with another host.
     AwaitLoggedForMirror { link: LinkId, job: MirrorJob },
     /// List all teams in the root.
     ListTeams,
@@ -113,7 +116,8 @@ pub(crate) enum FileJob {
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: Option<ConnId>, request: DeleteTeamRequest },
     /// Delete the files of a team whose worktrees are removed already. Fails unless the roster on
-    /// disk records the deletion.
+    /// disk records the deletion, because the next daemon completes an interrupted deletion from
+    /// the roster.
     DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 
@@ -335,8 +339,8 @@ pub(crate) enum FileResult {
         link: LinkId,
         job: MirrorJob,
     },
-    /// Lines could not be appended to a record. The job is tried again with the next lines, and
-    /// reports no further error until it succeeds.
+    /// Lines could not be appended to the record of a team. They are written together with the next
+    /// lines. No further error is reported until a write succeeds.
     RecordNotWritten {
         team: TeamName,
         error: ErrorReport,
@@ -344,9 +348,10 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// `member_count` is the number of entries in a team's config.json, including the lead. `None`
-    /// if the team does not exist. An unreadable config.json is an error for the call in `waiting`,
-    /// and `None` without a call.
+    /// The files of a team were looked for. `member_count` is the number of entries in the team's
+    /// config.json, including the lead, or `None` if the team does not exist. If config.json cannot
+    /// be read, `member_count` is an error if the call of a client waits in `waiting`, and
+    /// otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

@@ -38,8 +38,8 @@ pub(crate) enum ConnectAttempt {
     WhenDue,
 }
 
-/// A job for the mirrors of one link. The jobs of a link run in order. A failed job runs again before
-/// the others.
+/// A job for the teams whose files one link mirrors (copies between this host and another host).
+/// The jobs of a link run in order. A job that has failed runs again before the next job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MirrorJob {
     /// Begin to mirror a team, and send a barrier afterwards.
@@ -67,8 +67,8 @@ pub(crate) enum MirrorJob {
 pub(crate) enum HostEvent {
     /// These teams are mirrored now.
     TeamsChanged(BTreeSet<TeamName>),
-    /// A file of the link or of its mirrors can't be read or written. The link tries again, unless
-    /// it could not be opened.
+    /// A file of the link, or a team file that the link copies between the hosts, cannot be read or
+    /// written. The link tries again, unless the link itself could not be opened.
     Failed(ErrorReport),
     /// The link works.
     Connected,

@@ -1,5 +1,5 @@
 //! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. The panes
-//! thread passes the jobs to the iTerm2 thread. The results are sent as results of pane jobs.
+//! thread passes these jobs to the iTerm2 thread, which reports the results as those of pane jobs.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use protocol::control_socket::Iterm2Access;
@@ -33,9 +33,8 @@ pub(crate) struct Iterm2Spec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) access: Iterm2Access,
-    /// The iTerm2 sessions of the team's other members, the latest first. The first session that
-    /// still exists is split, to make space for the new one. If there is none, the caller's session
-    /// is split.
+    /// The iTerm2 sessions of the team's other members, the latest first. The new session is made
+    /// by splitting the first of these sessions that still exists, or else the caller's session.
     pub(crate) siblings: Vec<String>,
     pub(crate) title: String,
     pub(crate) argv: Vec<String>,

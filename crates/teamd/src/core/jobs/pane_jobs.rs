@@ -53,8 +53,8 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. The list lacks
-    /// the tag of `pane`, the pane that is moved, if it was opened in a window of its own.
+    /// The pane tags of the team's members, in the order in which the members joined. If `pane` was
+    /// opened in a window of its own, the list lacks the tag of `pane`.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
@@ -110,9 +110,9 @@ pub(crate) enum PaneResult {
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// A notice was shown to the attached tmux clients. `text_outside_tmux` is its text, which must
-    /// also be shown outside tmux. `None` if the clients already display all panes that the notice
-    /// is about.
+    /// A notice was shown to the attached tmux clients. `text_outside_tmux` is the text of the
+    /// notice if the notice must also be shown outside tmux. It is `None` if the clients already
+    /// display all panes that the notice is about.
     AttachedNotified {
         text_outside_tmux: Option<String>,
     },

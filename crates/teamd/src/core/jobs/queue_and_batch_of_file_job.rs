@@ -2,8 +2,8 @@
 //!
 //! Each team has a lane, and the daemon's own files have one. The jobs of a lane run in order.
 //! Lanes run at the same time, so a team whose files are locked or damaged does not delay other
-//! teams. There is one exception: a job of a team waits for the saves of rosters and environments
-//! that were queued before it.
+//! teams. Only saves of rosters and environments delay other lanes: a job of a team waits for all
+//! saves that were queued before the job.
 
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::roster::agent_record::AgentRecord;

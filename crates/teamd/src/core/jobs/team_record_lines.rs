@@ -35,8 +35,9 @@ pub(crate) enum RecordItem {
 /// How much of the new output is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputExtent {
-    /// No incomplete last line: a turn is running and may still write it. A secret in that line could
-    /// not be recognized.
+    /// The output without an incomplete last line. Used while a turn is running, because the
+    /// program may still write the rest of that line. A secret in an incomplete line could not be
+    /// recognized.
     WholeLines,
     All,
 }

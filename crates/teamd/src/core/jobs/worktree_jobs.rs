@@ -64,9 +64,9 @@ pub(crate) enum WorktreeJob {
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team, after `teardown` has run in them. The request lists the
-    /// worktrees whose unsaved work is discarded. If another worktree has unsaved work, no worktree
-    /// is removed. Discarded work is moved below the directory `trash`.
+    /// Remove all worktrees of a team, after `teardown` has run in them. `request` lists the
+    /// worktrees whose unsaved work is discarded, by moving it below the directory `trash`. If any
+    /// other worktree has unsaved work, no worktree is removed.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,

@@ -69,9 +69,9 @@ pub(crate) fn handle_member_deregistered(
 }
 
 /// Records the result of one of the two cleanup steps: closing the pane, and deregistering the
-/// member. `failure` says why the step has failed, if it has. After a failure, the member's name
-/// stays taken. Clients that wait for the agent's exit get their reply. Clients that wait for the
-/// name get an error.
+/// member. `failure` is the reason if the step has failed. After a failure, the member's name stays
+/// taken. Clients that wait for the agent's exit get their reply nevertheless, but clients that
+/// wait for the name get an error.
 fn finish_cleanup_step(
     context: &mut Context,
     id: &SpawnId,

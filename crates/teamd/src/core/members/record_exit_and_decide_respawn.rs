@@ -284,8 +284,9 @@ fn is_failure(report: &ExitReport) -> bool {
 /// roster, and its shim leaves no exit report. A respawned agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If tmux was asked about the pane, `report` depends on its answer. The shim's own report,
-    // which the daemon keeps in `exit_report`, shows whether the shim was killed.
+    // If the daemon has asked tmux about the pane, `report` follows from the answer of tmux. The
+    // shim's own report, which the daemon keeps in `exit_report`, shows whether the shim was
+    // killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -192,9 +192,10 @@ pub(crate) fn handle_member_registered(
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
             // Request scans ignore the requests of a member that is not in config.json. This member
-            // is in config.json now, so a scan must find the requests of its earlier spawns. If the
-            // clock was set back, requests of an earlier member with the same name can look new, so
-            // a scan must find them too.
+            // is in config.json from now on, so a scan must find the requests that its earlier
+            // spawns have made. A scan is also needed after the clock was set back. The requests of
+            // an earlier member with the same name may then have times after the start of this
+            // member, and count as its requests.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());
@@ -247,9 +248,9 @@ fn append_to_path(path: &mut String, directory: &str) {
     }
 }
 
-/// What the shim runs in the agent's turns. `None` if the shim runs no turns. If an earlier spawn
-/// has changed the member's permission mode, a program with a driver (`teamd-acp`) starts in the
-/// new mode.
+/// What the shim runs for each turn of the agent. `None` if the shim does not run the agent's
+/// turns. If an earlier spawn has changed the member's permission mode, a program with a driver
+/// (`teamd-acp`) starts in the new mode.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));

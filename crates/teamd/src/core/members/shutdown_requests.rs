@@ -134,9 +134,9 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, terms: &ShutdownTer
     })
 }
 
-/// Requests the shutdown of agents for a client that waits for their exits. The request to an agent
-/// that is still starting stops its start at once. So the client is stored before the first
-/// request: otherwise it would not learn of this exit.
+/// Requests the shutdown of agents for a client that waits for their exits. The client is stored
+/// before the first request is sent. Otherwise the client would not learn of the exit of an agent
+/// that is still starting, because the request ends such an agent at once.
 pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms: &ShutdownTerms) {
     let ids = waiter.pending.clone();
     context.state.exit_waiters.push(waiter);
@@ -146,9 +146,9 @@ pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms:
     reply_to_finished_waiters(context);
 }
 
-/// Requests the shutdown of an agent. If the agent has not answered an earlier request yet, it gets
-/// no second message. Instead, the earlier of the two deadlines applies. If one of the two requests
-/// is forced, the agent is terminated at that deadline.
+/// Requests the shutdown of an agent. If the agent has an earlier request that it has not answered
+/// yet, it gets no second message. Instead, the earlier of the two deadlines applies to both
+/// requests. If one of the two requests is forced, the agent is terminated at that deadline.
 fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
     let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };

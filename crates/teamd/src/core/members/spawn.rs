@@ -40,8 +40,8 @@ pub(crate) const START_DEADLINE: u64 = 15_000;
 /// driver gives up first.
 pub(crate) const SESSION_START_DEADLINE: u64 = 45_000;
 
-/// How long a session of iTerm2 may take to open, in milliseconds. The sessions are opened one by
-/// one, each with three runs of `it2`, a Python program.
+/// How long a session of iTerm2 may take to open, in milliseconds. The time is long, because
+/// sessions are opened one by one, each with three runs of `it2`, a slow Python program.
 const ITERM2_OPENING_DEADLINE: u64 = 25_000;
 
 pub(crate) fn spawn(context: &mut Context, client: ConnId, mut request: Box<SpawnRequest>) {

@@ -113,11 +113,11 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
 /// Whether a respawn can have the name of its member.
 enum NameAvailability {
     Free,
-    /// It is not known yet whether the name will be free:
+    /// It is not known yet whether the member's name will be free, for one of these reasons:
     ///
-    /// - The spawn that has the name is still starting.
-    /// - Or the spawn has exited, and its cleanup is not done.
-    /// - Or the daemon is checking whether the team can be deleted.
+    /// - Another spawn has the name and is still starting.
+    /// - Another spawn had the name and has exited, but its cleanup is not done.
+    /// - The daemon is checking whether the team can be deleted.
     Undecided,
     /// Another member has taken the name.
     Taken,

@@ -1,6 +1,6 @@
 //! Shows notices to people. First, the attached tmux clients show the notice as a line
-//! (`io/panes/run_pane_jobs`). Nothing else happens if they already display all panes that the notice is
-//! about. Otherwise the daemon's terminal also rings the bell
+//! (`io/panes/run_pane_jobs`). If these clients already display all panes that the notice is about,
+//! nothing else happens. Otherwise the daemon's terminal also rings the bell
 //! (`io/print_events_on_daemon_terminal`), and `teamctl notify` runs the user's command.
 
 use crate::core::effect::Effect;

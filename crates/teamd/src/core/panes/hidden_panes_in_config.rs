@@ -19,8 +19,8 @@ pub(crate) fn write_hidden_panes(
 }
 
 /// The effects that write to config.json which panes of each team are hidden. Each rescan repeats
-/// these writes, because an earlier one may have failed, or the last daemon may have died before
-/// it.
+/// these writes, because an earlier write may have failed, or the last daemon may have died before
+/// its write.
 pub(crate) fn write_all_hidden_panes(state: &State) -> Vec<Effect> {
     state.teams.keys().map(|team| write_hidden_panes(state, team, None)).collect()
 }

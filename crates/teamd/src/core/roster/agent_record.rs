@@ -78,8 +78,8 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// The start of the last turn that was reported to have no output, in milliseconds since the
-    /// epoch. No turn is reported twice.
+    /// When the last turn began for which missing output was reported, in milliseconds since the
+    /// epoch. Because of this field, missing output is reported only once for each turn.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     #[serde(with = "saved_lifecycle")]
@@ -175,8 +175,9 @@ impl PromptDelivery {
 pub(crate) enum ApprovalDelivery {
     /// The approval is a message in the inbox. Also used if no plan was approved.
     Message,
-    /// The program is started with the approval as its prompt, in its arguments. The message with
-    /// the approval is still unread, because no hook has marked it as read.
+    /// The program is started with the approval of the member's plan in its arguments, as its
+    /// prompt. The inbox message with this approval is still unread, because no hook has marked it
+    /// as read.
     InArguments,
 }
 
@@ -248,8 +249,8 @@ pub(crate) struct HookState {
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,
-    /// The task of the current turn. The hook at the end of the turn completes it, also if another
-    /// daemon runs then.
+    /// The task of the current turn. The hook that runs at the end of the turn completes the task.
+    /// The task is saved, so that the hook gets it even after a restart of the daemon.
     #[serde(default)]
     pub(crate) task: Option<TaskId>,
     /// The dialog at which the program waits.

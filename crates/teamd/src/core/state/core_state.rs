@@ -36,8 +36,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The boot of the machine and the PID namespace of this daemon. The pids that the daemon sees
-    /// are valid only in these.
+    /// The boot of the machine and the PID namespace in which this daemon runs. The pids in this
+    /// state are valid only there.
     pub(crate) pid_origin: PidOrigin,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
@@ -300,8 +300,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// The states of the teams in the roster. Each state takes from `cursor` the tasks and requests of
-/// its team that are logged already.
+/// Creates the state of each team in the roster. The tasks and requests of a team that the event
+/// log has already are moved from `cursor` into the team's state.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
@@ -327,9 +327,9 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// The pending respawn that the roster has in place of an agent whose pane is still being opened.
-/// If this daemon dies now, the next daemon starts the respawn again. `None` if the pane is open,
-/// or if the start is not a respawn.
+/// The pending respawn that the roster saves instead of an agent whose pane is still being opened.
+/// If this daemon dies before the pane is open, the next daemon starts the respawn again. `None` if
+/// the pane is open already, or if the spawn is not a respawn.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

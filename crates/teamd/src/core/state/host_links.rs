@@ -23,8 +23,9 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the number of the last event. Numbers are also times in milliseconds since the
-    /// epoch, so they increase even if the event log was removed, unless the clock was set back too.
+    /// At the annex: the number of the last event. A new daemon reads it from the event log. A
+    /// number is at least the time of its event, in milliseconds since the epoch. So after a removal
+    /// of the event log, the numbers still increase, unless the clock was set back as well.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,
@@ -134,8 +135,8 @@ pub(crate) struct ReservedSlot {
     pub(crate) team: TeamName,
     /// The requested name. With `--unique`, the member may get another.
     pub(crate) member: MemberName,
-    /// Whether the host had a member of this name already. Then the name says nothing about the new
-    /// member.
+    /// Whether the host already had a member of this name when the slot was reserved. If so, that
+    /// member is not the new one, and does not use this slot.
     pub(crate) was_name_in_use: bool,
 }
 
@@ -181,8 +182,8 @@ impl HostLinks {
         link.is_some_and(|link| matches!(link.lease, Lease::Ended { .. }))
     }
 
-    /// The earliest deadline of a waiting client or end of a lease, in milliseconds on the monotonic
-    /// clock.
+    /// The earliest time at which a waiting client gets an error or a lease ends (the time in which
+    /// members begin turns without contact with the home). In milliseconds on the monotonic clock.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let lease_ends = self.links.values().filter_map(|link| match link.lease {
             Lease::Running { ends_at, .. } => Some(ends_at),

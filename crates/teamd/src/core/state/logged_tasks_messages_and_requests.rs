@@ -205,8 +205,8 @@ impl LoggedTask {
         (before == LoggedTaskState::Pending && self.owner.is_some()).then(|| self.started(task))
     }
 
-    /// The events of a task that failed and was released between two scans. `before` is its state
-    /// at the first one.
+    /// The events for a task that failed and was released again between two scans. `before` is the
+    /// state of the task at the earlier scan.
     fn failure_and_release(&self, task: TaskId, before: LoggedTaskState) -> Vec<EventKind> {
         let mut events = Vec::from_iter(self.start_before_end(task, before));
         if before != LoggedTaskState::Failed {
@@ -216,8 +216,8 @@ impl LoggedTask {
         events
     }
 
-    /// How often a run released the task after failures since the last scan. Unknown, so 0, if only
-    /// the event log has had the task so far.
+    /// How often a run has released the task after a failure since the last scan. 0 if this daemon
+    /// has not scanned the task before, because the event log does not have this number.
     fn retries_until(&self, task: &Task) -> u64 {
         let retries = self.task.as_ref().map(|before| task.retries().saturating_sub(before.retries()));
         retries.unwrap_or(0).min(MAX_UNSEEN_RETRIES)

@@ -13,7 +13,7 @@ pub(crate) enum NameReservation {
         /// The path of the worktree, from when git and the setup command work in it.
         path: Option<PathBuf>,
     },
-    /// The worktree exists. The reservation ends if the member is not spawned by this time, in
-    /// milliseconds on the monotonic clock.
+    /// The worktree exists. The reservation ends at this time, in milliseconds on the monotonic
+    /// clock, if the member is not spawned until then.
     ReservedUntil(u64),
 }

@@ -12,8 +12,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The number of the last barrier file for which no query waits any more: either the watcher
-    /// has reported it, or the watcher has failed.
+    /// The number of the last barrier file that needs no report any more, because the watcher has
+    /// reported the file or has failed. No query waits for this file or an earlier one.
     pub(crate) reached: u64,
 }
 

@@ -3,8 +3,9 @@
 use protocol::team_and_member_names::MemberName;
 use std::collections::BTreeMap;
 
-/// How long after the end of a turn its output is read, in milliseconds. tmux writes the output of a
-/// pane to the log by another process, which may be late.
+/// How long the daemon waits after the end of a turn before it reads the turn's output, in
+/// milliseconds. tmux passes the output of a pane to another process, which may be late to write
+/// the log.
 const OUTPUT_DELAY_MS: u64 = 300;
 
 /// The record of a team.

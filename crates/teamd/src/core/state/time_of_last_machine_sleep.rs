@@ -3,8 +3,9 @@
 
 use crate::core::event_time::Now;
 
-/// Maximum clock adjustment, in milliseconds. The machine has slept if, between two events, the
-/// wall clock advances more than this beyond the monotonic clock.
+/// The machine has slept if, between two events, the wall clock advances by this much more than the
+/// monotonic clock, in milliseconds. A smaller difference is an ordinary adjustment of the wall
+/// clock.
 const MAX_CLOCK_ADJUSTMENT: u64 = 1_000;
 
 /// The clocks at the last event, and the last wake-up.

@@ -13,8 +13,8 @@ pub(crate) struct ExitWaiter {
 }
 
 impl ExitWaiter {
-    /// Waits for the exits of the agents `ids`. `exits` has the agents that have exited before; the
-    /// reply lists them too.
+    /// Creates a waiter for the exits of the agents `ids`. `exits` describes agents that had exited
+    /// before the wait began. The reply lists these agents too.
     pub(crate) fn new(ids: &BTreeSet<SpawnId>, exits: Vec<AgentExit>, after: AfterExits) -> ExitWaiter {
         ExitWaiter { pending: ids.clone(), exits, after }
     }

@@ -131,8 +131,8 @@ fn find_idle_taker(state: &State, team: &TeamName, task: &Task) -> Option<SpawnI
     let claimer = task.claimer();
     let is_free = |agent: &&Agent| {
         (agent.record.has_turns() || agent.long_poll.waiting.is_some())
-            // A task that only one member may claim is offered to it, even if another task was
-            // offered to it before.
+            // Usually an agent is not offered a second task. A task that only one member may claim
+            // is an exception, because no other member's agent can take that task.
             && (agent.offered_task.is_none() || claimer.is_some())
             && agent.activity == Activity::Idle
             && agent.record.lifecycle.is_running()

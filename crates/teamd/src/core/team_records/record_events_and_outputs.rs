@@ -1,5 +1,5 @@
-//! Records the events of the event log and the output of members. Queues the jobs that append to
-//! records.
+//! Adds the events of the event log and the output of members to the records of teams, by jobs for
+//! the files threads.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
@@ -102,8 +102,9 @@ fn output_item(state: &State, team: &TeamName, member: MemberName, extent: Outpu
     RecordItem::Output { member, log, extent }
 }
 
-/// Ends the record of an earlier team of the same name. It gets the output that is still due now,
-/// because further items of this name belong to the new team's record.
+/// Ends the record of an earlier team of the same name. Output of the earlier team that is not
+/// recorded yet is recorded now, because from now on this name stands for the record of the new
+/// team.
 pub(crate) fn end_earlier_record(context: &mut Context, team: &TeamName) {
     let Some(mut record) = context.state.team_records.remove(team) else { return };
     let members = record.take_due_outputs(u64::MAX).into_iter();
@@ -120,8 +121,8 @@ pub(crate) fn next_output_deadline(state: &State) -> Option<u64> {
     state.team_records.values().filter_map(TeamRecord::next_output).min()
 }
 
-/// Logs the first failed write in a row. The next write also has the lines that are kept until
-/// then, which are at most 4 MiB.
+/// Logs that lines could not be written to the record of a team. Called only for the first of
+/// several failures in a row. At most 4 MiB of unwritten lines are kept for the next write.
 pub(crate) fn handle_record_not_written(context: &mut Context, team: &TeamName, error: &ErrorReport) {
     let message = format!(
         "{}; the team works on, and its record gets at most 4 MiB of these lines later",

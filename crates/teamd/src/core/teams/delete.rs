@@ -105,8 +105,9 @@ pub(crate) fn delete_files(
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    // The watcher may report the last changes of tasks too late. An earlier daemon, whose deletion has
-    // no client here, may have deleted the files already.
+    // The tasks are scanned before their files are deleted, because the watcher may report the last
+    // changes of tasks too late. A deletion without a client was begun by an earlier daemon, which
+    // may have deleted the files already, so there is no scan.
     if client.is_some() {
         let (team, selection) = (request.team.clone(), TaskSelection::All);
         effects.push(Effect::File(FileJob::ScanTasks { team, selection, queries: Vec::new() }));

@@ -10,10 +10,10 @@ use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// The turns that a member has on messages from one other member are limited per minute and per
-/// hour. People are notified only if the period of the reached limit is at least this long, in
-/// milliseconds. So they get no notice of the limit per minute, which a normal discussion often
-/// reaches.
+/// People are notified of a reached exchange limit only if the limit's period is at least this
+/// long, in milliseconds. An exchange limit is the number of turns that a member may have on
+/// messages from one other member, per minute and per hour. People get no notice of the limit per
+/// minute, because a normal discussion often reaches it.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 /// People are notified of a usage limit if at least this much time remains until its end, in
 /// milliseconds. A shorter limit, such as a limit per minute, needs no attention unless turns keep

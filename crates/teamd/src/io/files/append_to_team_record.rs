@@ -10,8 +10,8 @@ use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;
 
 impl FilesThread {
-    /// Chooses the file of a new record, creates it, and returns its path. If it cannot be created
-    /// now, it is created with its first line.
+    /// Chooses the file of a new record, creates the file, and returns its path. If the file cannot
+    /// be created now, the first line of the record is written later and creates the file then.
     pub(super) fn reserve_record(&self, team: &TeamName, created_at: u64) -> PathBuf {
         let records = self.state.open_subdir(RECORDS_DIR);
         let records = self.log_error("open the directory of records", records);

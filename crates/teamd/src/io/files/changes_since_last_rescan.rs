@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The version of a file: inode, size in bytes, and mtime in nanoseconds since the epoch. Two
-/// different values mean that the file has changed.
+/// The version of a file: inode, size in bytes, and mtime in nanoseconds since the epoch. A file
+/// has changed if its version differs from the earlier version.
 type CachedFileVersion = (u64, u64, i64);
 
 /// The versions of all watched files at the last rescan.

@@ -35,8 +35,9 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(lines_of_log(state))
 }
 
-/// The numbered events of each team in `kept` after the number there, as batches to send to the home.
-/// The events of an earlier team of the same name are left out.
+/// The events of each team in `kept` that were not sent to the team's home yet. `kept` has for each
+/// team the number of the last event that is sent already. An event with a higher number is
+/// returned, unless an earlier team of the same name has logged it.
 pub(crate) fn read_events_after(
     state: &StateDir,
     kept: &BTreeMap<TeamName, u64>,

@@ -147,9 +147,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The jobs of the daemon's lane are sent first. This lane also runs the jobs of a team
-        // whose thread could not be started. A job of a team waits for earlier saves, so these
-        // saves must come before the job in the lane.
+        // The jobs of the daemon's lane are sent first, and the saves are among them. A job of a
+        // team waits for earlier saves. If the thread of that team could not be started, the job is
+        // also in the daemon's lane, and would wait forever if it came before the saves.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));

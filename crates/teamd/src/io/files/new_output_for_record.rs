@@ -9,9 +9,10 @@ use std::path::Path;
 /// Maximum length of one recorded text, in bytes. The beginning of a longer one is left out.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
-/// Returns the new output in a log and where it ends. `recorded_end` is where the recorded output
-/// ends, or `None` if none was recorded. Then the output of spawns before `started_at` is left out.
-/// `None` if there is no new output, or if it cannot be read.
+/// Returns the new output in a log, and the offset at which it ends. `recorded_end` is the offset
+/// at which the recorded output ends. If nothing was recorded yet, `recorded_end` is `None`, and
+/// the output of spawns before `started_at` is left out. Returns `None` if there is no new output,
+/// or if it cannot be read.
 pub(super) fn read_new_output(
     log: &Path,
     recorded_end: Option<u64>,
@@ -34,8 +35,9 @@ pub(super) fn read_new_output(
     (!output.is_empty()).then(|| (cut(&output), log_end))
 }
 
-/// The bytes of a log from `begin`, and where they end in the log. If the log was renamed since and a
-/// new one begun, also the rest of the renamed one.
+/// Reads a log from the offset `begin` to its end. Returns the bytes and the offset of the end. If
+/// the log was renamed meanwhile and a new log was begun, returns the rest of the renamed log and
+/// then the new log.
 fn read_bytes(log: &Path, begin: u64) -> io::Result<(Vec<u8>, u64)> {
     let mut bytes = Vec::new();
     let Some(mut file) = open(log)? else { return Ok((bytes, begin)) };

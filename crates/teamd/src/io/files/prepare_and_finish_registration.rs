@@ -216,8 +216,8 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
-    // The id may belong to another task by now: if the task list was removed by hand, the ids begin
-    // at 1 again. So the task itself is checked, too.
+    // The id may belong to a different task by now: if the task list was removed by hand, the ids
+    // begin at 1 again. So the task is completed only if it is the member's tracking task.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
             Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),

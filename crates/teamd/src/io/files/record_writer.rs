@@ -19,7 +19,7 @@ const MAX_UNWRITTEN_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct RecordWriter {
     file: String,
-    /// When the record starts (ISO 8601, UTC). Output from before belongs to an earlier team of the
+    /// When the record starts (ISO 8601, UTC). Earlier output belongs to an earlier team of the
     /// same name.
     started_at: String,
     recorded: RecordedLines,
@@ -53,8 +53,9 @@ impl RecordWriter {
         }
     }
 
-    /// If the file of the record is missing or empty, begins it again with a start line. Lines that
-    /// were in the lost file may then be written again, but not outputs.
+    /// If the file of the record is missing or empty, begins the file again with a start line.
+    /// After that, tasks, turns and messages that were in the lost file may be written again.
+    /// Outputs are not repeated.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

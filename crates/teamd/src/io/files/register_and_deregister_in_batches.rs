@@ -179,9 +179,9 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
     results.collect()
 }
 
-/// Calls `action` once with all items. If that call fails, calls `action` for each item alone, so
-/// that each item has its own result. A single item is tried twice too. If its second call succeeds,
-/// clients that wait for the end of the member get no error.
+/// Calls `action` once with all items. If that call fails, calls `action` again for each item
+/// alone, so that each item has its own result. A single item is also tried a second time: if this
+/// succeeds, the clients that wait for the end of the member get no error.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

@@ -28,7 +28,8 @@ impl FilesThread {
             return;
         }
         // A user may have moved the missing directories of the root, and may be about to put other
-        // directories or links in their place. So the daemon does not create them.
+        // directories or links in their place. So the daemon does not create the missing
+        // directories.
         if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam(_)) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;

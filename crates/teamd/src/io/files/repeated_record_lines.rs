@@ -1,5 +1,6 @@
-//! Which lines a record has already. A daemon that goes on with the record of an earlier daemon does
-//! not know what that one has recorded, so it offers all tasks, messages and turns again.
+//! Finds out whether a record has a line already. After a restart, the daemon does not know what
+//! the earlier daemon has recorded. So the daemon passes all tasks, messages and turns to the
+//! record again, and the lines that the record has are left out.
 
 use protocol::team_and_member_names::MemberName;
 use serde_json::Value;
@@ -12,8 +13,9 @@ use std::io::{BufRead, BufReader};
 #[derive(Debug, Default)]
 pub(super) struct RecordedLines {
     started_at: Option<String>,
-    /// A value for each object that lines are about: a task, the turn of a member, an inbox, a
-    /// message, the output of a member. The key is the kind of the object and its name.
+    /// What the record has last said about each object, as a number. The key is the kind of the
+    /// object (task, turn, inbox, message or output) and its name. The number is a hash of the
+    /// object, the next index of an inbox, or the end of an output.
     last: HashMap<(&'static str, String), u64>,
 }
 
@@ -78,8 +80,9 @@ impl RecordedLines {
         self.last.insert((kind, name.to_ascii_lowercase()), value) == Some(value)
     }
 
-    /// A message can get another index when the owner of the inbox removes others, but no higher
-    /// one. So a message with a new highest index is new, even if it repeats an earlier text.
+    /// When the owner of an inbox removes messages, the remaining messages may get lower indexes,
+    /// but never higher ones. So a message with the highest index so far is new, even if it repeats
+    /// the text of an earlier message.
     fn is_repeated_message(&mut self, line: &Value) -> bool {
         let (inbox, message) = (text(&line["inbox"]), &line["message"]);
         let next = line["index"].as_u64().unwrap_or_default() + 1;

@@ -424,9 +424,10 @@ impl FilesThread {
         }
     }
 
-    /// Returns whether messages that an inbox has lost are restored: as `rule` says, with one
-    /// exception. A lead that reads its inbox itself ([`RestoreRule::ForeignProgram`]), in a team
-    /// that another program created, may remove messages that it has read. These must not come back.
+    /// Returns whether messages that an inbox has lost are restored. This is as `rule` says, with
+    /// one exception: the lead of a team that another program created, if the lead reads its inbox
+    /// itself ([`RestoreRule::ForeignProgram`]). Such a lead may remove messages that it has read,
+    /// so no message is restored.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

@@ -36,9 +36,9 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // Another program may have replaced the entry of a running member by an old entry of
-            // the same name, which is removed by now. `restore_members` needs the config without
-            // that entry, to see that the running member is missing.
+            // Another program may have replaced the entry of a running member by an old entry with
+            // the same name. The old entry is removed now. `restore_members` needs the config
+            // without the old entry, to see that the entry of the running member is missing.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;

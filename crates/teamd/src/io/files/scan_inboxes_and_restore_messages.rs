@@ -15,9 +15,10 @@ pub(super) struct InboxScanner {
     /// removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
-    /// Inboxes that must be compared as a whole with the journal at the end of their scan: after
-    /// the first scan by this daemon, after the inbox was rewritten, or after messages were marked
-    /// as read. An inbox maps to true as long as its new number of unread messages is not reported.
+    /// Inboxes whose whole content must be compared with the journal at the end of their scan:
+    /// after the first scan by this daemon, after the inbox was rewritten, or after messages were
+    /// marked as read. The value is true if the number of unread messages has changed and was not
+    /// reported yet.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -121,8 +122,9 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // If the unread count is lower than expected, messages were marked as read. The expected
-        // count includes all new messages, even those that were marked as read before this scan.
+        // If the inbox has fewer unread messages than expected, messages were marked as read. All
+        // new messages are expected to be unread, even those that were marked as read before this
+        // scan.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();

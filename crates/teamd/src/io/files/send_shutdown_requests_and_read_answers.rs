@@ -16,9 +16,10 @@ use store::{Error, Inbox};
 impl FilesThread {
     /// Sends a shutdown request to a member.
     ///
-    /// Does nothing if the inbox has an unread request whose id is in `unless_unread`. After a
-    /// crash, the last daemon may have sent `request` already. Then `unless_unread` contains
-    /// `request`, and the function does nothing if the inbox has this request, read or unread.
+    /// `unless_unread` has the ids of earlier requests. If the inbox has an unread request with
+    /// such an id, the function does nothing. After a crash, the last daemon may have sent
+    /// `request` already. `unless_unread` then contains `request` too, and the function does
+    /// nothing if the inbox has this request, even if it is read.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,

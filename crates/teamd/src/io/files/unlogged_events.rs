@@ -16,7 +16,8 @@ impl UnloggedEvents {
     ///
     /// # Errors
     ///
-    /// `Io`. The line is then appended together with the next one.
+    /// `Io` if the log cannot be written. The line is kept and is appended together with the next
+    /// one.
     pub(super) fn append(&mut self, state: &StateDir, line: String) -> Result<(), Error> {
         self.0.push_back(line);
         while let Some(line) = self.0.front() {

@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Marks all persons' windows as untidy. An agent's pane may leave one of them, and it is not
-    /// known which.
+    /// Marks all windows in which agents' panes are beside a person's pane as untidy. The caller
+    /// closes or moves an agent's pane, and does not know in which of these windows the pane is.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }

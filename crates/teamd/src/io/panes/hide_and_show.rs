@@ -81,9 +81,9 @@ impl PaneManager {
 }
 
 /// Returns where the pane of `pane_move` is inserted into a window of its team, so that the panes
-/// stay in the order in which their members joined. The place is below the pane of the last member
-/// in the window that joined earlier. If there is none, the place is above the pane of the first
-/// member that joined later. `None` if the window has no pane of the team.
+/// stay in the order in which their members joined. If members that joined earlier have panes in
+/// the window, the place is below the last of these panes. Otherwise the place is above the first
+/// pane of a member that joined later. `None` if the window has no pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

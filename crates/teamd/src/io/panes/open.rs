@@ -79,8 +79,9 @@ impl PaneManager {
     /// Creates a pane. If the tmux server has exited, first connects to the new server at the same
     /// address.
     ///
-    /// `crowded` is a window of the team in which tmux has just refused a split for lack of space.
-    /// The panes of this window are tiled (given equal sizes), and the window is split again.
+    /// `crowded` is a window of the team in which tmux has just refused to split a pane for lack of
+    /// space. The panes of this window are tiled (given equal sizes), and then the split is tried
+    /// again.
     fn create_or_reconnect(
         &mut self,
         opening: &PaneSpec,

@@ -189,8 +189,8 @@ impl FileWatcher {
     /// Ends the watches of a team's directories.
     pub(crate) fn unwatch_team(&mut self, team: &TeamName) {
         for directory in directories(&self.root, team) {
-            // `unwatch` fails only if there is no watch. For example, the kernel has removed the
-            // watch together with the directory.
+            // An error is ignored, because `unwatch` fails only if there is no watch. For example,
+            // the kernel has removed the watch together with the directory.
             self.watcher.unwatch(&directory).ok();
         }
     }

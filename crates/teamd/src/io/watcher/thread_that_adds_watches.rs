@@ -61,8 +61,8 @@ impl WatcherThread {
         FileWatcher::start(&self.root, self.barriers.clone(), self.sinks.clone())
     }
 
-    /// Replaces the file watcher by a new one, which watches only the root's own directories and no
-    /// team.
+    /// Starts a new file watcher in place of the present one. The new watcher watches only the
+    /// root's own directories. The event loop adds the teams afterwards.
     fn watch_root(&mut self) {
         let watcher = self.start_watcher();
         if let Err(error) = &watcher {
