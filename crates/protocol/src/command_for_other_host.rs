@@ -1,15 +1,18 @@
-//! A `teamctl` command that runs on another machine (`teamctl --host`), and the standard input that
-//! reaches it there.
+//! A `teamctl` command that runs on another machine (`teamctl --host`), and how the command and its
+//! standard input reach that machine.
 //!
-//! The command is no part of a command line, because a remote shell would parse it: it goes through
-//! standard input or, if that is a terminal, as hexadecimal digits. Standard input is a sequence of
-//! frames: a type byte, the length of the content as 4 bytes (big-endian), and the content.
+//! The arguments of the command are not words of the remote command line, because a remote shell
+//! would parse them. Instead, the command is sent through the standard input of the connection, as
+//! the first of several frames. A frame is a type byte, the length of the content as 4 bytes
+//! (big-endian), and the content. If standard input is a terminal, there are no frames, and the
+//! command is one word of hexadecimal digits.
 
 use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
 
-/// The variable by which a command that runs for another machine knows this machine's name there. The
-/// name belongs into the commands that it suggests.
+/// An environment variable of a command that runs here for another machine. It has the name by
+/// which that machine knows this one. Commands that are suggested to the user need this name,
+/// because the user runs them on the other machine.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
 /// The largest content of a frame, in bytes.

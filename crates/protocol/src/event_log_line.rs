@@ -34,12 +34,12 @@ pub struct Event {
     /// The name of the host where it happened. `None` for the host of this log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_host: Option<String>,
-    /// When the home has logged an event of an annex. `None` for all other events, which are logged at
-    /// `time`.
+    /// When the home logged this event, if the event happened on an annex. `None` for all other
+    /// events: they were logged at `time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged_at: Option<String>,
-    /// The number of an event that an annex sends to the home of the team. Each next event of the
-    /// annex has a higher number. `None` for all other events.
+    /// The number of this event, if an annex sends the event to the home of the team. The annex
+    /// gives each event a higher number than the event before. `None` for all other events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// Whether the home tells people of this event of an annex.
@@ -171,8 +171,8 @@ pub enum EventKind {
         /// When the messages are delivered, in milliseconds since the epoch.
         next_turn_at: u64,
     },
-    /// The member begins no new turn, because its lease has ended without contact with the home of
-    /// its team.
+    /// The member begins no new turn, because its lease (the time in which it may do so without
+    /// contact with the home of its team) has ended.
     MemberTurnsHeld {
         /// Since when there is no contact, in milliseconds since the epoch.
         no_contact_since: u64,

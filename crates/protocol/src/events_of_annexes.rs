@@ -4,8 +4,8 @@ use crate::event_log_line::{Event, EventKind};
 use crate::timestamp::iso8601;
 
 impl EventKind {
-    /// Whether an annex sends such an event of its members. The home logs all other kinds itself,
-    /// because it has the tasks and the requests.
+    /// Whether an annex sends events of this kind to the home. The home logs all other kinds
+    /// without the annex, because the home has the tasks and the requests.
     pub fn is_sent_to_home(&self) -> bool {
         matches!(
             self,
@@ -38,8 +38,8 @@ impl EventKind {
 }
 
 impl Event {
-    /// Whether an annex has logged that a message was stored or read in its mirror. The home logs the
-    /// same of its own inbox.
+    /// Whether the event says that a message was stored or read in the mirror of an inbox on an
+    /// annex. The home logs a second event of this kind, for the true inbox.
     pub fn is_of_mirrored_inbox(&self) -> bool {
         let is_of_inbox =
             matches!(self.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. });

@@ -1,9 +1,9 @@
-//! What `teamctl hosts report` on another machine prints and answers, so that `teamctl hosts check`
-//! here can compare the machines.
+//! What `teamctl hosts report` prints on another machine, and the requests that it answers there.
+//! `teamctl hosts check` on this machine uses them to compare the machines.
 //!
-//! The first line names the release of the program there. The caller compares it with its own
-//! release before it sends or parses anything else. After that, the caller sends one request per
-//! line and gets one answer per line, in JSON.
+//! The first line names the release of `teamctl` on the other machine. The caller compares it with
+//! its own release before it sends or parses anything else. After that, the caller sends one
+//! request per line and gets one answer per line, in JSON.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -3,19 +3,20 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The program that reaches another machine over the network, and from whose command line teamd
-/// derives the one with a terminal.
+/// If teamd reaches a host with this program, it can derive the command line that connects to the
+/// host with a terminal ([`Host::attach_command`]).
 const SSH: &str = "ssh";
 
-/// The home of a team: in a mirror, the host of the members that run at the home, and in a hosts
-/// file, the table that describes this machine.
+/// A name for the home of a team, in place of a host's name. In a mirror, members that run at the
+/// home have this host. In a hosts file, the table of this name describes this machine itself.
 pub const HOME_HOST: &str = "home";
 
 /// In place of a host's name: the daemon chooses the host.
 pub const ANY_HOST: &str = "any";
 
-/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`, but neither `home`, which
-/// is the home of a team, nor `any`, which lets the daemon choose a host.
+/// Name of a host: a letter or digit, then up to 63 of `[A-Za-z0-9_-]`. Two names are not allowed,
+/// because they have a meaning of their own: `home` is the home of a team, and `any` lets the
+/// daemon choose a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
@@ -53,15 +54,15 @@ impl fmt::Display for HostName {
 /// How another machine is reached, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Program and arguments that, followed by a command line, run it on the host, with standard
-    /// input and output connected to this machine.
+    /// Program and arguments that connect to the host. With a command line appended, they run it on
+    /// the host, with its standard input and output connected to this machine.
     pub connect: Vec<String>,
     /// As `connect`, but with a terminal. `None`: derived from `connect` if possible.
     pub attach: Option<Vec<String>>,
     /// The root on the host: an absolute path, or one that begins with `~/`. `None`: the default.
     pub root: Option<String>,
-    /// The program `teamctl` on the host. A remote shell may parse it, or none: so it is one word
-    /// of characters that no shell changes, except for a leading `~`.
+    /// The program `teamctl` on the host. On some hosts a shell parses this text, on others none
+    /// does. So the text is one word of characters that no shell changes, except for a leading `~`.
     pub teamctl: String,
     /// What the host has, in the user's own words.
     pub labels: Vec<String>,
@@ -71,8 +72,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// The command that connects a terminal. If the host names none and `connect` is `ssh`, this is
-    /// `connect` with `-t` instead of `-T`.
+    /// The command that connects to the host with a terminal: `attach`, or if that is not set and
+    /// `connect` is `ssh`, `connect` with `-t` instead of `-T`. `None` in all other cases.
     pub fn attach_command(&self) -> Option<Vec<String>> {
         if self.attach.is_some() {
             return self.attach.clone();
@@ -86,8 +87,8 @@ impl Host {
     }
 }
 
-/// Whether `word` reaches the program on a host unchanged, both if a remote shell parses it and if
-/// none does. A leading `~` is allowed, because only a shell can have been meant.
+/// Whether `word` reaches the program on a host unchanged, no matter whether a remote shell parses
+/// it. A leading `~/` is allowed although a shell changes it, because the user wants that change.
 pub fn is_plain_word(word: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+@%:,".contains(c);
     let path = word.strip_prefix("~/").unwrap_or(word);

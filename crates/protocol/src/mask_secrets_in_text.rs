@@ -53,9 +53,10 @@ fn mask_json_text(text: &str, keys: impl Fn(&Value) -> Keys) -> serde_json::Resu
     Ok(if masked == original { Cow::Borrowed(text) } else { Cow::Owned(masked.to_string()) })
 }
 
-/// Masks the secrets in the texts of a JSON value, but not in names, ids, times and paths, without
-/// which a record could not be played. In the objects `env` and `git_env`, which hold environment
-/// variables, the name of a variable counts too. The text of a message can be JSON itself.
+/// Masks the secrets in the texts of a JSON value. Names, ids, times and paths stay as they are,
+/// because a record could not be replayed without them. The objects `env` and `git_env` hold
+/// environment variables: there, a value is also masked if the name of its variable stands for a
+/// secret. A message whose text is JSON is masked in the same way.
 pub fn mask_secrets_in_json(value: &mut Value) {
     mask_value(value, Keys::OfProtocol);
 }

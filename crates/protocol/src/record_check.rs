@@ -3,10 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a record says, and what the daemon decides in a replay of it.
+/// The result of a check: the history that a record says, and the history of a replay of this
+/// record.
 ///
-/// A history is a text with one section for the claims, for each task, member and inbox, and for the
-/// team. The daemon decides as recorded if both histories are equal.
+/// A history is a text with a section for the claims of tasks, one for each task, member and inbox,
+/// and one for the team. If both histories are equal, the daemon decides as it did when the record
+/// was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     /// How many members have been spawned in the record.

@@ -36,7 +36,7 @@ pub(crate) const SECRET_PREFIXES: [&str; 15] = [
 ];
 
 /// A part of an environment variable's value counts as a secret if it has letters and digits and at
-/// least this many characters. Ordinary words are shorter.
+/// least this many characters. Ordinary words are shorter than that.
 const MIN_SECRET_LENGTH: usize = 24;
 
 /// Returns the value of the environment variable `name` for output. A value that may be a secret is

@@ -171,8 +171,8 @@ impl RosterFile {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
-    /// Whether teamd gives the member its tasks, and asks the home of a mirrored team before the member
-    /// begins one. False if no such member runs.
+    /// Whether a task of the member begins only after the home of a mirrored team has agreed. This
+    /// is so if teamd gives the member its tasks. False if no such member runs.
     pub fn confirms_claims(&self, team: &TeamName, name: &MemberName) -> bool {
         self.running_record(team, name).is_some_and(|record| {
             matches!(record.request.delivery, Delivery::Turn | Delivery::Acp | Delivery::Hook)
@@ -255,8 +255,8 @@ impl RosterFile {
         let past = past_members.map(|member| (member.name.clone(), member.usage));
         let records = self.records.iter().filter(|record| record.request.team == *team);
         let current = records.map(|record| (record.request.name.clone(), record.respawn.usage.usage));
-        // The records of running members come last and replace past ones, because each has the
-        // usage of all spawns of its member.
+        // The record of a running member replaces an entry of a past member with the same name,
+        // because the record has the usage of all spawns of its member. So `current` comes last.
         let members = past.chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
         TeamUsageRecord { total: self.usage.get(team).map(|team| team.usage).unwrap_or_default(), members }
     }

@@ -72,8 +72,8 @@ pub enum RecordEntry {
         /// The task.
         id: TaskId,
     },
-    /// What a program has written since the last such line. The daemon reads it after a turn, before
-    /// the next turn, and after an exit.
+    /// What a program has written since the last line of this kind. The daemon reads the program's
+    /// output after a turn, before the next turn, and after an exit.
     Output {
         /// The member whose agent runs the program.
         member: MemberName,

@@ -1,8 +1,8 @@
-//! What `teamctl ask` and its shim exchange: the setup of one question to a program that is on no team,
-//! and the record of its answer.
+//! What `teamctl ask` and the shim that it starts exchange. An ask is one question to a program
+//! that is on no team.
 //!
-//! `teamctl ask` writes an [`AskSetup`] as one line to the standard input of its shim. The shim writes
-//! an [`AskRecord`] when it starts the program, and again when the program has ended.
+//! `teamctl ask` writes an [`AskSetup`] as one line to the standard input of the shim. The shim
+//! writes an [`AskRecord`] when it starts the program, and again when the program has ended.
 
 use crate::control_socket::Process;
 use crate::permission_mode::PermissionMode;
@@ -99,8 +99,8 @@ pub struct AskSetup {
     pub shown_output: AskShownOutput,
     /// Whether the program ends when the caller is gone.
     pub attachment: AskAttachment,
-    /// The MCP server that has started `teamctl ask`. The program also ends when this process is gone.
-    /// `None` if no MCP server has.
+    /// The MCP server that has started `teamctl ask`. If this process exits, the program is ended
+    /// too. `None` if `teamctl ask` was not started by an MCP server.
     pub starter: Option<Process>,
     /// The team whose lead is notified of the end. `None` if the caller has no inbox or waits.
     pub lead_inbox: Option<AskLeadInbox>,
@@ -150,8 +150,8 @@ pub struct AskRecord {
     pub shim: Option<Process>,
     /// The session to continue with a further question. `None` if none is known.
     pub session_id: Option<String>,
-    /// The worktree in which the program works or has worked. `None` if it has none, or if the
-    /// worktree was removed at the end.
+    /// The worktree in which the program works or has worked. `None` if the program had no
+    /// worktree, or if the worktree was removed at the end.
     pub worktree: Option<AskWorktree>,
     /// Whether the ask still runs, or how it ended.
     pub state: AskState,
@@ -175,8 +175,8 @@ pub struct AskedOptions {
     pub profile: Option<String>,
     /// The command, if there is no profile.
     pub command: Vec<String>,
-    /// The directory in which the program works. With a worktree, the directory in the repository
-    /// that the program's directory corresponds to.
+    /// The directory in which the program works. If the program works in a worktree, this is not
+    /// the directory in the worktree, but the directory of the repository that corresponds to it.
     pub cwd: PathBuf,
     /// The first ask of the session if the session has a worktree, which is named after this ask.
     pub worktree: Option<AskId>,

@@ -26,7 +26,7 @@ pub fn parse_typed_time(text: &str) -> Option<u64> {
 }
 
 /// Formats `ms`, in milliseconds since the epoch, for people in the time zone `zone`: `15:00`, or
-/// `11-29 15:00` if it is not on the day of `now`. `?` for a time after the year 9999.
+/// `11-29 15:00` if the time is not on the same day as `now`. A time after the year 9999 gives `?`.
 pub fn local_time(ms: u64, now: u64, zone: &TimeZone) -> String {
     let at = |ms: u64| {
         let ms = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok())?;

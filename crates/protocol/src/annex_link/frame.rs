@@ -39,8 +39,8 @@ pub struct LinkHello {
     pub program_version: String,
     /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
-    /// Of the home: its epoch, which is higher each time a person moves the home to another host.
-    /// Of the annex: the highest epoch of a home that it has accepted.
+    /// From the home: the home's epoch, which is higher each time a person moves the home to
+    /// another host. From the annex: the highest epoch that it has accepted from a home.
     pub epoch: u64,
     /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,
@@ -55,8 +55,8 @@ pub struct LinkItem {
     /// Sequence number. The first item of a sender has the number 1, and each next one has the next
     /// number, over all connections and restarts.
     pub number: u64,
-    /// The spawn that the item comes from or is for. `None` if it concerns no spawn. The daemon
-    /// always sends `None`.
+    /// The spawn that the item comes from or is for. `None` if the item concerns no spawn. The
+    /// daemon sends only items without a spawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn: Option<MemberGeneration>,
     /// The content.
@@ -94,8 +94,9 @@ pub enum LinkRefusal {
     },
     /// The sender is not this annex, or belongs to another root, or does not expect this annex.
     UnknownAnnex,
-    /// The other end has received items that the sender has never sent, or lacks items that it has
-    /// acknowledged. So one end has lost its files, or has an old copy of them.
+    /// The other end has received items that the sender never sent, or lacks items whose receipt it
+    /// has acknowledged earlier. So one of the two ends has lost its files, or has an old copy of
+    /// them.
     NumbersDiffer {
         /// The last item that the sender remembers as acknowledged.
         acknowledged: u64,

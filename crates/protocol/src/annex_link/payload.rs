@@ -1,10 +1,12 @@
-//! The contents of items. A new kind needs a new [`LINK_VERSION`](super::LINK_VERSION), because an
-//! end can't store an item that it can't read. The crate `mirror` sends the new kind in
-//! `compare_files.rs` and stores it in `apply_items.rs`. If it must survive a crash, it also needs
-//! `record_kept_items.rs`.
+//! The contents of items.
 //!
-//! The home is the host whose files are true for a team. The annex has a mirror of these files for
-//! the members that it runs.
+//! The home is the host whose files are true for a team. The annex has a mirror (a copy) of these
+//! files for the members that it runs.
+//!
+//! A new kind of item needs a new [`LINK_VERSION`](super::LINK_VERSION), because an end can't store
+//! an item that it can't read. The crate `mirror` sends the new kind in `compare_files.rs` and
+//! stores it in `apply_items.rs`. If the item must survive a crash, `record_kept_items.rs` must
+//! handle the new kind too.
 
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
@@ -20,8 +22,8 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemPayload {
-    /// From the home: the team's config.json without the members of the annex. The first one makes
-    /// the mirror.
+    /// From the home: the team's config.json without the members of the annex. The annex creates
+    /// its mirror of the team when it gets the first such item.
     Team {
         /// The team.
         team: TeamName,
@@ -101,8 +103,8 @@ pub enum ItemPayload {
         change: TaskChange,
         /// The task as it is at the home after the decision. `None` if it does not exist there.
         task: Option<Map<String, Value>>,
-        /// What the home did not change and why, or that the task has a new id. `None` if the home
-        /// has made the whole change.
+        /// Why the home has not made the whole change and which part it has left out, or that the
+        /// task has a new id. `None` if the home has made the whole change.
         error: Option<ErrorReport>,
     },
     /// From the annex: events that it has logged, each with its number.
@@ -117,8 +119,9 @@ pub enum ItemPayload {
         /// Chosen by the sender.
         number: u64,
     },
-    /// The sender has handled all items before this barrier, and has already sent what follows from
-    /// them.
+    /// The answer to a [`ItemPayload::Barrier`]. The sender has handled all items that it received
+    /// before the barrier. Items that the sender sends because of those items were sent before this
+    /// answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

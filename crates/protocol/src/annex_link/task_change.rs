@@ -1,5 +1,5 @@
-//! A change of a task, as the fields that it changes. So an annex and the home can change different
-//! fields of one task at the same time.
+//! A change of a task, given as the fields that the change sets or removes. So an annex and the
+//! home can change different fields of the same task at the same time.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -126,9 +126,9 @@ impl TaskChange {
         }
     }
 
-    /// Makes the change to a task that may have changed meanwhile. A field stays as it is if it has
-    /// neither the old nor the new value. The result names the first such field. The owner, the
-    /// status and the metadata are changed together or not at all.
+    /// Makes the change to a task that may have changed meanwhile. A field is changed only if it
+    /// still has the old value, or has the new value already. The result names the first field that
+    /// was not changed. The owner, the status and the metadata are changed together or not at all.
     pub fn apply(&self, task: Option<&Map<String, Value>>) -> AppliedChange {
         match (self, task) {
             (TaskChange::Create { task: created }, None) => AppliedChange::complete(Some(created.clone())),

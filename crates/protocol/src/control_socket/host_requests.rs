@@ -67,8 +67,8 @@ pub struct AwaitHostRequest {
     pub host: HostName,
 }
 
-/// Waits until the home of a mirrored team has decided about the changes of a task here. Without
-/// this request, two hosts could start the same task.
+/// Waits until the home of a mirrored team has decided about the changes that this host has made to
+/// a task. Without this request, members on two hosts could start the same task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmTaskRequest {

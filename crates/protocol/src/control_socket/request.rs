@@ -125,8 +125,9 @@ pub enum Request {
     AwaitHost(AwaitHostRequest),
     /// Waits until the home of a mirrored team has decided about the changes of a task.
     ConfirmTask(ConfirmTaskRequest),
-    /// Makes the connection the link to the home of teams: after the reply it carries the frames of
-    /// [`annex_link`](crate::annex_link) instead of messages.
+    /// Turns the connection into the link with the home of teams (the host with their true files).
+    /// After the reply, the connection carries the frames of [`annex_link`](crate::annex_link)
+    /// instead of messages.
     ConnectHome(ConnectHomeRequest),
     /// Connects the shim of an agent.
     ConnectShim(ShimHello),

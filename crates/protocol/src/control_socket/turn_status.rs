@@ -111,8 +111,8 @@ pub struct ExchangePause {
 }
 
 impl TurnPause {
-    /// When the pause ends, in milliseconds since the epoch. `None` if only a message of a person or of
-    /// the lead ends it, or contact with the home.
+    /// When the pause ends, in milliseconds since the epoch. `None` if the pause has no such time:
+    /// it ends with a message of a person or of the lead, or with contact with the home.
     pub fn until(&self) -> Option<u64> {
         match self {
             TurnPause::FailedTurns(pause) => pause.until,

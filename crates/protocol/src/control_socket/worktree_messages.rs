@@ -72,8 +72,8 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that no longer exist and that git no longer lists, and nonexistent paths in the
-    /// request's `discard_worktrees`. The daemon changed nothing for them.
+    /// Worktrees that were not removed, because they do not exist any more and git does not list
+    /// them. Also paths in the request's `discard_worktrees` at which nothing exists.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
     /// Each text names a worktree that was not removed, and the reason: another directory is now at

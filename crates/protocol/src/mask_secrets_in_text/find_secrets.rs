@@ -7,8 +7,9 @@ use super::words_and_values::{value_length, words};
 use crate::redact_variables::SECRET_PREFIXES;
 use std::ops::Range;
 
-/// Prefixes that no ordinary word has. How many characters must follow them, and how many must
-/// follow another prefix: `sk-learn` is no secret.
+/// Prefixes of secrets with which no ordinary word begins. After such a prefix,
+/// `MIN_AFTER_UNIQUE_PREFIX` characters make a secret. Other prefixes need `MIN_AFTER_PREFIX`,
+/// because ordinary words can have them, such as `sk-learn`.
 const UNIQUE_PREFIXES: [&str; 8] = ["ghp_", "gho_", "ghu_", "ghs_", "github_pat_", "glpat-", "AKIA", "AIza"];
 const MIN_AFTER_UNIQUE_PREFIX: usize = 8;
 const MIN_AFTER_PREFIX: usize = 12;
@@ -42,8 +43,9 @@ fn has_secret_prefix(word: &str) -> bool {
         || SECRET_PREFIXES.iter().find_map(after).is_some_and(is_long)
 }
 
-/// Whether a word looks random: its small letters are in short runs, as in no path and no compound
-/// name. A hash in hexadecimal digits has no capitals, or no small letters.
+/// Whether a word looks random: it has digits, capitals and small letters, and its small letters
+/// are in short runs. In paths and compound names, runs of small letters are longer. A hash in
+/// hexadecimal digits is not a match, because it has either no capitals or no small letters.
 fn is_mixed_token(word: &str) -> bool {
     let count = |is_in_class: fn(&u8) -> bool| word.bytes().filter(is_in_class).count();
     let (digits, capitals, small) =

@@ -1,5 +1,5 @@
-//! The keys whose values are no texts. The values of all other keys are masked, so a new key of a
-//! text needs no change here.
+//! The keys of the JSON protocol whose values are no texts, but for example names or paths. Secrets
+//! are masked in the values of all other keys. So a new key with a text needs no change here.
 
 /// Keys whose values are names, kinds or paths.
 const NAME_KEYS: [&str; 39] = [

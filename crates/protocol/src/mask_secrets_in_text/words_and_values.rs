@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 /// The words of a text: the longest runs of characters that `is_in_word` accepts, without dots at
-/// their ends. An escape sequence, such as `\n` in JSON or a color, separates words.
+/// their start and end. Escape sequences, such as `\n` in JSON or the color of a terminal, are not
+/// part of a word.
 pub(super) fn words(text: &str, is_in_word: impl Fn(char) -> bool) -> impl Iterator<Item = Range<usize>> {
     let mut position = 0;
     std::iter::from_fn(move || {
@@ -39,8 +40,9 @@ fn escape_length(text: &str) -> Option<usize> {
     Some(if has_code { 6 } else { 1 + escaped.len_utf8() })
 }
 
-/// The length of the value at the beginning of `text`, which ends before a space, a quote or an
-/// escape. 0 for the name of a shell variable.
+/// The length of the value at the beginning of `text`. The value ends before the first space, quote
+/// or escape. If `text` begins with `$`, the result is 0, because it names a shell variable and has
+/// no value.
 pub(super) fn value_length(text: &str) -> usize {
     if text.starts_with('$') {
         return 0;

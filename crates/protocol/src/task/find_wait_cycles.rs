@@ -1,5 +1,5 @@
-//! Cycles of tasks that wait for each other. teamd refuses a link that would close a cycle, but
-//! another program can write one into the files.
+//! Cycles of tasks that wait for each other. teamd refuses a link between two tasks that would
+//! close a cycle, but another program can write such a link into the files.
 
 use super::task_and_task_status::{Task, TaskStatus, dependents};
 use crate::member_task_and_request_ids::TaskId;
