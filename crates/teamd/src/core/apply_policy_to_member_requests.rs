@@ -198,9 +198,9 @@ fn request_key(request: &OpenRequest) -> (MemberName, RequestId) {
     (request.from.clone(), request.request.id().clone())
 }
 
-/// Begins to track an open request and applies the team's policy to it. Does nothing for a request
-/// that is tracked already, unless the policy's answer could not be written. Then the policy is
-/// applied again.
+/// Begins to track an open request and applies the team's policy to it. A request that is tracked
+/// already is left alone, unless the policy's answer could not be written. In that case the policy
+/// is applied again.
 fn track_request(context: &mut Context, team: &TeamName, request: OpenRequest) {
     let cwd = context
         .state
@@ -330,8 +330,8 @@ pub(crate) fn handle_answer_written(
     match result {
         Ok(()) => close_request(context, team, &key, answer),
         // The policy's answer was not written, because the request has another answer already or
-        // the member has withdrawn it. The request scan that is scheduled here finds out which, and
-        // closes the request.
+        // the member has withdrawn the request. The request scan that is scheduled here finds out
+        // which of the two has happened, and closes the request.
         Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::NotFound) => {
             tracked_request.stage = RequestStage::Waiting { deadline: None };
             schedule_request_scan(context, team);

@@ -68,10 +68,11 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
 /// ancestors of the first hook of the agent's or lead's own program. Both lists begin with the
 /// nearest process.
 ///
-/// A program runs a hook directly or through one shell, which is then the nearest ancestor of the
-/// hook. So the ancestors of a nested program's hook include all `known_ancestors`, or all except
-/// the nearest. A program that has replaced the agent's or lead's own program is not nested: its
-/// hooks have fewer of the `known_ancestors`.
+/// A program runs a hook directly or through one shell. So the nearest of the `known_ancestors` may
+/// be a shell that ran only the first hook. A nested program is a descendant of the own program, so
+/// the ancestors of its hook include all other `known_ancestors`, and are more than the
+/// `known_ancestors`. A program that has replaced the own program is not nested: its hooks have
+/// fewer of the `known_ancestors`.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()

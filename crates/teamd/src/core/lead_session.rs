@@ -66,8 +66,8 @@ fn take_lead(context: &mut Context, lead: LeadProcess) -> Result<(), ErrorReport
     Ok(())
 }
 
-/// Releases a team from its lead session. If the session has ended already, only clears the time of
-/// its end, which `status` shows.
+/// Releases a team from its lead session. If the session has ended already, only clears the time at
+/// which it ended, which `status` shows.
 fn release_ended_or_current_lead(context: &mut Context, team: &TeamName) -> Result<(), ErrorReport> {
     let team_state = context.state.teams.get_mut(team);
     if team_state.is_some_and(|team_state| team_state.lead_session_ended_at.take().is_some()) {

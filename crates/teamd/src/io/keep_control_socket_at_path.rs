@@ -149,8 +149,8 @@ fn watch_directory(path: &Path, events: &UnboundedSender<CoreEvent>) -> Option<R
     let mut watcher = RecommendedWatcher::new(report, Config::default().with_event_kinds(removals)).ok()?;
     let directory = path.parent()?;
     watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
-    // A watch of a directory does not report that the directory was moved away, so its parent is
-    // watched too.
+    // A watch of a directory does not report that the directory was moved away, so the parent of
+    // the directory is watched too.
     watcher.watch(directory.parent()?, RecursiveMode::NonRecursive).ok();
     Some(watcher)
 }

@@ -38,9 +38,9 @@ pub(crate) enum FileJob {
     CreateTeam(Box<TeamCreation>),
     /// Save the environment of an agent, for its respawn and for clients.
     SaveEnvironment { file: String, env: BTreeMap<String, String> },
-    /// Register a member: add it to config.json, store its prompt as its first message, and create
-    /// the internal task that tracks it. For a respawn, the inbox keeps the messages that the
-    /// previous spawn got. `at` is in milliseconds since the epoch.
+    /// Register a member: add it to config.json, store its prompt as the first message in its
+    /// inbox, and create the internal task that tracks the member. For a respawn, the inbox keeps
+    /// the messages that the previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
     /// Put the shutdown request with the id `request` into a member's inbox. `unless_unread` has
     /// the ids of earlier requests. If the inbox has an unread request with such an id, the job
@@ -433,7 +433,7 @@ pub(crate) enum ModeRoute {
     /// The new mode is only written to config.json, without a message.
     InConfig,
     /// The member gets the new mode by a message in its inbox. config.json gets the mode only after
-    /// the member has switched to it. A native program then writes the mode itself. For other
-    /// programs the shim reports the mode, and the daemon writes it.
+    /// the member has switched to it. A program with native delivery writes the mode to config.json
+    /// itself. For other programs the shim reports the mode, and the daemon writes it.
     ByMessage,
 }

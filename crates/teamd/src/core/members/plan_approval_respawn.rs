@@ -28,8 +28,8 @@ use protocol::permission_mode::PermissionMode;
 pub(crate) const PLAN_APPROVED: &str = "its plan is approved";
 
 /// How long a program with hooks may run on after its plan was approved, in milliseconds. In this
-/// time its hooks write the result of the turn. A hook that is killed while it writes a file leaves
-/// the file's lock behind.
+/// time its hooks write the result of the turn. The program is not ended earlier, because a hook
+/// that is killed while it writes a file would leave the file's lock behind.
 const HOOK_WRITE_GRACE: u64 = 10_000;
 /// How long a program without hooks may run on after its plan was approved, in milliseconds. The
 /// time is short, because no hook has to write the result of the turn.

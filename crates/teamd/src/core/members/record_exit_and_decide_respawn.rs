@@ -278,7 +278,8 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has ever run. If it has not, its exit does not count as a failure.
+/// Whether the agent has ever run. The exit of an agent that has never run does not count as a
+/// failure.
 ///
 /// A daemon may be killed before an agent that it starts has run. Such an agent has no pid in the
 /// roster, and its shim leaves no exit report. A respawned agent always counts as one that has run.

@@ -1,8 +1,8 @@
-//! Searches the screens of all panes for dialogs. A client can ask for the status with dialogs: it
-//! then learns which programs wait at a dialog on their screen. All panes are captured for this.
-//! Rescans capture them, too, but at most every 30 s. The reply to the client waits for at most
-//! `SCREEN_TIMEOUT`. For a pane that was not captured by then, the reply says that it is unknown
-//! whether there is a dialog.
+//! Searches the screens of all panes for dialogs. If a client asks for the status with dialogs, the
+//! reply says which programs wait at a dialog on their screen. For this, all panes are captured.
+//! Rescans capture all panes too, but at most every 30 s. The reply to the client waits for at most
+//! `SCREEN_TIMEOUT`. If a pane was not captured by then, the reply says that it is unknown whether
+//! the pane shows a dialog.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;

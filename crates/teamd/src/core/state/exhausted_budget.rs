@@ -48,8 +48,8 @@ pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     Some(Usage { tokens: share(policy.max_tokens), microdollars: share(policy.max_microdollars) })
 }
 
-/// Why a member with this usage is suspended and not started again. `None` if the member has not
-/// used its share of the budget.
+/// Why a member with this usage is suspended and not started again: a text for people. `None` if
+/// the member has not used its share of the budget.
 pub(crate) fn used_share_reason(policy: &Policy, usage: Usage) -> Option<String> {
     let limit = member_limit(policy)?;
     let amount = match usage {

@@ -39,8 +39,8 @@ pub(super) struct Saves {
     done: u64,
     /// The error of the last roster write. `None` if the roster on disk is current.
     pub(super) roster_error: Option<ErrorReport>,
-    /// The files of environments that could not be saved, each with the error. The registration of
-    /// the member then fails with this error.
+    /// The files of environments that could not be saved, each with the error. If the environment
+    /// of a member is in this map, the member's registration fails with that error.
     pub(super) failed_environments: BTreeMap<String, ErrorReport>,
 }
 

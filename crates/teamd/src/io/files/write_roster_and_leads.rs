@@ -11,9 +11,9 @@ impl FilesThread {
     /// Writes roster.json and leads.json, and removes the files of environments that the roster
     /// does not name.
     ///
-    /// If the write fails, tries once more immediately. If that fails too, no member can be
-    /// registered or deregistered until a later write succeeds. The next write may come only with
-    /// the next rescan.
+    /// If the write fails, tries once more immediately, because the next write may come only with
+    /// the next rescan. If the second try fails too, no member can be registered or deregistered
+    /// until a later write succeeds.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
         let written = self.write_roster(roster).or_else(|_| self.write_roster(roster));
         let written = written.map_err(ErrorReport::from);

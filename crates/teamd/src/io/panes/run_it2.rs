@@ -27,8 +27,9 @@ pub(super) enum It2Error {
 
 /// Runs `it2 session` with `arguments`. Returns its output.
 ///
-/// The environment is that of the daemon. iTerm2 accepts a cookie in `ITERM2_COOKIE` once. If `it2`
-/// has no valid cookie, it asks iTerm2 for another one, through AppleScript.
+/// `it2` gets the environment of the daemon. iTerm2 accepts the cookie in the variable
+/// `ITERM2_COOKIE` only once. So for later calls `it2` asks iTerm2 for another cookie, through
+/// AppleScript.
 pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error> {
     let mut command = Command::new(it2);
     command.arg("session").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -36,7 +37,7 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
     // This thread reads the output of `it2` until `it2` exits, so another thread ends `it2` after
-    // the timeout. `it2` has exited already if there is no handle.
+    // the timeout. If there is no handle, `it2` has exited already and need not be ended.
     let pid = child.id();
     let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {
