@@ -1,12 +1,12 @@
 //! Messages between the shim and `teamd-acp`, the driver of a program that speaks the Agent Client
 //! Protocol.
 //!
-//! The driver is one process for the whole spawn of an agent. The shim sends it the prompt of one
-//! turn at a time. Each message is a JSON object on one line. Both directions use the same stream
-//! socket, which is the driver's standard input.
+//! One driver process serves one agent from the agent's start to its exit. The shim sends the
+//! driver the prompt of one turn at a time. Each message is a JSON object on one line. Both
+//! directions use the same stream socket, which is the driver's standard input.
 //!
-//! The driver sends [`FromDriver::Ready`] once. Before `Ready` it can send only
-//! [`FromDriver::Failed`]. The driver queues messages that the shim sends before `Ready`.
+//! The driver sends [`FromDriver::Ready`] once. Before `Ready` the driver can send only
+//! [`FromDriver::Failed`], and it queues the messages that the shim sends.
 
 use crate::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub enum PermissionAnswer {
     /// Allows this one tool call.
     AllowOnce,
     /// Allows this tool call and all later tool calls of the same kind. If the program does not
-    /// offer this, allows only this tool call.
+    /// offer this choice, allows only this tool call.
     AllowAlways,
     /// Denies the call.
     Deny {

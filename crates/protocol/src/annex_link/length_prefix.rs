@@ -55,7 +55,8 @@ impl FrameDecoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the next frame and the length of its text in bytes. `None` if it is not complete.
+    /// Returns the next frame and the length of its text in bytes. `None` if the bytes received so
+    /// far contain no complete frame.
     ///
     /// # Errors
     ///

@@ -94,10 +94,10 @@ impl From<FieldPath> for String {
 
 impl TaskChange {
     /// The change from one state of a task to another. A parameter is `None` if the task does not
-    /// exist. Returns `None` if nothing changes.
+    /// exist in that state. Returns `None` if nothing changes.
     ///
-    /// A change of the status or the metadata also names the owner. So it is refused if the owner
-    /// has changed meanwhile.
+    /// A change of the status or the metadata also names the owner. So such a change is refused if
+    /// the owner has changed meanwhile.
     pub fn between(from: Option<&Map<String, Value>>, to: Option<&Map<String, Value>>) -> Option<TaskChange> {
         match (from, to) {
             (None, None) => None,

@@ -107,8 +107,9 @@ pub struct HookReply {
     /// be respawned after a plan approval. Also false if the hook belongs to a nested program,
     /// which the agent's program has started.
     pub delivers_by_hook: bool,
-    /// Whether no new turn begins until the home of the team has contact again. If so, the hook
-    /// makes its long poll before it reads the files.
+    /// Whether no new turn may begin until the home of the team (the host with its true files) has
+    /// contact again. If so, the hook first waits in a long poll, and reads the files only after
+    /// that.
     #[serde(default)]
     pub holds_turns: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.
