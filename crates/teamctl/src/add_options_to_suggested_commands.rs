@@ -70,9 +70,10 @@ pub(crate) const COMMAND_NAMES: [&str; 50] = [
     "why",
 ];
 
-/// Returns a builder of commands that are suggested to the user. The commands get the `--root` and
-/// `--socket` of this invocation. An option is left out if its environment variable already has the
-/// same value. If the command runs for another machine, the commands also get its `--host`.
+/// Returns a builder for commands that are suggested to the user. Each command gets the `--root`
+/// and `--socket` of this invocation, except an option whose environment variable already has the
+/// same value. If another machine runs this invocation by `teamctl --host`, each command also gets
+/// `--host` with that machine's name for this host.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];

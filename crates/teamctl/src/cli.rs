@@ -65,7 +65,7 @@ pub(crate) fn full_parser() -> Command {
 }
 
 /// Parses the arguments with a parser that has only the commands of the type `C`. Returns `None` if
-/// this parser does not accept the arguments; another parser may.
+/// this parser does not accept the arguments. The caller then tries the next parser.
 fn parse_quickly<C: Subcommand + Into<CliCommand>>() -> Option<Cli> {
     let is_command = |argument: std::ffi::OsString| argument.to_str().is_some_and(C::has_subcommand);
     let may_succeed = std::env::args_os().skip(1).any(is_command);

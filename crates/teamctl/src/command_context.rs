@@ -55,8 +55,8 @@ impl CommandContext {
         CommandContext { args, team_context: TeamContext::new(options) }
     }
 
-    /// This context with the team that an argument of the command names. `None` keeps the team of
-    /// the option `-t`.
+    /// Returns a copy of this context for the team `name`, which an argument of the command names.
+    /// If `name` is `None`, the copy keeps the team of the option `-t`.
     pub(crate) fn with_team_argument(&self, name: Option<&str>) -> CommandContext {
         let team = name.map(str::to_owned).or_else(|| self.args.team.clone());
         CommandContext::new(GlobalArgs { team, ..self.args.clone() })

@@ -1,5 +1,6 @@
-//! Steps before and after a command on another host: the check of the caller, and the wait for the
-//! host's changes.
+//! Two steps around a command that runs on another host. Before the command: a check that the
+//! caller may use other hosts. After the command: a wait until the host's changes have arrived
+//! here.
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
@@ -10,11 +11,13 @@ use protocol::hosts_file_entry::HostName;
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use store::{Team, env_var};
 
-/// Checks that the caller may run a command on another host, where it would count as a person.
+/// Checks that the caller may run a command on another host. There the command would count as a
+/// command of a person, whoever the caller is.
 ///
 /// # Errors
 ///
-/// `NotPermitted`; `Usage` if the command itself runs for another machine.
+/// `NotPermitted` if the caller is a teammate or a program of `teamctl ask`. `Usage` if another
+/// machine runs this command by `teamctl --host`.
 pub(crate) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
     check_not_asked()?;
     if let Some(host) = env_var(HOST_OF_CALLER_VARIABLE) {
@@ -36,11 +39,11 @@ pub(crate) fn check_not_asked() -> Result<(), ErrorReport> {
         .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
 }
 
-/// Waits until the files here have all changes of a host.
+/// Waits until all changes that a host has made to the team's files have arrived in the files here.
 ///
 /// # Errors
 ///
-/// Those of the daemon, for example if it has no contact with the host.
+/// The errors of the daemon, for example if the daemon has no contact with the host.
 pub(crate) fn await_host(context: &CommandContext, team: &Team, host: HostName) -> Result<(), ErrorReport> {
     context.request(Request::AwaitHost(AwaitHostRequest { team: team.name().clone(), host }))
 }

@@ -1,8 +1,7 @@
 //! Finds a text option whose value was forgotten, as in `shutdown ann --reason --force`.
 //!
-//! clap accepts a value that begins with `-` for these options. So it would take `--force` as the
-//! reason, and the command would only ask the member to end, although the user wants to end it by
-//! force.
+//! The value of a text option may begin with `-`, so clap would accept `--force` as the reason. The
+//! command would then only ask the member to end, although the user wants to end it by force.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command};

@@ -75,8 +75,9 @@ fn with_command_list(teamctl: Command, list: &str) -> Command {
 }
 
 /// Makes `-h` and `--help` of a command print the same page: the whole description, then each
-/// option on one line. clap prints each option on several lines if a command has a long
-/// description. So the whole description is set as the short one.
+/// option on one line. If a command has a long description, clap prints each option on several
+/// lines. To avoid that, this function sets the whole description as the short description, and
+/// removes the long one.
 fn with_short_layout(command: Command) -> Command {
     let description = command.get_long_about().or(command.get_about()).cloned().unwrap_or_default();
     let command = command.about(description).long_about(Resettable::Reset);

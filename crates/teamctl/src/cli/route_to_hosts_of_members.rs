@@ -1,6 +1,7 @@
-//! Runs a command on the host of the members that it acts on: here, or by `teamctl` there.
-//! `config.json` at the team's home says where each member runs. `CliCommand::acted_on_members`
-//! lists these commands.
+//! Runs a command on the hosts of the members that the command acts on. For members on this host,
+//! the command runs here. For members on another host, the `teamctl` of that host runs it. The
+//! team's `config.json` says where each member runs. `CliCommand::acted_on_members` says which
+//! commands act on members.
 
 use super::cli_command::CliCommand;
 use crate::acted_on_members::ActedOnMembers;
@@ -76,8 +77,9 @@ fn team_and_members(context: &CommandContext, acted_on: ActedOnMembers) -> Optio
     Some((team, members))
 }
 
-/// The entries of the members that the command names. A command for all members names none: in a
-/// mirror, such a command acts only on the members of this host.
+/// Returns the config entries of the members that the command names. The result is empty for a
+/// command for all members, because in a mirror (the copy of a team on a host that is not the
+/// team's home) such a command acts only on the members of this host.
 fn named<'a>(
     team: &'a Team,
     members: &'a [Member],

@@ -1,5 +1,6 @@
-//! `teamctl annex`: the annex's end of the link from a team's home. Starts the daemon of this host
-//! if none runs, and connects standard input and output to the daemon.
+//! `teamctl annex`: lets another machine, the home of a team, run members on this host. The home
+//! starts this command here. The command starts the daemon of this host if none runs, and connects
+//! standard input and output to the daemon.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -84,8 +85,9 @@ fn connect_home(
     }
 }
 
-/// Copies bytes in both directions until one side ends. `received` are the bytes that came from the
-/// daemon with its reply.
+/// Copies bytes from standard input to the daemon, and from the daemon to standard output, until
+/// one side ends. `received` are bytes that arrived together with the daemon's reply to the request
+/// for this connection. They are written to standard output first.
 fn carry_frames(received: &[u8], mut stream: UnixStream) -> std::io::Result<()> {
     let mut to_daemon = stream.try_clone()?;
     let copy_input = move || {

@@ -37,8 +37,8 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // A team that was tried before has returned an error about exactly this request:
-            // `rejection`. That error explains more than the new one, so it is kept.
+            // This loop has already tried another team, whose error `rejection` is about exactly
+            // this request. That error explains more than the new one, so `rejection` is kept.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

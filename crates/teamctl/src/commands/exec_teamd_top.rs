@@ -91,8 +91,9 @@ pub(super) fn exec_screen(arguments: &[OsString]) -> Result<ErrorReport, ErrorRe
     Ok(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Executes a tmux command, which starts the program that draws the screen: tmux opens a window or a
-/// popup for it. `variables` are passed on. Returns only if that fails; `None` outside tmux.
+/// Executes a tmux command that opens a window or a popup, and starts in it the program that draws
+/// the screen. That program gets the environment variables `variables` of this process. If this
+/// function returns, it has failed. It returns `None` if this process is not inside tmux.
 pub(super) fn exec_screen_in_tmux(
     words: &[&str],
     variables: &[&str],

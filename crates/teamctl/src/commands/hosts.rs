@@ -1,6 +1,6 @@
-//! `teamctl hosts`: lists the other machines of the hosts file, checks them, and installs teamd there.
-//! Two hidden subcommands are the other side: `report` answers a check, and `exec` runs a command of
-//! `teamctl --host`.
+//! `teamctl hosts`: lists the other machines of the hosts file, checks them, and installs teamd
+//! there. Two hidden subcommands run on those machines: `report` answers a check, and `exec` runs
+//! the command of `teamctl --host`.
 
 mod check_host;
 mod exec_for_other_host;

@@ -184,8 +184,8 @@ fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(
 type ReadAllowance = Rc<Cell<u64>>;
 
 /// Reads an archive, and fails if more bytes are read than allowed. The tar library itself reads
-/// long entry names and skips the content of directories. This program cannot check their sizes
-/// first, so the reader enforces the limit.
+/// long entry names and skips the content of directories. This program cannot check the sizes of
+/// the names and of the content before the library reads them, so this reader enforces a limit.
 struct AllowedReader<R> {
     input: R,
     allowance: ReadAllowance,

@@ -152,9 +152,9 @@ impl InboxReader<'_> {
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If the inbox changes while it is read, `fold` reads it again from the start, with new
-        // counts. The lists keep the entries of the first pass, and `seen` skips these entries in
-        // the second pass.
+        // If the inbox changes while it is read, `fold` reads the inbox again from the start, with
+        // empty counts. `last_entries` and `printed` keep the entries of the first pass. In the
+        // second pass, `seen` skips these entries.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -222,8 +222,9 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The start commit may already contain the member's commits, while an existing
-                // branch does not.
+                // The start commit of the merge branch may already contain the member's commits,
+                // although the existing merge branch does not contain them. The branch is then
+                // moved to the start commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }
@@ -259,8 +260,9 @@ impl MergeRun<'_> {
         test.run(&self.context.state_dir()?, self.team.name(), &member.member)
     }
 
-    /// Creates the branch at its start commit if it does not exist. If the start commit contains
-    /// all commits of the branch, moves the branch there.
+    /// Creates the merge branch if it does not exist, at its start commit: the commit of the
+    /// repository's main worktree, or the commit that the user has named. If the start commit
+    /// contains all commits of an existing merge branch, moves the branch to the start commit.
     fn move_to_base(&mut self) -> Result<(), ErrorReport> {
         self.branch.move_to_base(&self.environment).map_err(|error| to_report(&error))
     }

@@ -1,5 +1,6 @@
-//! `teamctl replay`: plays the record of a team. On a terminal, `teamd-top` shows it as a film.
-//! Without a terminal, it is printed as text. With `--check`, teamd decides again.
+//! `teamctl replay`: plays the record of a team. On a terminal, `teamd-top` shows the record as a
+//! film. Without a terminal, the record is printed as text. With `--check`, teamd gets the recorded
+//! inputs again, and its decisions are compared with those in the record.
 
 mod check_record;
 mod text_lines;

@@ -1,6 +1,7 @@
-//! `teamctl --host NAME COMMAND`, and commands for a member on another host: runs a command by the
-//! `teamctl` of another machine, and so by the daemon there. Output, errors, the exit code and
-//! signals go through. Standard input goes through if the command reads it.
+//! `teamctl --host NAME COMMAND`, and commands for a member on another host: the `teamctl` of
+//! another machine runs the command, with the daemon of that machine. The command's output, errors
+//! and exit code come back to this process. This process passes its signals to the command, and
+//! also its standard input if the command reads it.
 
 mod arguments_for_other_host;
 
@@ -148,11 +149,12 @@ fn run_with_streams(
 struct FrameSender(Arc<Mutex<ChildStdin>>);
 
 impl FrameSender {
-    /// Sends a frame. If the connection is lost, nothing happens: the transport reports it.
+    /// Sends a frame to the host. A failed write is no error here: the connection is lost, and the
+    /// exit of the transport (the command that connects to the host, such as ssh) reports that.
     ///
     /// # Errors
     ///
-    /// `Usage` if the frame is too long. Only a command can be.
+    /// `Usage` if the frame is too long. Only the frame with the command can be too long.
     fn send(&self, frame: &HostInput) -> Result<(), ErrorReport> {
         let bytes = frame.to_frame().ok_or_else(|| {
             ErrorReport::new(
@@ -177,8 +179,9 @@ impl FrameSender {
     }
 }
 
-/// Sends SIGINT, SIGTERM and SIGHUP of this process to the command from now on. A signal
-/// that comes a second time, or cannot be sent, ends the transport. Then the host ends the command.
+/// From now on, passes SIGINT, SIGTERM and SIGHUP of this process to the command on the host. If a
+/// signal comes a second time, or cannot be passed, this process ends the transport, the program
+/// that connects to the host. The host then ends the command.
 fn send_signals(frames: &FrameSender, transport_pid: u32) -> Result<(), ErrorReport> {
     // `None` if the transport has ended already.
     let transport = Arc::new(ExitHandle::open(transport_pid));

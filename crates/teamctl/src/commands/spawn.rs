@@ -76,8 +76,8 @@ pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode,
     }
 }
 
-/// Spawns the member on this machine. `host` is the name of this machine for the answer, if there
-/// are others.
+/// Spawns the member on this machine. `host` is the name of this machine, for the printed answer.
+/// `None` if no other machine is involved.
 fn run_here(
     context: &CommandContext,
     mut args: SpawnOptions,

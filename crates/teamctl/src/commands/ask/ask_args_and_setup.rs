@@ -170,8 +170,8 @@ pub(super) fn remove_new_worktree(context: &CommandContext, setup: &AskSetup) {
     new.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
 }
 
-/// Builds the launch again for the directory in the worktree, because a profile may put the directory
-/// into the command line.
+/// Changes `setup` so that the program runs in the worktree `ready`. The program's command line is
+/// built again, because a profile may put the working directory into it.
 fn move_into_worktree(
     context: &CommandContext,
     args: &AskArgs,

@@ -15,7 +15,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-/// Asks all questions of the file. Prints a JSON object for each, as soon as it has ended.
+/// Asks all questions of the file. Prints a JSON object for each question as soon as this question
+/// has an answer or an error.
 ///
 /// # Errors
 ///

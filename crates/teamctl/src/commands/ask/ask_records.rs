@@ -60,8 +60,10 @@ impl AskRecords {
         Ok(records)
     }
 
-    /// Whether a program works in the worktree that is named after `ask`, or will soon: the worktree
-    /// is recorded before it is created, and the ask after that.
+    /// Whether the worktree that is named after `ask` is in use: a program works in it, or a new
+    /// ask is about to work in it. A new ask first records the worktree, then creates it, and
+    /// writes its own record last. So a recent record of the worktree without a later record of an
+    /// ask means that a new ask is about to begin.
     pub(crate) fn is_worktree_in_use(&self, ask: &AskId) -> Result<bool, ErrorReport> {
         let mut records = self.all()?;
         records.retain(|record| record.options.worktree.as_ref() == Some(ask));

@@ -50,8 +50,9 @@ pub(super) struct AskShim {
 }
 
 impl AskShim {
-    /// Starts a shim and tells it what to ask. If the shim runs in the foreground, `inputs` keeps
-    /// the shim's standard input open. Closing this input makes the shim end its program.
+    /// Starts a shim and sends it `setup`, which says what to ask. If the shim runs in the
+    /// foreground, `inputs` keeps the pipe to the shim's standard input open. When this pipe is
+    /// closed, the shim ends its program.
     pub(super) fn start(
         context: &CommandContext,
         setup: &AskSetup,
@@ -81,11 +82,12 @@ impl AskShim {
         Ok(AskShim { id, child, stdout })
     }
 
-    /// Waits until the shim has written its first record. From then on, other commands find the ask.
+    /// Waits until the shim has written its first record. From then on, other commands find the
+    /// ask.
     ///
     /// # Errors
     ///
-    /// The shim was killed, or has failed.
+    /// If the shim was killed, or has failed.
     pub(super) fn detach_once_started(mut self) -> Result<(), ErrorReport> {
         match self.read_line() {
             ShimLine::Record(_) => Ok(()),
@@ -98,7 +100,7 @@ impl AskShim {
     ///
     /// # Errors
     ///
-    /// The shim was killed before it had stored the answer, or has failed.
+    /// If the shim has failed, or was killed before it had stored the answer.
     pub(super) fn wait_for_end(
         mut self,
         context: &CommandContext,

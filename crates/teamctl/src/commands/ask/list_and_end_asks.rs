@@ -55,8 +55,8 @@ fn list_json(records: &[AskRecord], worktrees: Vec<(AskId, AskWorktree)>) -> Val
     json!({"asks": asks, "worktrees": worktrees.into_iter().map(worktree).collect::<Vec<_>>()})
 }
 
-/// The record, read again if its shim has exited, because the shim may have written its last record
-/// meanwhile.
+/// Returns the latest record of the ask. If the shim of the ask has exited, this function reads the
+/// record again, because the shim may have stored a new record after `record` was read.
 fn latest(store: &AskRecords, record: AskRecord) -> AskRecord {
     let is_current = state_name(&record) != LOST;
     if is_current { record } else { store.find(&record.id.to_string()).unwrap_or(record) }
@@ -97,12 +97,12 @@ fn state_name(record: &AskRecord) -> &'static str {
     }
 }
 
-/// Ends an ask, and returns when none of its processes is left.
+/// Ends an ask, and returns when all processes of the ask have ended.
 ///
 /// # Errors
 ///
-/// `Refused` if it has ended already, `Timeout` if its shim does not end, `Partial` if its shim was
-/// killed and a process remains.
+/// `Refused` if the ask has ended already. `Timeout` if the shim of the ask does not end. `Partial`
+/// if the shim was killed, and a process of the ask still runs.
 pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
     let store = AskRecords::open(context)?;
     let record = store.find(id)?;

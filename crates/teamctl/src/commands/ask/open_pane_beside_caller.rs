@@ -1,9 +1,10 @@
 //! `teamctl ask --pane`: a tmux pane beside the caller that shows what the program prints.
 //!
-//! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of this command. The
-//! connection becomes the standard error of the shim that asks. So the pane closes when that shim ends,
-//! also if it is killed. If this command is killed before, the process in the pane cannot connect, and
-//! exits. No command closes a pane.
+//! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of this command. This
+//! command passes the connection to the shim of the ask, as its standard error. When that shim ends
+//! or is killed, the connection closes, the process in the pane exits, and tmux closes the pane. If
+//! this command is killed before the process in the pane has connected, that process cannot
+//! connect, and exits too. So no command is needed that closes the pane.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -45,11 +46,12 @@ impl AskPaneOpener {
         Ok(AskPaneOpener { caller, runtime_dir: StateDir::open(&context.directories()?.runtime_dir)? })
     }
 
-    /// Opens the pane, and returns its end of the connection. The caller's pane stays selected.
+    /// Opens the pane, and returns the connection to the process in the pane. The caller's pane
+    /// stays selected.
     ///
     /// # Errors
     ///
-    /// `Refused` if tmux opens no pane, `Timeout` if the pane does not connect.
+    /// `Refused` if tmux opens no pane, `Timeout` if the process in the pane does not connect.
     pub(super) fn open(&self, shim: &Path, record: &AskRecord) -> Result<OwnedFd, ErrorReport> {
         let name = record.id.to_string();
         let socket = self.runtime_dir.path().join(&name);

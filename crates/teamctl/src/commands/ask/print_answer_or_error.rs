@@ -25,8 +25,9 @@ pub(crate) fn print_answer(context: &CommandContext, record: &AskRecord) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says on standard error that the ask has left a worktree. With `--json`, the object says it, but the
-/// object of an error does not.
+/// Prints on standard error that the ask has left a worktree. With `--json`, this is printed only
+/// if the ask has failed: the JSON object of an answer names the worktree, but the JSON object of
+/// an error does not.
 fn print_kept_worktree(context: &CommandContext, record: &AskRecord) {
     let is_in_object = context.args.json && answer_or_error(record).is_ok();
     if let Some(worktree) = record.worktree.as_ref().filter(|_| !context.args.quiet && !is_in_object) {

@@ -36,8 +36,8 @@ pub(super) struct ExpectedRoot<'a> {
     pub(super) socket: &'a Path,
 }
 
-/// Finds the nearest parent process that belongs to an agent, and returns this agent. With
-/// `expected`, only agents of that root count; with `None`, agents of any root count.
+/// Finds the nearest parent process that belongs to an agent, and returns that agent. If `expected`
+/// is given, agents of other roots are ignored. If `expected` is `None`, agents of all roots count.
 pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
     nearest_agent(chain.map(ProcessText::read), expected)
@@ -77,8 +77,8 @@ fn nearest_agent(
             };
         }
         if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
-            // A program that `teamctl ask` has started is no member of a team. It must not be taken
-            // for a person either.
+            // A program that `teamctl ask` has started is no member of a team. The result is not
+            // `NotFound`, because the program would then be taken for a person.
             return ParentAgent::Unidentified;
         }
         if let Some(socket) = shim_socket(&process.cmdline)

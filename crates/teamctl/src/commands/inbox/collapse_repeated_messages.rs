@@ -27,8 +27,9 @@ pub(super) fn collapse_repeats(entries: &[InboxEntry]) -> Vec<RepeatedEntry<'_>>
 }
 
 /// Whether the message `entry` repeats `previous`, the previous message of the same sender. A text
-/// message repeats a message with the same text. A plain report of a turn's end repeats another
-/// one. A read and an unread message never repeat each other.
+/// message repeats a message with the same text. A report that only says that a turn has ended
+/// repeats an earlier report of this kind. A read message and an unread message never repeat each
+/// other.
 fn is_repeat(previous: &InboxEntry, entry: &InboxEntry) -> bool {
     let (Ok(first), Ok(second)) = (&previous.message, &entry.message) else { return false };
     let are_turn_ends = || [first, second].iter().all(|message| IdleNotification::is_bare_in(&message.text));

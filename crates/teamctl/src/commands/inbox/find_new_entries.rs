@@ -15,11 +15,11 @@ pub(super) struct SeenEntries(HashMap<u64, usize>);
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
-    /// Whether the entry is new: the inbox has more entries equal to this one than in any earlier
-    /// read.
+    /// Whether the entry is new: this read of the inbox has found more entries equal to this one
+    /// than any earlier read.
     ///
-    /// For each read, the caller passes all entries, oldest first, with the same `counts`. It
-    /// counts the equal entries of this read, and is empty at the start.
+    /// During one read, the caller passes all entries, oldest first, with the same `counts`.
+    /// `counts` is empty at the start of a read, and counts the equal entries of this read.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

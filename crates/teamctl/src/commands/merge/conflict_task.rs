@@ -63,8 +63,9 @@ pub(super) struct ConflictTasks<'a> {
 }
 
 impl ConflictTasks<'_> {
-    /// Creates the task that asks the member to resolve the conflict. No task is created if it is
-    /// open already, if the member has left the team, or if the member is a built-in worker.
+    /// Creates the task that asks the member to resolve the conflict. No new task is created if an
+    /// earlier task for this conflict is still open, if the member has left the team, or if the
+    /// member is a built-in worker.
     ///
     /// # Errors
     ///

@@ -39,8 +39,8 @@ pub(super) struct TestFailure {
 }
 
 impl MergeTest<'_> {
-    /// Runs the test. Ends all processes that it has started. The log of the member's last test is
-    /// replaced.
+    /// Runs the test command, and then ends all processes that the command has started. The output
+    /// goes into a log, which replaces the log of the member's previous test.
     ///
     /// # Errors
     ///

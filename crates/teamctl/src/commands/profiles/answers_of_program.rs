@@ -7,8 +7,9 @@ use protocol::host_report::LoginState;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Asks the program whether its user is logged in. `help` is the help of the program. A release
-/// whose help does not have the command is not asked: it could take the words for a prompt.
+/// Asks the program whether its user is logged in. `help` is the help text of the program. If
+/// `help` does not mention the command for this question, the program is not asked, because it
+/// could take the words of the command for a prompt.
 pub(super) fn login_state(
     profile: &Profile,
     path: &Path,

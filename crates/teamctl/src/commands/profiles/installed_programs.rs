@@ -8,8 +8,10 @@ use protocol::host_report::{InstalledProgram, LoginState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The installed programs of all profiles, each once, ordered by path. All are asked at the same
-/// time. A program that reads the root itself looks for its login in `root`.
+/// Returns the installed programs of all profiles, ordered by path. A program that several profiles
+/// use is returned once. All programs are asked at the same time for their version and login. A
+/// program that uses the root for its own files, as Claude Code does, looks for its login in
+/// `root`.
 pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgram> {
     let mut env = directory_environment_and_prompt::spawn_environment(&Launch::default(), BTreeMap::new());
     directory_environment_and_prompt::set_claude_config_dir(root, &mut env);
@@ -23,8 +25,9 @@ pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgr
     })
 }
 
-/// One profile for each installed program: the first that says how to ask for the login, or else the
-/// first.
+/// Returns one profile for each installed program. If several profiles start the same program, the
+/// result has the first one with a command that asks for the login. If none has such a command, the
+/// result has the first profile.
 fn profiles_by_path() -> BTreeMap<PathBuf, Profile> {
     let registry = ProfileRegistry::for_user();
     let mut profiles: BTreeMap<PathBuf, Profile> = BTreeMap::new();

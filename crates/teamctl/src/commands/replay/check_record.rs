@@ -1,5 +1,5 @@
-//! `teamctl replay --check`: runs `teamd --check-record`, and shows where the daemon decides
-//! otherwise than in the record.
+//! `teamctl replay --check`: runs `teamd --check-record`, which repeats the daemon's decisions from
+//! the recorded inputs. Shows where these decisions differ from those in the record.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -60,8 +60,8 @@ fn history_diff(check: &RecordCheck) -> Option<String> {
     if check.recorded == check.replayed {
         return None;
     }
-    // Without a timeout, two histories without common lines take time that grows with the square of
-    // their lengths.
+    // The timeout limits the time for a diff of two histories without common lines. This time grows
+    // with the square of their lengths.
     let mut config = TextDiff::configure();
     config.timeout(std::time::Duration::from_secs(10));
     let diff = config.diff_lines(check.recorded.as_str(), check.replayed.as_str());

@@ -57,8 +57,8 @@ fn event_line(event: &Event) -> Option<String> {
     (!is_of_message).then(|| single_line(&event_text_in_team(event)))
 }
 
-/// A message with its summary, or else its first line. The sign `…` says that the message is
-/// longer.
+/// Formats a message as one line: its summary or, if it has no summary, the first line of its text.
+/// A sign `…` at the end says that the text is longer.
 fn message_line(inbox: &MemberName, message: &Message) -> String {
     let text = message_text(&message.text);
     let text = text.trim();

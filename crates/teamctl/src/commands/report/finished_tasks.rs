@@ -6,10 +6,10 @@ use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};
 use std::collections::BTreeMap;
 
-/// The results of the tasks that have ended, ordered by owner and id. With `since`, only of those
-/// that ended after this time; a task whose end is not in the log is then left out. `tasks` is the
-/// team's task list, `None` if the team was deleted. If the task list and the event log differ, the
-/// task list counts.
+/// Returns the results of the tasks that have ended, ordered by owner and id. If `since` is given,
+/// only tasks that ended after this time are returned, and tasks whose end is not in the event log
+/// are left out. `tasks` is the team's task list, `None` if the team was deleted. If the task list
+/// and the event log differ, the task list counts.
 pub(super) fn finished_tasks(
     events: &TeamEvents,
     tasks: Option<&[Task]>,

@@ -4,8 +4,8 @@
 use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};
 
-/// The open tasks among `tasks`, the team's task list. `finished` are the tasks that have ended in
-/// the period of the report. A task that failed before is open.
+/// Returns the open tasks among `tasks`, the team's task list. `finished` are the tasks that have
+/// ended in the period of the report. A task that failed before this period counts as open.
 pub(super) fn open_tasks(tasks: &[Task], finished: &[TaskResult]) -> Vec<TaskResult> {
     let is_open = |task: &&Task| {
         !task.is_internal()

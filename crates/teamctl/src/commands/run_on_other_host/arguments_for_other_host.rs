@@ -3,8 +3,8 @@
 use crate::cli::TEXT_OPTIONS;
 use protocol::team_and_member_names::TeamName;
 
-/// The options with a value that say what a member's command is about, and where it runs. They were
-/// evaluated here.
+/// Options with a value that name the root, the team and the host of a command. `teamctl` here
+/// evaluates them, so they are not sent to the host of a member.
 const OPTIONS_OF_THIS_HOST: [&str; 6] = ["--host", "--needs", "--root", "--socket", "--team", "-t"];
 
 /// The arguments without the option `--host` before the command. A later `--host` is one of `spawn`.
@@ -65,8 +65,9 @@ fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
     kept
 }
 
-/// Splits short options with `-t` among them, such as `-ft` or `-qtsurvey`: the flags before it, if
-/// there are any, and the text after it. `None` if `-t` is not among them.
+/// Splits an argument with several short options, such as `-ft` or `-qtsurvey`, at the option `t`.
+/// Returns the options before `t`, such as `-f`, if there are any, and the text after `t`. Returns
+/// `None` if the argument has no option `t`.
 fn split_team_flag(argument: &str) -> Option<(Option<String>, &str)> {
     let flags = argument.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
     let (before, value) = flags.split_once('t')?;

@@ -1,5 +1,5 @@
-//! `teamctl spawn NAME --host HOST`: the daemon here mirrors the team on the host. Then `teamctl`
-//! there spawns the member.
+//! `teamctl spawn NAME --host HOST`: the daemon here copies the team to the other host, and keeps
+//! this copy up to date. Then the `teamctl` of the other host spawns the member there.
 
 use crate::command_context::CommandContext;
 use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
@@ -13,8 +13,8 @@ use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
 
-/// Spawns a member on the host of `placement`, whose slot stays reserved until the member is listed
-/// here.
+/// Spawns a member on the host of `placement`. The daemon has reserved a slot (room for one member)
+/// on this host. `placement` keeps the slot reserved until config.json here lists the member.
 pub(super) fn run(
     context: &CommandContext,
     (host_name, host): (&HostName, &Host),
@@ -48,8 +48,8 @@ fn check_backend(options: &SpawnOptions) -> Result<(), ErrorReport> {
     }
 }
 
-/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends the
-/// home's identity and the host's name.
+/// Returns the command that the daemon here executes to run `teamctl annex` on the host. The daemon
+/// appends two arguments: the id of this machine, the team's home, and the host's name.
 fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
     if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
         let message = format!(

@@ -11,8 +11,8 @@ use runner::HostTables;
 /// A host with a reserved slot.
 pub(super) struct Placement {
     pub(super) host: MemberHost,
-    /// The slot is reserved until this connection closes. It must stay open until the member is
-    /// listed.
+    /// The host's slot is reserved until this connection closes. So the connection must stay open
+    /// until the new member is in the list of the team's members.
     _reservation: Connection,
 }
 

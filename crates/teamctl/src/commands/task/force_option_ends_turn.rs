@@ -33,9 +33,9 @@ impl ForceArg {
     ///
     /// # Errors
     ///
-    /// `Refused` if `--force` is not given and a turn works on the task. With `--force`, `Refused`
-    /// if the owner has begun too many further turns. Also the other errors of `change`, and the
-    /// errors of the request to the daemon.
+    /// `Refused` if a turn works on the task and `--force` is not given, or if the owner begins a
+    /// new turn after each of the turns that `--force` may end. Otherwise the errors of `change`,
+    /// and of the request that ends a turn.
     pub(super) fn change<T>(
         &self,
         context: &CommandContext,

@@ -74,9 +74,9 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
 }
 
 /// Removes the write permission of other users from files and directories. `errors` has one error
-/// for each of them; the errors that are repaired are removed.
+/// for each such file or directory. The errors that are repaired are removed from `errors`.
 ///
-/// The repair stops at the first failure. A directory comes before its content in the list. While
+/// In `errors`, a directory comes before its content. The repair stops at the first failure: while
 /// others can write to a directory, they can replace its content, so repairing the content is
 /// useless.
 fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {

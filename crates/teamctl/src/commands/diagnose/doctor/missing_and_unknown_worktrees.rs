@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use store::Root;
 use worktree::GitEnvironment;
 
-/// Checks the worktrees that the daemon knows, and searches for unknown worktrees. `status` is the
-/// daemon's status. If it is `None`, no worktree is known, so this function checks and reports
-/// nothing. `worktrees_of_asks` belong to no team.
+/// Checks the worktrees that the daemon knows, and searches for worktrees that the daemon does not
+/// know. `status` is the daemon's status. If `status` is `None`, this function checks and reports
+/// nothing, because it cannot tell which worktrees the daemon knows. `worktrees_of_asks` are the
+/// worktrees of `teamctl ask`. The daemon does not know them, but they are not reported as unknown.
 pub(super) fn check(
     root: &Root,
     status: Option<&StatusReply>,

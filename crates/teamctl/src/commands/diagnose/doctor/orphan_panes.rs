@@ -1,6 +1,8 @@
-//! Finds tmux panes whose pane tag names a spawn that no roster has. Such panes remain if the
-//! daemon's state directory was lost. `doctor` only prints the command that closes such a pane: the
-//! pane tag does not prove that the pane belongs to this root.
+//! Finds orphan panes: tmux panes of agents that no daemon's roster contains. teamd tags the pane
+//! of each agent with the id of the agent's spawn (one start of a member), and the roster lists all
+//! spawns. An orphan pane remains if the daemon's state directory was lost. `doctor` does not close
+//! an orphan pane, but only prints the command that closes it, because the tag does not prove that
+//! the pane belongs to this root.
 
 use super::report::DoctorReport;
 use crate::command_context::CommandContext;

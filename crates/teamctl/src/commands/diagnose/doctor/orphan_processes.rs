@@ -50,7 +50,7 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     }
 }
 
-/// The processes of agents of this root, without teamctl and its parents.
+/// Returns the agent processes of this root, except teamctl itself and its parent processes.
 ///
 /// # Errors
 ///

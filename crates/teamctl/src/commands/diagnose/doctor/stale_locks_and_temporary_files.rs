@@ -1,9 +1,10 @@
 //! Finds what killed processes left in the root while they were writing: stale locks, abandoned
 //! temporary files, and inboxes without a team.
 //!
-//! Stale locks and abandoned temporary files do no harm, and `--fix` removes those in the teams of
-//! teamd. A lock is an empty directory. A file or a full directory at the path of a lock blocks all
-//! writers. `--fix` does not remove such a file or directory, because a person may need it.
+//! Stale locks and abandoned temporary files do no harm. `--fix` removes them from all teams,
+//! except from those of Claude Code. A lock is an empty directory. A file or a full directory at
+//! the path of a lock blocks all writers. `--fix` does not remove such a file or directory, because
+//! a person may need it.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;

@@ -22,8 +22,8 @@ pub(super) fn check(report: &mut DoctorReport) {
     check_login_passwords(report);
 }
 
-/// Claude Code on macOS keeps its login in the Keychain. If the login cannot be read there, Claude
-/// Code says "Not logged in".
+/// Checks that programs can read the Keychain of macOS, in which Claude Code keeps its login. If
+/// Claude Code cannot read the Keychain, it says "Not logged in".
 fn check_login_passwords(report: &mut DoctorReport) {
     match platform::system().can_read_login_passwords() {
         Some(true) => report.ok("keychain", "programs can read your Keychain"),

@@ -96,8 +96,9 @@ impl MessageReply {
     }
 }
 
-/// The member's events in the current team of this name, in the order of the log. Events of other
-/// hosts are logged late, and their times are by other clocks.
+/// Returns the member's events in the order of the log. If an earlier team had the same name, that
+/// team's events are left out. Events of other hosts are logged late, and their times are by the
+/// clocks of those hosts.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
@@ -159,8 +160,8 @@ impl Arrival {
     }
 }
 
-/// The sender's `message_stored` events since the message was sent: the position of each in `events`,
-/// and where it says that the message is.
+/// Finds the sender's `message_stored` events since the message was sent. Returns for each event
+/// its position in `events`, and the location of the stored message that the event names.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -172,17 +173,18 @@ fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocati
     events.iter().enumerate().filter_map(from_sender).collect()
 }
 
-/// Returns the position of this message's `message_stored` event. Normally this event has the
-/// message's index in the inbox. If no event has it, the message was moved in the inbox later. Then
-/// the result is the first of the events. `candidates` are those of [`stored_events`].
+/// Returns the position of this message's `message_stored` event. `candidates` is the result of
+/// [`stored_events`]. Normally one of these events has the message's index in the inbox. If none
+/// has that index, the message was moved in the inbox later, and the first candidate is returned.
 fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Option<usize> {
     let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Returns the position of this message's `message_stored` event in the events of the recipient's
-/// host. The host has the messages of a sender in the same order, but may have other indexes.
-/// `candidates` and `stored_index` are the events of this host.
+/// Returns the position of this message's `message_stored` event in `on_host`, the events of the
+/// recipient's host. `candidates` are the sender's `message_stored` events on this host, and
+/// `stored_index` is the position of the one for this message. The recipient's host stores the
+/// messages of a sender in the same order as this host, but their indexes in the inbox may differ.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),

@@ -11,8 +11,8 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
 /// The state of daemon, tmux and system at one moment.
 pub(in crate::commands) struct SystemSnapshot {
-    /// The teams' status from the daemon. If no daemon replies, the teams with suspended members,
-    /// from the roster.
+    /// The status of all teams, from the daemon. If no daemon replies, only the teams with
+    /// suspended members, from the file `roster.json`.
     pub(super) teams: Vec<TeamStatus>,
     pub(super) daemon: DaemonProbe,
     pub(super) tmux: ServerState,
