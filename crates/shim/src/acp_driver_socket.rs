@@ -1,5 +1,6 @@
-//! The shim's end of the socket to a driver (`protocol::acp_driver_protocol`). Each message is JSON
-//! on one line. No function blocks.
+//! The shim's end of the socket between the shim and a driver (`teamd-acp`), which drives a program
+//! that speaks the Agent Client Protocol. Each message is JSON on one line
+//! (`protocol::acp_driver_protocol`). No function of this module blocks.
 
 use nix::poll::PollFlags;
 use protocol::acp_driver_protocol::{FromDriver, MAX_DRIVER_LINE_BYTES, ToDriver};
@@ -44,8 +45,8 @@ impl DriverStream {
         self.flush();
     }
 
-    /// Writes as much as the socket takes. Write errors are ignored: if the driver has exited,
-    /// SIGCHLD reports that.
+    /// Writes as many bytes as the socket takes without blocking. Write errors are ignored, because
+    /// the shim learns from SIGCHLD that the driver has exited.
     pub(crate) fn flush(&mut self) {
         while !self.outgoing.is_empty() {
             match (&self.stream).write(&self.outgoing) {

@@ -1,6 +1,6 @@
 //! The shim's connection to the daemon. If the connection is lost, the shim connects again. The
-//! first message of each connection passes the daemon's end of the agent's wake socket to the
-//! daemon.
+//! first message of each connection carries a descriptor: the daemon's end of the agent's wake
+//! socket. The daemon writes to this socket when there may be a message or a task for the agent.
 
 use crate::args::ShimArgs;
 use crate::catch_signals::ShimSignals;
@@ -51,8 +51,8 @@ struct LinkReadiness {
 pub(crate) struct DaemonConnection {
     daemon: DaemonAddress,
     spawn: String,
-    /// The daemon's end of the wake socket. The shim keeps this end open, so that the agent never
-    /// sees the socket closed when the daemon exits.
+    /// The daemon's end of the wake socket. The shim keeps a copy of this descriptor. Without it,
+    /// the socket would be closed for the agent whenever the daemon exits.
     wake_socket: OwnedFd,
     connection: Option<Connection>,
     /// When to connect next. If that attempt fails, `backoff` is the delay before the next one.
@@ -61,8 +61,9 @@ pub(crate) struct DaemonConnection {
     /// Whether the daemon has said that it does not know this shim. The shim then does not connect
     /// again.
     is_refused: bool,
-    /// The processes of all daemons that this shim was connected to. If the agent started the tmux
-    /// server in which a daemon runs, the list also has that tmux server.
+    /// The processes of all daemons that this shim was connected to, which the shim must not end.
+    /// If the agent started the tmux server in which such a daemon runs, the list also has that
+    /// tmux server.
     daemon_processes: Vec<ProcessEntry>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -96,9 +97,10 @@ impl DaemonConnection {
     /// Whether the daemon refused this shim before the shim started its agent. If so, no agent has
     /// run, and no daemon needs an exit report.
     ///
-    /// After a refusal while the agent runs, the exit report is still needed. The daemon that
-    /// refuses has lost its roster or uses another state directory. Another daemon may still have
-    /// the roster and look for the exit report.
+    /// If the daemon refused the shim later, the exit report is still needed. The refusing daemon
+    /// does not have this agent in its roster (its list of agents), because it has lost the roster
+    /// or uses a different state directory. Another daemon may still have the agent in its roster
+    /// and look for the exit report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }
@@ -201,8 +203,8 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline);
-        // If a signal interrupts poll (EINTR), its handler has written a byte to the pipe of
-        // `signals`. The next call of poll reports that byte.
+        // A signal can interrupt poll (EINTR), and the result is then ignored. The signal's handler
+        // has written a byte to the pipe of `signals`, which the next call of poll reports.
         poll(&mut fds, timeout).ok();
         let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, others) = fds.split_at(1);

@@ -122,8 +122,8 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
 /// the parent of all orphaned descendants, it then has no descendants at all.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
-        // `ExitStatus` is made from a raw wait status, but `nix` returns a decoded one. So the exit
-        // code or the signal is encoded again.
+        // `nix` returns a decoded wait status, but an `ExitStatus` can only be made from a raw one.
+        // So the exit code or the signal is encoded again.
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(nix::sys::wait::WaitStatus::Exited(pid, code)) => {
                 on_reap(pid.as_raw().unsigned_abs(), ExitStatus::from_raw((code & 0xff) << 8));

@@ -22,8 +22,9 @@ struct OrphanCriteria {
     environment_entry: String,
 }
 
-/// Starts to remember the process sessions of the agent. The first one is the shim's own, if the
-/// shim leads one. Every process of the agent inherits `environment_entry`.
+/// Starts to remember the process sessions of the agent. If the shim leads a process session, this
+/// session is the first one. `environment_entry` is an environment variable with its value that
+/// every process of the agent inherits.
 pub(crate) fn start_tracking(environment_entry: String) {
     let own_session = session_of_parent().is_none().then(std::process::id);
     ORPHAN_CRITERIA.get_or_init(|| OrphanCriteria {

@@ -94,9 +94,9 @@ impl OutputPty {
         options.append(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         let pane = match open_stdout(&options) {
             Ok(file) => file.into(),
-            // Standard output is a socket, and a socket cannot be opened a second time to get a
-            // non-blocking descriptor. The existing descriptor stays blocking, because other
-            // processes may share it. So a write may block here.
+            // Standard output is a socket and not a terminal. A terminal can be opened a second
+            // time to get a non-blocking descriptor, but a socket cannot. The existing descriptor
+            // stays blocking, because other processes may share it. So a write may block here.
             Err(_) => io::stdout().as_fd().try_clone_to_owned()?,
         };
         OutputPty::with_sink(OutputSink::Pane(pane))

@@ -32,7 +32,7 @@ pub(crate) enum PaneMode {
 ///
 /// # Errors
 ///
-/// Why the program was not started, as a sentence for people.
+/// A sentence for people that says why the program was not started.
 pub(crate) fn start_agent(
     start: &StartAgent,
     wake_socket: &OwnedFd,
@@ -78,7 +78,7 @@ pub(crate) fn start_turn(
 ///
 /// # Errors
 ///
-/// Why the program was not started, as a sentence for people.
+/// A sentence for people that says why the program was not started.
 pub(crate) fn start_asked_program(
     cwd: &Path,
     env: &BTreeMap<String, String>,
@@ -115,8 +115,8 @@ fn start_detached(output: &OutputPty, mut command: Command, program: &str) -> Re
     let to_start_error = |error: std::io::Error| {
         let text = format!("cannot start {program}: {error}");
         match error.kind() {
-            // These errors, such as a missing program, would recur at every start. So the agent
-            // ends. Other errors, such as a lack of memory or an argument that is too long, affect
+            // An error such as a missing program would occur again at every start, so it ends the
+            // agent. Other errors, such as a lack of memory or an argument that is too long, affect
             // only the current turn.
             ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
                 StartError::Permanent(text)
@@ -150,11 +150,11 @@ pub(crate) fn check_program_exists(start: &StartAgent, program: &str) -> Result<
     }
 }
 
-/// A command in the directory `cwd` with the environment `env`.
+/// Builds a command that runs in the directory `cwd` with the environment `env`.
 ///
 /// # Errors
 ///
-/// A sentence for people, if the directory is missing.
+/// A sentence for people, if the directory does not exist.
 fn base_command(
     cwd: &Path,
     env: &BTreeMap<String, String>,

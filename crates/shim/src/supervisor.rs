@@ -4,8 +4,9 @@
 //! starts the agent's program, or runs the agent's turns itself. After the agent has ended, the
 //! shim ends the agent's remaining descendants, reports to the daemon, and exits.
 //!
-//! While the agent runs, the daemon may exit and be started again. The agent does not notice this,
-//! because the shim keeps the daemon's end of the agent's wake socket open.
+//! While the agent runs, the daemon may exit and be started again. The agent does not notice this.
+//! The agent is connected to the daemon only by its wake socket, and the shim keeps the daemon's
+//! end of this socket open.
 
 use crate::args::ShimArgs;
 use crate::catch_signals::ShimSignals;
@@ -144,7 +145,7 @@ impl Shim<'_> {
     ///
     /// # Errors
     ///
-    /// Why the program was not started, as a sentence for people.
+    /// A sentence for people that says why the program was not started.
     fn run_long_lived_agent(
         &mut self,
         start: &StartAgent,
@@ -167,8 +168,9 @@ impl Shim<'_> {
         );
         output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
         let exit = match self.signals.is_hung_up() {
-            // SIGHUP has arrived, so the agent ended because its terminal is gone. SIGHUP always
-            // arrives before the exits that a lost terminal causes.
+            // SIGHUP has arrived, so the agent has ended because its terminal is gone, whatever its
+            // exit code. If the terminal is lost, SIGHUP always arrives before the agent's exit is
+            // noticed.
             true => ExitReport::TerminalGone,
             false => agent.exit_report(),
         };
@@ -181,7 +183,7 @@ impl Shim<'_> {
     ///
     /// # Errors
     ///
-    /// Why the agent was not started, as a sentence for people.
+    /// A sentence for people that says why the agent was not started.
     fn run_turn_agent(
         &mut self,
         start: &StartAgent,
@@ -224,8 +226,8 @@ impl Shim<'_> {
     }
 
     /// Waits until the agent exits, or until the daemon or a signal demands its end. Returns the
-    /// time that the caller must leave between SIGTERM and SIGKILL for the processes that still
-    /// run.
+    /// grace period: how long the caller waits after SIGTERM before it sends SIGKILL to the
+    /// processes that still run.
     fn wait_for_end(&mut self, agent: &mut SupervisedAgent, output: &mut Option<OutputPty>) -> Duration {
         loop {
             output.iter_mut().for_each(OutputPty::copy_available);

@@ -1,5 +1,6 @@
 //! Runs the turns of one agent for the turn loop (`turns/turn_loop.rs`). One poll(2) waits for all
-//! events: wakes, messages of the daemon, signals, and the output and exit of the turn's process.
+//! events: wakes (bytes on the agent's wake socket, which say that there may be a message or a
+//! task), messages of the daemon, signals, and the output and exit of the turn's process.
 
 use crate::agent_driven_by_teamd_acp::{DrivenAgent, DriverEvent};
 use crate::catch_signals::ShimSignals;
@@ -215,7 +216,7 @@ impl ShimExecutor<'_> {
     ///
     /// # Errors
     ///
-    /// How the agent has ended, if the driver did not become ready.
+    /// If the driver did not become ready: why the agent was not started, or how it has ended.
     fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
         let Some(driven) = &mut self.driven else { return Ok(()) };
         driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(
@@ -316,8 +317,9 @@ impl ShimExecutor<'_> {
                 return Some(ExecutorEvent::Terminate);
             }
             ShimEvent::Message(ToShim::Interrupt) => self.interrupt(),
-            // The connection to the daemon was lost and is open again. Wakes may have been lost
-            // meanwhile, so the turn loop gets a wake and scans the inbox and the task list.
+            // The connection to the daemon was lost and is open again. In the meantime, the daemon
+            // could not wake the agent. So the turn loop gets a wake now, and scans the inbox and
+            // the task list.
             ShimEvent::Message(ToShim::Adopted) => return Some(ExecutorEvent::Wake),
             ShimEvent::Message(ToShim::HoldTurns { no_contact_since }) => {
                 self.no_contact_since = Some(no_contact_since);
@@ -376,8 +378,9 @@ impl ShimExecutor<'_> {
             return;
         }
         match &mut self.turn {
-            // The turn's process has exited before the interrupt, so only its remaining descendants
-            // are ended. The turn loop confirms the interrupt to the daemon at the end of the turn.
+            // The turn's process had exited before the interrupt arrived. So only the remaining
+            // descendants of this process are ended. The turn loop confirms the interrupt to the
+            // daemon at the end of the turn.
             Some(turn) if turn.interrupt.is_none() && turn.status.is_some() => {
                 turn.interrupt = Some(SignalStage::IntSent(Instant::now()));
             }

@@ -1,5 +1,6 @@
-//! The processes without which an ask ends: the `teamctl ask` that waits for the answer, and the MCP
-//! server that has started it.
+//! Watches the two processes that an ask depends on: the `teamctl ask` that waits for the answer,
+//! and the MCP server that has started this `teamctl ask`. If one of them exits, the shim ends the
+//! ask.
 
 use nix::poll::{PollFd, PollFlags};
 use platform::ExitHandle;

@@ -12,11 +12,12 @@ use store::{Durability, Root, env_var, now};
 /// How much of the answer the message contains at most, in characters.
 const ANSWER_CHARS: usize = 200;
 
-/// Appends a message to the lead's inbox, in the name of the ask.
+/// Notifies the lead that the ask has ended: appends a message to the lead's inbox. The sender of
+/// the message is the id of the ask.
 ///
 /// # Errors
 ///
-/// The team does not exist any more, or its inbox cannot be written.
+/// If the team does not exist any more, or if its inbox cannot be written.
 pub(super) fn notify_lead(
     state_dir: &Path,
     lead: &AskLeadInbox,

@@ -44,7 +44,7 @@ impl AskedProgram {
     ///
     /// # Errors
     ///
-    /// Why the program was not started, as a sentence for people.
+    /// A sentence for people that says why the program was not started.
     pub(super) fn start(setup: &AskSetup, mut command: TurnCommand) -> Result<AskedProgram, String> {
         let mut child = start_asked_program(&setup.cwd, &setup.env, &command)?;
         let text = command.stdin.take().unwrap_or_default();

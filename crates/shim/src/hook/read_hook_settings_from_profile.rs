@@ -38,8 +38,8 @@ impl ProfileHookSettings {
     }
 }
 
-/// The hook settings of a profile. `None` if the profile has another delivery. Also `None`, with a
-/// warning, if the profile cannot be read.
+/// The hook settings of a profile. `None` if the profile does not deliver messages by hooks. Also
+/// `None`, with a warning, if the profile cannot be read.
 fn read_delivery(profile: &str) -> Option<HookDelivery> {
     let profile = ProfileRegistry::for_user()
         .profile(profile)

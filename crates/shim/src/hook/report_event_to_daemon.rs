@@ -19,8 +19,9 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Reports the event to the daemon. If the daemon's reply names messages that the program got
-    /// on its command line, marks these messages read.
+    /// Reports the event to the daemon. If the daemon replies that the program got its first prompt
+    /// or the approval of its plan on its command line, marks the inbox messages with this content
+    /// read.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {

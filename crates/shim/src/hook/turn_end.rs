@@ -128,9 +128,9 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The task in the daemon's reply was in the response of the previous turn-end hook. If the
-    // program has not used that response, the task is not completed now, and a later hook delivers
-    // it again.
+    // The daemon's reply names the task that the previous turn-end hook gave to the program in its
+    // response. If the program has not used that response, the program has not worked on the task.
+    // Then the task is not completed now, and a later hook delivers it again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -176,8 +176,8 @@ fn deliver(
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
-        // Without the report of this delivery, the daemon cannot tell the next hook which messages
-        // to mark read. So this hook marks them read now.
+        // The daemon did not get the report of this delivery. So the daemon cannot tell the next
+        // hook which messages to mark read, and this hook marks them read now.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

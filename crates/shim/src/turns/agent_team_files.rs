@@ -27,8 +27,9 @@ use store::{Error, InboxCursor, TaskHold, TaskUpdate, Team};
 
 /// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
-/// How long the agent waits at once for the home of a mirrored team. During this time, it handles no
-/// other events. Afterwards it asks again.
+/// How long the agent waits at a time until the home of a mirrored team (the host with the team's
+/// true files) confirms a claimed task. The time is short, because the agent handles no other
+/// events meanwhile. Without an answer, the agent asks again later.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many notifications are kept at most while the lead's inbox is damaged.
 const MAX_UNSENT: usize = 256;
@@ -113,8 +114,9 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // If another program has marked entries read or removed them, `pending` does not have as
-        // many entries as the inbox has unread ones. Then the whole inbox is read again.
+        // `pending` should have as many entries as the inbox has unread ones. It does not if
+        // another program has marked entries read or removed them. Then the whole inbox is read
+        // again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }
@@ -286,15 +288,17 @@ impl AgentTeamFiles {
         self.team.policy().map(|policy| policy.exchange).unwrap_or_default()
     }
 
-    /// The next task of the agent. The first choice is a task that the agent already has in
+    /// Returns the next task of the agent. The first choice is a task that the agent already has in
     /// progress. The second choice is a pending task that the agent owns. The third is the task
     /// with the lowest id that the agent can claim.
     ///
-    /// In a mirrored team, the team's home has confirmed the task.
+    /// A mirrored team is a copy of a team whose home is another host. In such a team, a task is
+    /// returned only after the home has confirmed that the agent may work on it.
     ///
     /// # Errors
     ///
-    /// Also if the home has not decided yet. Then the agent asks again later.
+    /// If a team file cannot be read or written. Also if the home has not decided yet; the agent
+    /// then asks again later.
     pub(super) fn next_task(&self) -> Result<Option<Task>, ErrorReport> {
         let mut refused = None;
         loop {
@@ -454,9 +458,9 @@ fn deleted_as_none(result: Result<Task, Error>) -> Result<Option<Task>, ErrorRep
     }
 }
 
-/// Chooses the task to claim. The order is: tasks that only the agent may claim, tasks that it has never
-/// released, tasks that it has released. Released tasks are included because there may be no other
-/// agent for them.
+/// Chooses the task to claim. First come tasks that only the agent may claim, then tasks that the
+/// agent has never released, and last tasks that the agent has released. Released tasks are
+/// included, because there may be no other agent for them.
 fn choose_task(
     tasks: &[Arc<Task>],
     member: &MemberName,

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// One action on entries of the inbox.
 #[derive(Debug, PartialEq)]
 pub(super) enum InboxAction {
-    /// Mark these entries read and do nothing else. They announce assigned tasks, which the agent
-    /// finds in the task list anyway.
+    /// Mark these entries read and do nothing else. The entries only announce assigned tasks, and
+    /// the agent finds these tasks in the task list.
     MarkRead(Vec<InboxEntry>),
     /// Print the text, then mark the entry read.
     Show(InboxEntry, String),

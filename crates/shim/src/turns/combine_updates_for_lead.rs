@@ -74,9 +74,9 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// If `message` repeats the message in `update`, returns the count and the inbox entries of
-/// `update`. The caller adds the repetition to them. `None` if `message` is another message, or a
-/// payload (JSON in the text).
+/// Checks whether `message` repeats the message in `update`. If so, returns the count and the inbox
+/// entries of `update`, and the caller adds the repetition to both. Returns `None` if `message`
+/// does not repeat it, or if `message` is a payload (JSON in the text).
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

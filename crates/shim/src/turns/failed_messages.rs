@@ -8,8 +8,9 @@ use protocol::inbox_file::InboxEntry;
 /// fails and then a turn on something else succeeds.
 const MAX_SUSPICIONS: u32 = 3;
 
-/// The messages whose turns have failed. If the agent tries a message again and that turn is
-/// interrupted, the message is marked read. Then it stays in this list, which does no harm.
+/// The messages whose turns have failed. A message leaves this list when a turn on it succeeds or
+/// when it is given up. A message also stays here if it was marked read because a later turn on it
+/// was interrupted. This does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 

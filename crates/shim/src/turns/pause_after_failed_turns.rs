@@ -27,16 +27,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// further turn. The pauses before that last about six hours in total. That is longer than the
 /// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// How many failed turns, from the first of a streak, mark their task failed. After a later failed
-/// turn, the task stays in progress. The agent then tries the task again, until
-/// [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work would fail
-/// every task, and a run would use up its `retries`.
+/// At the beginning of a streak (failed turns in a row), this many failed turns mark their task
+/// failed. After each later failed turn of the streak, the task stays in progress, and the agent
+/// tries the task again until [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program
+/// that cannot work would fail every task, and `teamctl run` would use up the `retries` of every
+/// task.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
 const MAX_TASK_ATTEMPTS: u32 = 5;
-/// The longest jitter after the end of a usage limit, in milliseconds. The jitter is at most half
-/// of the time until the end, so that a short limit costs little.
+/// The longest jitter in milliseconds. The jitter is a random delay after the end of a usage limit,
+/// so that several agents do not start at the same moment. It is at most half of the time until the
+/// end, so that a short limit costs little.
 const LONGEST_LIMIT_JITTER: u64 = 2 * 60_000;
 /// Two usage limits are the same if their ends differ by at most this much, in milliseconds. The
 /// ends of one limit differ if the program reports the remaining time, rounded.

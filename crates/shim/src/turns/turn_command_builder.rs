@@ -128,7 +128,7 @@ impl TurnBuilder {
     ///
     /// # Errors
     ///
-    /// Why the input cannot be built, as a sentence for people.
+    /// A sentence for people that says why the input cannot be built.
     pub(crate) fn turn_input(
         &mut self,
         subject: &TurnSubject,
@@ -152,7 +152,7 @@ impl TurnBuilder {
     ///
     /// # Errors
     ///
-    /// Why the program cannot run in this mode, as a sentence for people.
+    /// A sentence for people that says why the program cannot run in this mode.
     pub(crate) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
         let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
         // Every program has the default mode, even without arguments for it.

@@ -88,8 +88,9 @@ pub(crate) trait TurnExecutor {
     /// Waits for the next event. Wakes that arrive between two calls are kept for the next call.
     fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent;
 
-    /// Since when the home of the team has no contact, in milliseconds since the epoch, if the daemon
-    /// lets no new turn begin because of that.
+    /// While the home of the team (the host with the team's true files) has no contact, the daemon
+    /// lets no new turn begin. Returns since when this is so, in milliseconds since the epoch.
+    /// `None` if new turns may begin.
     fn no_contact_since(&self) -> Option<u64> {
         None
     }
@@ -101,7 +102,7 @@ pub(crate) trait TurnExecutor {
     ///
     /// # Errors
     ///
-    /// Why the mode cannot be changed, as a sentence for people.
+    /// A sentence for people that says why the mode cannot be changed.
     fn change_mode(&mut self, _mode: &str) -> Result<(), String> {
         Err("its program can't change it while it runs".to_owned())
     }

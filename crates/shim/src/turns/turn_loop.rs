@@ -393,9 +393,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// The next call waits for an event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // The wake of a message that arrived after the scan may have been lost, because the
-            // agent still counted as active. So this call returns without waiting, and the caller
-            // scans again.
+            // A message may have arrived after the scan. Its wake may have been lost, because the
+            // agent still counted as active. So this call does not wait, and the caller scans
+            // again.
             self.report_idle();
             return Ok(());
         }
