@@ -51,8 +51,8 @@ pub(crate) struct DriverArgs {
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
     /// The program's id of the session mode in which the driver may open files outside the working
-    /// directory. An empty string is the program's default mode. `None`: the driver never opens such
-    /// files.
+    /// directory. An empty string is the program's default mode. If the value is `None`, the driver
+    /// never opens such files.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,

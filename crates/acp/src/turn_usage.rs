@@ -20,7 +20,7 @@ pub(crate) struct UsageTracker {
 }
 
 impl UsageTracker {
-    /// Creates the tracker for a session that will be opened. `scope` says what the program's token
+    /// Creates the tracker, before the session is opened. `scope` says what the program's token
     /// counts include: one turn, or everything since the program's start.
     pub(crate) fn new(scope: UsageScope) -> UsageTracker {
         let token_total = match scope {

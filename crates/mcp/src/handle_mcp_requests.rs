@@ -1,7 +1,8 @@
 //! The handlers that the MCP library calls: server information, the list of tools, and tool calls.
-//! MCP has two forms: one begins with a handshake, and in the other each request stands alone. The
-//! library serves both forms, so the server keeps no state of its client. The server sends no
-//! requests to clients, because most clients cannot answer them.
+//! In one form of MCP, a client begins with a handshake. In the other form, each request stands
+//! alone. The library serves both forms. Because a request may stand alone, the server keeps no
+//! state of its client. The server sends no requests to clients, because most clients cannot answer
+//! them.
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};

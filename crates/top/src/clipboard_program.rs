@@ -1,5 +1,6 @@
-//! Hands a copied text to the program that fills the clipboard of the screen, such as `pbcopy` of macOS. Some
-//! terminals there ignore the escape sequence that copies.
+//! Passes a copied text to a program that puts it into the clipboard of the screen, such as
+//! `pbcopy` on macOS. The escape sequence that sets the clipboard is not enough on such systems,
+//! because some of their terminals ignore it.
 
 use crate::teamctl_command::memory_file;
 use std::process::{Command, Stdio};

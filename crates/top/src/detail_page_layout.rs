@@ -49,8 +49,9 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// Breaks the text of an action's result into lines. The screen reserves a line for the last of
-/// them. The other lines cover the lowest lines of the panels or of the detail page.
+/// Breaks the text of an action's result into lines. On the screen, the last of these lines has a
+/// line of its own, which is always reserved for results. The other lines cover the lowest lines of
+/// the panels or of the detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),
@@ -78,8 +79,9 @@ pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
     lines
 }
 
-/// The lines for a member's output: a heading and the output. While the keys act on the lists, the
-/// page cannot be scrolled. Then only the last `room` lines of the output are returned.
+/// Returns the lines that show a member's output on the detail page: a heading and the output.
+/// While the keys act on the lists, the user cannot scroll the page. Then only the last `room`
+/// lines of the output are returned.
 fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
     let heading = match output {
         MemberOutput::Screen(_) => "its pane shows",

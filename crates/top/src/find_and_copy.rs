@@ -7,8 +7,9 @@ use crate::ui_events_and_effects::{ActionResult, UiEffect};
 use crate::ui_state::{DetailPage, UiState};
 use protocol::escape_control_chars::visible;
 
-/// Selects the next item whose row or page contains the text that was searched last, whatever the
-/// case of the letters. The search goes on in the next panels and ends at the selected item.
+/// Selects the next item whose row or page contains the text of the last search. Capital and small
+/// letters count as equal. After the last item of the active panel, the search goes on in the next
+/// panels. The selected item itself is searched last.
 pub(crate) fn select_next_match(state: &mut UiState) -> Vec<UiEffect> {
     let text = state.search.to_lowercase();
     if text.is_empty() {

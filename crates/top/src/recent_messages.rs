@@ -55,8 +55,8 @@ impl MessageStream {
         Some(unread)
     }
 
-    /// Adds an entry of a member's inbox to the list. Returns its time in milliseconds since the
-    /// epoch. If the entry has no valid time, it gets the time `before`.
+    /// Adds an entry of a member's inbox to the list. Returns the time of the entry in milliseconds
+    /// since the epoch. An entry without a valid time gets the time `before`.
     pub(crate) fn add_entry(&mut self, name: &MemberName, entry: &InboxEntry, before: u64) -> u64 {
         self.last_number += 1;
         let message = message_item(self.last_number, name, entry, before, &self.suggested_commands);

@@ -107,8 +107,9 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` says why the snapshot is read. If a file has changed, the daemon
-    /// first scans the members' screens for dialogs. After a timeout without a change, it does not.
+    /// Reads a snapshot. `event` is what the snapshot is read for: a change of a file, or a timeout
+    /// without a change. After a change, the daemon is asked to scan the members' screens for
+    /// dialogs first. After a timeout, the daemon is asked for its status alone.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {

@@ -30,8 +30,8 @@ impl TmuxClient {
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shows for 5 s which key leads back to the team's screen. The text contains no words of other
-    /// programs, because tmux would expand formats in them.
+    /// Shows in tmux for 5 s which key leads back to the team's screen. tmux expands formats in
+    /// such a text. So the text contains only words of this program, and none of other programs.
     pub(crate) fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;

@@ -7,8 +7,9 @@ use crate::ui_events_and_effects::{ActionResult, BackgroundAction, MemberPane, U
 use crate::ui_state::{ActiveView, DetailPage, PromptPurpose, ReadProgress, UiState};
 use protocol::team_and_member_names::MemberName;
 
-/// Makes the page show the selected item, unless the keys act on the page. A screen without room
-/// for the page beside the lists has no page until a person opens it.
+/// Makes the detail page show the selected item. While the keys act on the page, the page stays as
+/// it is. If the screen has no room for the page beside the lists, there is no page until the
+/// person opens it.
 pub(crate) fn follow_selection(state: &mut UiState) -> Vec<UiEffect> {
     if state.view != ActiveView::Lists {
         return Vec::new();

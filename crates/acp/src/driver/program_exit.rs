@@ -34,9 +34,9 @@ impl ProgramExit {
         self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
     }
 
-    /// Waits for the next event of the driver. `None` if the program has exited and its output is
-    /// closed. Also `None` if only one of the two has happened, and [`DRAIN_TIMEOUT`] has passed
-    /// since then.
+    /// Waits for the next event of the driver. Returns `None` if the program has exited and its
+    /// output is closed. Also returns `None` if only one of the two has happened, and the other
+    /// does not follow within [`DRAIN_TIMEOUT`].
     pub(super) async fn next_event(&self, queue: &mut EventReceiver) -> Option<AcpEvent> {
         match self.deadline {
             Some(_) if self.is_output_closed && self.status.is_some() => None,

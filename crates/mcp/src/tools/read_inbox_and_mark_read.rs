@@ -86,7 +86,7 @@ struct FoundEntries {
 }
 
 impl FoundEntries {
-    /// Takes one entry of the inbox into account: counts it if it is unread, and keeps it if one of
+    /// Checks one entry of the inbox. Counts the entry if it is unread, and keeps it if one of
     /// `ids` names it. The caller passes all entries of the inbox, the oldest first.
     fn add(&mut self, ids: &[String], entry: InboxEntry) {
         self.unread += usize::from(entry.unread().is_some());

@@ -1,5 +1,5 @@
-//! The line of a film that shows its position, its length and its speed, and where failures and
-//! requests are.
+//! Draws the time line of a film: the film's position, length and speed, and where in the film
+//! failures and requests are.
 
 use crate::film::film_commands_and_status::FilmStatus;
 use crate::film::film_marks::MarkKind;
@@ -34,8 +34,9 @@ pub(super) fn time_line(
     spans
 }
 
-/// The cells of a bar of this width. A failure is more important than a request in the same cell, and
-/// both are more important than the position, which the text has too.
+/// The cells of the bar, which shows the film's position, failures and requests. `width` is the
+/// number of cells. If a failure and a request fall into the same cell, the cell shows the failure.
+/// Both hide the position, which the time line also shows as a text.
 fn bar_cells(film: &FilmStatus, capabilities: TerminalCapabilities, width: usize) -> Vec<Span<'static>> {
     let cell_of = |offset: u64| {
         let last_cell = u64::try_from(width - 1).unwrap_or(0);

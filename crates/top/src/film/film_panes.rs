@@ -31,8 +31,8 @@ pub(super) struct SocketDirectory {
 }
 
 impl FilmPanes {
-    /// Opens a pane beside this one for each member of the record. The result has a text for people
-    /// if tmux could not open all of them.
+    /// Opens a pane for each member of the record, beside the pane of this program. If tmux could
+    /// not open all of these panes, the result has a text for people that names the missing ones.
     pub(super) fn open(film: &Film) -> Result<(FilmPanes, SocketDirectory, Option<String>), ErrorReport> {
         let (mut directory, mut panes) = (SocketDirectory::create()?, FilmPanes::default());
         let names = member_names(film.lines());

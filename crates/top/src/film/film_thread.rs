@@ -1,5 +1,5 @@
-//! The thread that plays a film. It sleeps until the next frame is due or a key moves the film. A
-//! paused film wakes it only by a key.
+//! The thread that plays a film. The thread sleeps until the next frame is due or a key moves the
+//! film. While the film is paused, only a key wakes the thread.
 
 use super::film_commands_and_status::FilmCommand;
 use super::film_panes::FilmPanes;

@@ -104,8 +104,9 @@ impl FoldedMembers {
         });
     }
 
-    /// Removes the spawn that a new spawn of the same name replaces, and returns what the new spawn
-    /// keeps of it.
+    /// Removes the earlier spawn of the member `name`, which is spawned again. Returns the color
+    /// and the number of respawns for the new spawn. After a respawn, the color stays and the
+    /// number grows by one. A new member with a former name gets a new color.
     fn replace_earlier_spawn(&mut self, name: &MemberName) -> KeptOverRespawns {
         self.running.retain(|member| member.name != name.as_str());
         let is_respawn = self.past.iter().any(|past| past.name == *name && past.has_respawn());
@@ -171,8 +172,8 @@ fn set_flag(member: &mut MemberView, flag: MemberFlag) {
     }
 }
 
-/// Stores what the member does since `at`. A turn's begin or end clears what was known of the
-/// turn before, except that a shutdown request waits.
+/// Stores what the member does since `at`. This removes all flags, because they were about the time
+/// before `at`. Only the flag for a shutdown request is kept, because the request still waits.
 fn set_activity(member: &mut MemberView, activity: Activity, at: u64, summary: &str) {
     if member.activity != Some(activity) || member.activity_reason.as_deref() != Some(summary) {
         member.activity_since = Some(at);

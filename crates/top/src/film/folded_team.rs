@@ -1,5 +1,6 @@
-//! A recorded team as the lines of its record up to a time describe it. The snapshot for the screen
-//! is built by the functions that build the snapshot of a live team.
+//! The state of a recorded team at one time of the film, computed from all lines of the record up
+//! to this time. The functions that build the snapshot of a live team for the screen also build the
+//! snapshot of this state.
 
 use super::folded_members::FoldedMembers;
 use crate::clock_time::ScreenClock;

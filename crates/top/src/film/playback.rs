@@ -5,8 +5,9 @@ use std::time::Duration;
 
 /// The shortest time between two frames of a film.
 const MIN_FRAME: Duration = Duration::from_millis(100);
-/// How long a pause of the team lasts in a film of speed 1, in milliseconds, unless the person wants
-/// all pauses in full length.
+/// The longest time between two lines of the record that a film shows in full, in recorded
+/// milliseconds. A longer pause is shortened to this time, unless the person wants all pauses in
+/// full length.
 const MAX_PAUSE: u64 = 5_000;
 
 /// The position in a film, and how the film is played.
@@ -88,8 +89,9 @@ impl FilmSpeed {
 }
 
 impl Playback {
-    /// The next frame. `offsets` has the times of all lines, in ascending order. Lines that follow
-    /// each other closely are shown in one frame. `None` if the film is paused or at its end.
+    /// The next frame to show. `offsets` has the times of all lines of the record, in ascending
+    /// order. Lines that follow each other closely are shown in one frame. `None` if the film is
+    /// paused or at its end.
     pub(crate) fn next_frame(&self, offsets: &[u64]) -> Option<FilmFrame> {
         if self.motion == FilmMotion::Paused {
             return None;

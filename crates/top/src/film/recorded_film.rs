@@ -64,8 +64,8 @@ impl Film {
         self.playback.position_after(elapsed, &self.offsets)
     }
 
-    /// Moves to a position. A move back applies the lines anew from the first one: 100,000 lines
-    /// take less than half a second.
+    /// Moves the film to a position. After a move back, the team's state is computed again from the
+    /// first line of the record. This takes less than half a second for 100,000 lines.
     pub(crate) fn seek(&mut self, position: u64) -> FilmMove {
         self.playback.position = position.min(self.record.length());
         let wanted = self.offsets.partition_point(|offset| *offset <= self.playback.position);
@@ -81,11 +81,11 @@ impl Film {
         if is_back { FilmMove::FromStart } else { FilmMove::Forward(added) }
     }
 
-    /// Carries out a command.
+    /// Carries out a command of the person who watches the film.
     ///
     /// # Errors
     ///
-    /// If there is nothing to jump to: why not, for people.
+    /// A text for people, if the command is a jump and there is nothing to jump to.
     pub(crate) fn run(&mut self, command: FilmCommand) -> Result<FilmMove, String> {
         let Playback { position, motion, .. } = self.playback;
         let target = match command {

@@ -94,8 +94,8 @@ fn write_all(film: &mut Film, size: (u16, u16), out: impl Write) -> std::io::Res
     out.flush()
 }
 
-/// Creates the file of a cast, which must not exist yet: the record itself could be named by
-/// mistake.
+/// Creates the asciicast file. An existing file is an error and is not overwritten, because the
+/// user may have typed the name of the record by mistake.
 fn create_file(path: &Path) -> Result<File, ErrorReport> {
     File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
         let kind = match error.kind() {
