@@ -23,8 +23,9 @@ impl CliCommand {
         if only_shows { Ok(()) } else { check_not_asked() }
     }
 
-    /// Who may run this command with these arguments. Operations on team files later check more,
-    /// for example whether the member may change this task.
+    /// Returns who may run this command with these arguments. This check comes before the command
+    /// runs. A command that changes team files checks more later, for example whether the caller
+    /// may change this task.
     pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {
             CliCommand::Status(_)

@@ -95,9 +95,9 @@ fn attach_method(pane: &str, tmux: &Path) -> Result<AttachMethod, ErrorReport> {
     }
 }
 
-/// Shows the pane in the caller's terminal. The function asks tmux for the window of the pane,
-/// because the caller may have just moved the pane: showing a hidden pane moves it to another
-/// window.
+/// Shows the pane in the caller's terminal. This function asks tmux for the window of the pane each
+/// time. The window may just have changed, because showing a hidden pane moves the pane to a
+/// different window.
 fn go_to_pane(tmux: &Path, pane: &str, method: &AttachMethod) -> Result<ExitCode, ErrorReport> {
     end_unwatched_views(tmux);
     let location = PaneLocation::find(tmux, pane)?;

@@ -144,9 +144,9 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that are new since the last call, or only the last `limit` of them. With
-    /// `--mark-read`, returns the printed messages, so that the caller can mark them as read.
-    /// Otherwise returns an empty list, to save memory.
+    /// Prints the messages that are new since the last call. If `limit` is given, prints only the
+    /// last `limit` of these messages. With `--mark-read`, returns the printed messages, so that
+    /// the caller can mark them as read. Otherwise returns an empty list, to save memory.
     fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,

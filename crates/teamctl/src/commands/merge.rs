@@ -113,7 +113,7 @@ fn default_branch(team: &Team) -> String {
 ///
 /// # Errors
 ///
-/// `Refused` if the branch is checked out; the other errors of [`MergeBranch::open`].
+/// `Refused` if the branch is checked out. Otherwise the errors of [`MergeBranch::open`].
 fn open_branch(
     team: &Team,
     repository: &Path,
@@ -188,9 +188,9 @@ impl MergeRun<'_> {
         })
     }
 
-    /// What is checked out in the member's worktree, if that is not the member's branch. A detached
-    /// HEAD counts only if it has commits that are neither in the member's branch nor in the merged
-    /// branch.
+    /// Returns what is checked out in the member's worktree, if that is not the member's branch. A
+    /// detached HEAD is reported only if it has commits that are neither in the member's branch nor
+    /// in the branch of the merge.
     fn other_checkout(
         &self,
         member: &WorktreeStatus,

@@ -187,8 +187,9 @@ fn move_into_worktree(
     Ok(())
 }
 
-/// The inbox of the lead that asks. `None` if the caller is a person without a lead session, or an
-/// MCP server without a team.
+/// Returns the inbox of the lead that runs `teamctl ask`, so that the lead can be notified when the
+/// ask ends. `None` if the caller is a person without a lead session, or an MCP server without a
+/// team.
 fn lead_inbox(context: &CommandContext, args: &AskArgs) -> Result<Option<AskLeadInbox>, ErrorReport> {
     let team = match args.starter {
         Some(_) => context.args.team.as_deref().and_then(|team| TeamName::parse(team).ok()),

@@ -71,7 +71,7 @@ impl PaneLocation {
         Some(PaneLocation { pane: pane.to_owned(), window, session, group })
     }
 
-    /// Whether the session of `client` has the pane's window.
+    /// Whether the tmux session that `client` shows contains the pane's window.
     ///
     /// # Errors
     ///

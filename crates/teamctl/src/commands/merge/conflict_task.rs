@@ -1,5 +1,5 @@
-//! Creates the task that asks a member to resolve the conflicts of its branch. While the task is
-//! open, it is not created again.
+//! Creates the task that asks a member to resolve the conflicts of its branch. While this task is
+//! open, a further merge with the same conflict creates no second task.
 
 use crate::command_context::CommandContext;
 use protocol::control_socket::WorktreeStatus;

@@ -100,8 +100,8 @@ pub(crate) fn worktrees_of_killed_merges(state: &Path) -> Vec<(TeamName, PathBuf
     names.filter_map(team).filter_map(with_worktree).collect()
 }
 
-/// The worktree that a killed merge of the team has left. `None` if there is none, or if a merge of
-/// the team runs. `state` is the state directory.
+/// Returns the path of the worktree that a killed merge of the team has left. `None` if there is no
+/// such worktree, or if a merge of the team is running. `state` is the state directory.
 fn worktree_of_killed_merge(state: &Path, team: &TeamName) -> Option<PathBuf> {
     let file = File::open(lock_path(state, team)).ok()?;
     // A merge that runs holds the exclusive lock.
@@ -109,11 +109,11 @@ fn worktree_of_killed_merge(state: &Path, team: &TeamName) -> Option<PathBuf> {
     Some(read_note(&file)?.worktree?.path)
 }
 
-/// Removes the worktree that a killed merge of the team has left.
+/// Removes the worktree that a killed merge of the team has left, if there is one.
 ///
 /// # Errors
 ///
-/// `Timeout` if a merge of the team runs; the errors of git commands.
+/// `Timeout` if a merge of the team is running. Otherwise the errors of git commands.
 pub(crate) fn remove_worktree_of_killed_merge(state: &StateDir, team: &TeamName) -> Result<(), ErrorReport> {
     if worktree_of_killed_merge(state.path(), team).is_none() {
         return Ok(());

@@ -144,8 +144,9 @@ impl ResultCommands {
     }
 }
 
-/// The last line of the output: the branch of the merge, and the commands that show and take it.
-/// `commands` is `None` if the branch does not exist.
+/// Formats the last line of the output: the merge branch, a command that shows its commits, and a
+/// command that merges it into the user's branch. `commands` is `None` if the merge branch does not
+/// exist.
 pub(super) fn summary(branch: &str, commands: Option<&ResultCommands>) -> String {
     match commands {
         Some(ResultCommands { look, take }) => format!("{branch}: look at it: {look}; take it: {take}"),

@@ -11,8 +11,8 @@ use serde::Serialize;
 /// The longest reason in a line for people, in columns.
 const REASON_COLUMNS: usize = 200;
 
-/// Something that failed. The keys are those of `--json`. Times are in milliseconds since the
-/// epoch, and null if unknown.
+/// Something that failed. The names of variants and fields are the keys in the output of `teamctl
+/// report --json`. Times are in milliseconds since the epoch, and null if unknown.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum ReportedFailure {

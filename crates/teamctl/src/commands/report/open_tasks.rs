@@ -1,5 +1,5 @@
-//! The tasks that are neither completed nor failed in the period of the report, and what each waits
-//! for.
+//! Lists the tasks that have neither been completed nor failed in the period of the report, with
+//! the reason why each of them is not completed.
 
 use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};

@@ -74,8 +74,8 @@ pub(super) fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
         .with_help("type this command on the machine that is the team's home"))
 }
 
-/// Checks that the team has no member of this name yet. The daemon on the host does not run the
-/// members of other hosts, so it can't check their names.
+/// Checks that the team has no member of this name yet. The daemon on the other host cannot check
+/// this, because it does not know the members that run on different hosts.
 fn check_name_is_free(team: &Team, options: &SpawnOptions) -> Result<(), ErrorReport> {
     let name = MemberName::new_unchecked(&options.name);
     if options.unique || team.config()?.member(&name).is_none() {

@@ -41,9 +41,9 @@ const USAGE_COLUMN: usize = 7;
 /// Index of the column with the hosts of members, in a table without it.
 const HOST_COLUMN: usize = 1;
 
-/// Returns the rows of the member table, the heading first. The column with tokens and cost is left
-/// out if no member's program reports its usage. Only a table with members of other hosts has a
-/// column for hosts.
+/// Returns the rows of the member table, the heading first. The table has a column with tokens and
+/// cost if the program of at least one member reports them. The table has a column with hosts if at
+/// least one member runs on another host.
 pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     let head = ["NAME", "STATE", "ACTIVITY", "SINCE", "UNREAD", "DELIVERY", "PANE", "USAGE", "TASK"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

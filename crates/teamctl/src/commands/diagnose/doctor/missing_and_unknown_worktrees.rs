@@ -87,8 +87,8 @@ fn check_unknown_worktrees(
 /// of the current repository are created. It is searched together with the parent directories of
 /// the known worktrees.
 ///
-/// To reserve a name, a spawn creates the directory of a worktree before the worktree is recorded.
-/// If the daemon is killed in between, the empty directory remains.
+/// A spawn first creates the empty directory of its worktree, to reserve the name, and then records
+/// the worktree. If the daemon is killed between these two steps, the empty directory remains.
 fn check_empty_directories(
     known_paths: &BTreeSet<&PathBuf>,
     directory: Option<PathBuf>,

@@ -28,9 +28,9 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
             return report.warn("orphans", message, "see whether `ps -A` works");
         }
     };
-    // The daemon writes a new spawn to the roster before it starts the process of the spawn. The
-    // roster is read after the list of processes, so the roster has the spawn of every listed
-    // process.
+    // An agent process whose spawn is not in the roster is an orphan. The daemon writes a new spawn
+    // to the roster before it starts the spawn's process, and this function reads the roster after
+    // the list of processes. So a process that was started just now is not taken for an orphan.
     let Some(known_spawns) = store::read_roster_file(state).map(|roster| roster.spawn_ids()) else { return };
     let orphans: Vec<OrphanProcess> =
         processes.into_iter().filter(|process| !known_spawns.contains(&process.spawn_id)).collect();

@@ -20,8 +20,8 @@ pub(super) fn check(team: &Team, report: &mut DoctorReport) {
     check_restored_messages(team, report);
 }
 
-/// Warns about messages that teamd has restored from its journal. No message is lost, but the
-/// restored messages show that another program overwrites the inbox.
+/// Warns about messages that teamd has put back into an inbox from its journal (teamd's own record
+/// of all messages). No message is lost, but another program must have overwritten the inbox.
 fn check_restored_messages(team: &Team, report: &mut DoctorReport) {
     let counts = match team.restored_counts() {
         Ok(counts) => counts,

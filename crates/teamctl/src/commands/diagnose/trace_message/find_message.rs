@@ -1,6 +1,6 @@
-//! Finds a message by its id. Searches the inboxes of the selected teams, and the journal for
-//! messages that were removed from their inbox. Keeps only matching messages in memory, because an
-//! inbox can be long.
+//! Finds a message by its id, in the inboxes of the selected teams. Messages that were removed from
+//! their inbox are found in the journal, teamd's own record of all messages. Only matching messages
+//! are kept in memory, because an inbox can be long.
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use super::message_history::{FirstReply, MessageReply};

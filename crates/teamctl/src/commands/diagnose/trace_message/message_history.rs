@@ -213,9 +213,9 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
     })
 }
 
-/// Returns the turn in which the recipient got the message. For a read message, this is the last
-/// turn that began before the message was read. For an unread message, this is the current turn, if
-/// its subject can be this message. `None` if no turn is found.
+/// Returns the turn in which the recipient got the message. A read message was delivered in the
+/// last turn that began before the message was read. An unread message may have been delivered in
+/// the current turn, if the subject of that turn fits. `None` if there is no such turn.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],

@@ -9,9 +9,9 @@ use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
 use std::path::Path;
 
-/// Returns the commands that `why` suggests if a member calls it. A member cannot remove most
-/// causes itself. For such a cause, the command sends a message to the lead. The lead gets other
-/// suggestions.
+/// Returns the commands that `why` suggests to a teammate. A teammate cannot remove most causes
+/// itself, so the command for such a cause sends a message to the lead. The lead and people get
+/// different suggestions.
 pub(super) fn commands_for_member(cause: Cause, evidence: &MemberEvidence) -> Vec<String> {
     match cause {
         Cause::Undelivered => vec![evidence.command("inbox", &["--unread"])],

@@ -67,7 +67,8 @@ fn is_stuck(causes: &[Diagnosis]) -> bool {
 }
 
 /// Returns a cause if no hook of the member's program has sent a report yet. The daemon learns from
-/// these reports when a turn ends. Before the first report, it delivers neither messages nor tasks.
+/// these reports when a turn ends. Before the first report, the daemon delivers neither messages
+/// nor tasks to the program.
 fn no_hook_events_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Option<Diagnosis> {
     let is_silent = agent.delivery == Delivery::Hook
         && agent.activity == Activity::Active
