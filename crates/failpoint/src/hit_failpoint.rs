@@ -2,14 +2,15 @@
 //! files, a test arms one failpoint, and learns which failpoints the programs have reached. To arm
 //! a failpoint is to give it an action.
 //!
-//! - The test writes `armed`. It has one line, `ACTION PROGRAM FAILPOINT NTH`. The hits of all
-//!   processes of `PROGRAM` are counted together. The process with the hit number `NTH` takes the
-//!   action. `kill` kills this process, `pause` stops it, `panic` makes it panic. `error` makes the
-//!   system call after the failpoint fail.
-//! - The programs write `hits`. Each time a program reaches a failpoint, it appends the line
-//!   `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible, otherwise
-//!   `plain`. A program that takes the action also appends `acted PID`. A program locks the file
-//!   while it appends and counts, so exactly one process finds that its hit has the number `NTH`.
+//! - The test writes the file `armed`, one line: `ACTION PROGRAM FAILPOINT NTH`. The process of
+//!   `PROGRAM` that reaches `FAILPOINT` for the `NTH` time takes the action. The hits of all
+//!   processes of `PROGRAM` are counted together. `kill` kills this process, `pause` stops it, and
+//!   `panic` makes it panic. `error` makes the system call that follows the failpoint return an
+//!   error.
+//! - The programs write the file `hits`. Each time a program reaches a failpoint, it appends the
+//!   line `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible,
+//!   otherwise `plain`. A program that takes the action also appends `acted PID`. A program locks
+//!   the file while it appends and counts, so exactly one process finds that its hit is the `NTH`.
 //!
 //! If one of the files is missing or unreadable, no program takes an action.
 

@@ -207,8 +207,8 @@ fn descendants_except(ancestor: u32, exempt: &[ProcessEntry]) -> io::Result<Vec<
     descendants_from_table(ancestor, exempt)
 }
 
-/// Walks the process tree from parent to child. This is faster than reading the table of all
-/// processes if there are few descendants. `None` if a process exited before it was read, or if the
+/// Walks the process tree from parent to child. If there are few descendants, this is faster than
+/// reading the table of all processes. `None` if a process exited before it was read, or if the
 /// kernel provides no lists of children.
 fn walk_tree(ancestor: u32, exempt: &[ProcessEntry]) -> Option<Vec<ProcessEntry>> {
     let (mut processes, mut parents) = (Vec::new(), vec![ancestor]);

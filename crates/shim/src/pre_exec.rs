@@ -1,5 +1,6 @@
-//! Prepares a child process between fork and exec. The child becomes the foreground of its terminal
-//! or gets a new session, and it keeps the descriptor of its wake socket.
+//! Prepares a child process between fork and exec. The child becomes the foreground process group
+//! of its terminal, or it gets a new session. In both cases it can keep the descriptor of its wake
+//! socket, which wakes the agent.
 //!
 //! This module has all unsafe code of the shim.
 

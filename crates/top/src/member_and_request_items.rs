@@ -9,8 +9,9 @@ use protocol::control_socket::{Activity, BudgetStatus, PastMember};
 use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;
 
-/// The list item of a member. `last_line` is the last line of its log. The log of a member
-/// on another host is on that host, so the item then names the host instead of the line.
+/// Returns the list item of a member. `last_line` is the last line of the member's output log. If
+/// the member runs on another host, its log is on that host. The item then names the host instead
+/// of the line.
 pub(crate) fn member_item(member: &MemberView, last_line: String, clock: &ScreenClock) -> MemberItem {
     MemberItem {
         name: member.name.clone(),

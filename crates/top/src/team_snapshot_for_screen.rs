@@ -126,8 +126,9 @@ pub(crate) struct MemberItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
-    /// The task's cell in the graph of the tasks: its id and, after an arrow, the other open tasks
-    /// that it waits for. Lines before the id connect it with the task that it is listed below.
+    /// The task's cell in the graph of the tasks. It has three parts: lines to the task above it in
+    /// the graph, the id of the task and, after an arrow, the other open tasks that the task waits
+    /// for.
     pub(crate) graph: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,

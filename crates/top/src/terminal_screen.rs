@@ -96,7 +96,7 @@ impl TerminalScreen {
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
         // After SIGCONT the thread that handles signals sends `UiEvent::Continued`. The event loop
-        // then takes the terminal again.
+        // then switches the terminal to the program's screen again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 

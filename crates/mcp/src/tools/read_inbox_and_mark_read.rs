@@ -100,11 +100,11 @@ impl FoundEntries {
         }
     }
 
-    /// The entries with these ids, and how many other entries are unread.
+    /// Returns the entries with these ids, and how many other entries of the inbox are unread.
     ///
     /// # Errors
     ///
-    /// `NotFound` if the inbox has no entry with one of the ids.
+    /// `NotFound` if one of the ids belongs to no entry of the inbox.
     fn take(mut self, ids: &[String]) -> Result<(Vec<InboxEntry>, usize), ErrorReport> {
         let missing = |id: &&String| !self.by_id.contains_key(*id);
         if let Some(id) = ids.iter().find(missing) {

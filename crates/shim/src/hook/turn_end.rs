@@ -75,8 +75,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     }
 }
 
-/// Reports the end of the turn. If no daemon runs and the agent has a task in progress, waits for a
-/// daemon, because only the daemon knows whether the turn has done this task.
+/// Reports the end of the turn, and returns the daemon's reply. Only the daemon knows whether the
+/// turn was about the agent's task in progress. So if the agent has such a task and no daemon runs,
+/// this function waits for a daemon.
 fn report_turn_end(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<HookReply, ErrorReport> {
     let report = || invocation.send_report(HookEvent::TurnEnded);
     let mut reply = report();
@@ -95,8 +96,8 @@ fn is_without_daemon(reply: &Result<HookReply, ErrorReport>) -> bool {
     reply.as_ref().is_err_and(|error| error.kind == ErrorKind::NoDaemon)
 }
 
-/// The reply that is assumed if there is no daemon. The turn's task is unknown then, and the hook
-/// decides by itself whether it delivers messages.
+/// The reply that the hook assumes if there is no daemon. Without a daemon, no task of the turn is
+/// known, and the hook itself decides whether it delivers messages.
 fn reply_without_daemon(invocation: &HookInvocation<'_>) -> HookReply {
     let delivers_by_hook = match &invocation.owner {
         HookOwner::Teammate => invocation.hook_settings.is_own_profile,

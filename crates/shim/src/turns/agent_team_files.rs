@@ -184,8 +184,8 @@ impl AgentTeamFiles {
         Ok(())
     }
 
-    /// The latest unread shutdown request, with the entries of all unread ones. `None` if there is
-    /// none.
+    /// Returns the latest unread shutdown request, and the inbox entries of all unread shutdown
+    /// requests. `None` if there is no unread shutdown request.
     pub(super) fn latest_shutdown_request(
         &mut self,
     ) -> Result<Option<(ShutdownRequest, Vec<InboxEntry>)>, ErrorReport> {
@@ -276,8 +276,8 @@ impl AgentTeamFiles {
         message
     }
 
-    /// The messages that the agent has sent to other members since `since`, in milliseconds since the
-    /// epoch.
+    /// Finds the messages that the agent has sent to other members at or after the time `since`, in
+    /// milliseconds since the epoch.
     pub(super) fn find_sent_to_peers(&mut self, since: u64) -> SentMessages {
         self.peer_cursors.find_sent(&self.team, &self.me, since)
     }

@@ -28,8 +28,9 @@ impl LeadUpdate {
     }
 }
 
-/// The updates for the lead that stand for all unread entries of its inbox, oldest first. The line
-/// about idle members comes last, because the lead should read their messages first.
+/// Returns the updates that the lead gets in place of the unread entries of its inbox, oldest
+/// first. The last update names all idle members, because the lead should read the members'
+/// messages first.
 pub(super) fn lead_updates(unread: &[InboxEntry]) -> Vec<LeadUpdate> {
     let mut updates: Vec<LeadUpdate> = Vec::new();
     let mut idle: Option<LeadUpdate> = None;

@@ -120,8 +120,9 @@ pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionO
     }
 }
 
-/// Whether the answer allows the tool for the rest of the session. False if the answer allows only
-/// some inputs of the tool, because the agent's program would allow all of them.
+/// Whether the answer allows the tool for the rest of the session. If the answer allows the tool
+/// only with some inputs, the result is false, because the agent's program would then allow the
+/// tool with all inputs.
 fn allows_from_now_on(granted: &PermissionGrant, tool: &str) -> bool {
     granted.permission_updates.iter().any(|update| match update {
         PermissionUpdate::AddRules { rules, behavior, .. } if behavior == "allow" => {

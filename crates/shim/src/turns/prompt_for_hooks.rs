@@ -164,8 +164,9 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// A part of a prompt: its text, its summary and its inbox entries. If `message` is `None`, text
-/// and summary are empty, and `entry` is only marked read.
+/// Returns a part of a prompt: its text, its summary and its inbox entries. If `message` is `None`,
+/// text and summary are empty. The program then gets no text for `entry`, and `entry` is only
+/// marked read.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
