@@ -134,9 +134,9 @@ impl DrivenAgent {
         Ok(())
     }
 
-    /// If the driver has exited, kills the processes that are left in its process session, and
-    /// forgets the driver. SIGKILL is sent at once: a new turn is about to start and cannot wait
-    /// until the processes have handled SIGTERM.
+    /// If the driver has exited, kills the processes that are left in its process session, so that
+    /// a new driver can be started. SIGKILL is sent at once: a new turn is about to start and
+    /// cannot wait until the processes have handled SIGTERM.
     fn discard_ended_driver(&mut self) {
         if let Some(driver) = self.driver.take_if(|driver| driver.status.is_some()) {
             crate::end_descendants::signal_session(driver.pid, rustix::process::Signal::KILL);

@@ -2,9 +2,9 @@
 //! to a log.
 //!
 //! One pseudo-terminal is used for the whole spawn. Background processes of a turn may still write
-//! to it after the turn, so output is also copied between turns. No function blocks. If the pane
-//! does not take output, the shim keeps what it has read and reads no more. A program that writes
-//! more then has to wait, as on any terminal.
+//! to it after the turn, so output is also copied between turns. No function of this module blocks.
+//! If the pane does not take output, the shim keeps what it has read and reads no more. A program
+//! that writes more then has to wait, as on any terminal.
 
 mod end_of_output_sentinel;
 

@@ -67,8 +67,9 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
-        // The shim closes its pane itself. A daemon that was killed may not have recorded this
-        // shim, and then no other program knows of the pane.
+        // No daemon has let this shim start an agent. Normally the daemon closes a shim's pane.
+        // Here the shim closes its pane itself, because no daemon may know of it: a daemon that was
+        // killed may not have recorded this shim.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };

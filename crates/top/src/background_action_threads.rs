@@ -212,8 +212,9 @@ fn copy_result(text: &str) -> ActionResult {
     }
 }
 
-/// The screen of a pane with its colors. `None` if the pane does not belong to the member. For
-/// example, a member that teamd has not started may have its pane on another tmux server.
+/// Returns the screen of a pane with its colors. `None` if the pane does not belong to the member.
+/// For example, a member that another program has started may have its pane on a different tmux
+/// server.
 fn capture_own_pane(socket: &Path, pane: &str, name: &str) -> Option<String> {
     let server = ["-S".to_owned(), socket.display().to_string()];
     let owner = "#{==:#{@teamd_pane_pid},#{pane_pid}} #{@teamd_name}";

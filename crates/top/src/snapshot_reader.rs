@@ -31,9 +31,9 @@ use std::time::Duration;
 use store::read_leads_file;
 use store::{Caller, Durability, InboxCursor, Root, Team};
 
-/// How long the daemon may take to answer before it counts as unresponsive. It normally answers at
-/// once. If the tmux server is stopped (SIGSTOP), it answers after two seconds. If the daemon
-/// itself is stopped, it does not answer.
+/// How long the daemon may take to answer before it counts as unresponsive. The daemon normally
+/// answers at once. While the tmux server is stopped (SIGSTOP), the daemon answers after two
+/// seconds. A stopped daemon does not answer at all.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a log's last line is kept, in characters.
 const MAX_LINE_CHARS: usize = 300;
@@ -160,8 +160,9 @@ impl SnapshotReader {
         }
     }
 
-    /// Opens the team, or returns the team that was opened before. The team is opened again if its
-    /// directory was replaced by another one. `None` if the team does not exist.
+    /// Opens the team, or returns the team that was opened before. If the team's directory was
+    /// replaced by a different one, for example because the team was deleted and created again, the
+    /// team is opened again. `None` if the team does not exist.
     fn open_team(&mut self) -> Option<Team> {
         if self.team.as_ref().is_none_or(|team| !team.is_current()) {
             // Nothing is written here, so the durability has no effect.

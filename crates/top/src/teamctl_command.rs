@@ -64,9 +64,9 @@ pub(crate) fn command_result(output: std::io::Result<Output>) -> ActionResult {
     }
 }
 
-/// The options `--root` and `--socket` for `teamctl`. Each is left out if `teamctl` finds the same
-/// path without it. `teamctl` repeats its options in the commands that it suggests, so an
-/// unnecessary option would make these commands longer.
+/// Returns the options `--root` and `--socket` for `teamctl`. Each option is left out if `teamctl`
+/// finds the same path without the option. `teamctl` repeats its options in the commands that it
+/// suggests, so an unnecessary option would make these commands longer.
 fn location_args(arguments: &ScreenArgs) -> Vec<OsString> {
     let socket = unusual_socket(arguments).into_iter().flat_map(|socket| ["--socket".into(), socket.into()]);
     root_args(arguments).into_iter().chain(socket).collect()

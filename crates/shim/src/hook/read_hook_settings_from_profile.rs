@@ -20,11 +20,11 @@ pub(super) struct ProfileHookSettings {
 
 impl ProfileHookSettings {
     /// Chooses the profile whose settings the hook uses. The first choice is the profile with which
-    /// the agent was spawned, if that profile delivers by hooks. The second choice is the profile
-    /// `fallback_profile`, which is passed to the hook on its command line.
+    /// the agent was spawned, if that profile delivers messages by hooks. The second choice is the
+    /// profile `fallback_profile`, whose name is an argument of the hook's command line.
     ///
-    /// If neither is usable, the hook's responses have Claude Code's format, which most programs
-    /// have adopted.
+    /// If neither profile is usable, the hook's responses have Claude Code's format, which most
+    /// programs have adopted.
     pub(super) fn for_profile(fallback_profile: Option<&str>) -> ProfileHookSettings {
         let own_delivery = env_var("TEAMD_PROFILE").and_then(|name| read_delivery(&name));
         let is_own_profile = own_delivery.is_some();

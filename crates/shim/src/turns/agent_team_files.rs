@@ -368,8 +368,9 @@ impl AgentTeamFiles {
     fn claim_result(&self, result: Result<Task, Error>) -> Result<Option<Task>, ErrorReport> {
         match result {
             Ok(task) => Ok(Some(task)),
-            // The agent has the task. Only the inbox message about the assignment could not be
-            // written, and the agent does not need it.
+            // The claim was successful, so the agent has the task. Only the message that tells the
+            // agent about the task could not be written to the inbox, and the agent does not need
+            // that message.
             Err(Error::OwnerNotNotified { id, .. }) => {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
@@ -381,9 +382,9 @@ impl AgentTeamFiles {
         }
     }
 
-    /// A task that the agent has in progress. The agent claimed it during a turn on something else,
-    /// or an earlier spawn left it unfinished. This function is called only between turns, so no
-    /// turn works on the task.
+    /// Returns a task that the agent already has in progress, if there is one. The agent claimed
+    /// this task during a turn on something else, or an earlier spawn left it unfinished. This
+    /// function is called only between turns, so no turn works on the task.
     pub(crate) fn unfinished_task(&self) -> Result<Option<Task>, ErrorReport> {
         let task = self.team.tasks().resumable_task(&self.me)?;
         Ok(task.filter(|task| !self.unsettled.contains(&task.id)))

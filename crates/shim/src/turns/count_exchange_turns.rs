@@ -44,8 +44,9 @@ struct Exchange {
 }
 
 impl ExchangeTurns {
-    /// Records a turn on a message of `sender`, in which the agent sent a message to `sender`.
-    /// Returns the pause that begins at the end of the turn, if the turn reaches a limit.
+    /// Records a turn on a message of `sender`, in which the agent also sent a message to `sender`.
+    /// If the exchange has now reached a limit, returns the pause that begins at the end of the
+    /// turn.
     pub(super) fn add_turn(
         &mut self,
         sender: &MemberName,

@@ -58,8 +58,9 @@ impl AgentTeamFiles {
         Ok(if is_planning { prompt.map(with_instructions) } else { prompt })
     }
 
-    /// The next prompt for a lead session, or `None` if there is nothing to deliver. It has the
-    /// members' messages, oldest first, and then the names of idle members. A lead gets no tasks.
+    /// Returns the next prompt for a lead session, or `None` if there is nothing to deliver. The
+    /// prompt has the members' messages, oldest first, and then the names of idle members. A lead
+    /// gets no tasks.
     pub(crate) fn next_lead_prompt(&mut self) -> Result<Option<NextPrompt>, ErrorReport> {
         let (mut prompt, policy) = (PromptBuilder::default(), self.team().policy()?);
         for update in lead_updates(&self.unread_or_empty()?) {

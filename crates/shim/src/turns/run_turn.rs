@@ -115,9 +115,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
 
-    /// Counts a turn for the limit of exchanges between two members. The turn counts if it was
-    /// about a message of another member, and the agent sent a message to this member. If the limit
-    /// is reached, prints how long messages of this member have to wait.
+    /// Counts a turn for the limit of exchanges, in which two members answer each other's messages.
+    /// The turn counts if it was about a message of another member, and the agent sent a message to
+    /// this member. If the limit is reached, prints how long messages of this member have to wait.
     fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
         let sender = MemberName::new_unchecked(&message.from);

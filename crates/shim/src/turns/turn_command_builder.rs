@@ -22,8 +22,8 @@ use uuid::Uuid;
 pub(crate) struct TurnBuilder {
     program: TurnProgram,
     session: SessionState,
-    /// The directory for the file with a prompt that is too long for an argument. `prompt_file` is
-    /// the name of the file.
+    /// The directory for the file `prompt_file`. A prompt that is too long for a command-line
+    /// argument is written to this file.
     state_dir: PathBuf,
     prompt_file: String,
     has_prompt_file: bool,

@@ -366,8 +366,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }))
     }
 
-    /// Marks entries read and removes them from `unread`. The inbox is not read again, because any
-    /// message that arrives in the meantime wakes the agent.
+    /// Marks entries read and removes them from `unread`. The inbox need not be read again, because
+    /// any message that arrives in the meantime wakes the agent, and the agent then reads the
+    /// inbox.
     pub(super) fn mark_handled(
         &mut self,
         unread: &mut Vec<InboxEntry>,

@@ -127,8 +127,9 @@ fn print_past(
     Ok(if is_closed { OutputState::Closed } else { OutputState::Open })
 }
 
-/// Prints the output of one of several spawns, below a heading. The heading begins on a new line,
-/// with the terminal's colors reset.
+/// Prints the output of one spawn (one run of the member's program), below a heading. Used if the
+/// output of several spawns is printed. The heading begins on a new line, with the terminal's
+/// colors reset.
 fn print_with_heading(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState {
     let heading = match spawn.spawned_at {
         Some(time) => format!("\x1b[0m\r\n── spawn of {time}\r\n"),

@@ -67,8 +67,8 @@ impl DoctorArgs {
 pub(crate) fn run(context: &CommandContext, args: &DoctorArgs) -> Result<ExitCode, ErrorReport> {
     let mode = if args.fix { FixMode::Fix } else { FixMode::ReportOnly };
     let mut report = DoctorReport::default();
-    // The root can't be opened if the state directory is not private. So the following checks come
-    // before the root is opened.
+    // The root cannot be opened if teamd's state directory is not private. So the checks of the
+    // state directory come first, and the root is opened later.
     directory_access::check(context, mode, &mut report)?;
     corrupt_file_copies::check(&context.directories()?.state_dir, &mut report);
     public_and_unreadable_state_files::check(&context.directories()?.state_dir, mode, &mut report);

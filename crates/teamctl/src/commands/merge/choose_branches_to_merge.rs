@@ -7,14 +7,14 @@ use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use protocol::team_config::{Member, TeamConfig};
 use store::Team;
 
-/// Chooses the worktrees whose branches are merged, in the order of the merges. There is at least
-/// one, and all belong to the same repository. `worktrees` are those of the team, oldest first.
-/// Empty `names` stand for all members.
+/// Chooses the worktrees whose branches are merged, in the order of the merges. The result has at
+/// least one worktree, and all belong to the same repository. `worktrees` are the worktrees of the
+/// team, oldest first. If `names` is empty, all members are chosen.
 ///
 /// # Errors
 ///
-/// `NotFound` for an unknown member and for a member without a worktree; `Usage` if the worktrees
-/// are of several repositories.
+/// `NotFound` for an unknown member and for a member without a worktree. `Usage` if the worktrees
+/// belong to several repositories.
 pub(super) fn choose_branches(
     team: &Team,
     worktrees: &[WorktreeStatus],
