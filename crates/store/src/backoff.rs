@@ -1,6 +1,6 @@
-//! Waits between two attempts to take a lock or to read a half-written file. No other module of
-//! this crate sleeps. Every wait has a deadline. Each step of a wait is twice as long as the step
-//! before, up to a maximum. Each step is also shortened by a random part, so that several processes
+//! Backoff: waits between the attempts to take a lock or to read a half-written file. No other
+//! module of this crate sleeps. The waits end at a deadline. Each wait is twice as long as the one
+//! before, up to a maximum. Each wait is also shortened by a random part, so that several processes
 //! do not retry at the same time.
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! Checks that the current user owns a file or directory of a root, and that no other user can
-//! write to it. teamd trusts the content only after this check.
+//! Checks that the current user owns a file or directory of a root (usually `~/.claude`), and that
+//! no other user can write to it. teamd trusts the content only after this check.
 //!
-//! The user's private group may write, because it has no other member. On many systems each user
-//! has such a group, and programs create files that the group may write (umask 002).
+//! The user's private group may write to it, because no other user is in this group. On many
+//! systems each user has a private group, and programs create files that the group can write to
+//! (umask 002).
 //!
 //! An access control list may let other users write. So if a file has such a list, no group counts
 //! as private. Access control lists can be checked only on Linux; on other systems no group counts
@@ -34,7 +35,7 @@ struct Access {
 }
 
 /// Checks that the current user owns the open file or directory `file`, and that no other user can
-/// write to it. `stat` is the status of `file`. `path` is only named in the error.
+/// write to it. `stat` is the status of `file`. `path` is used only for the error message.
 ///
 /// # Errors
 /// [`Error::Untrusted`], which says what to do.
@@ -72,9 +73,10 @@ impl ForeignWriter {
         }
     }
 
-    /// The advice for the user. If the group or others can write, the advice is a `chmod` command
-    /// that forbids it. For a directory, the command also changes all files in it, and removes the
-    /// directory's setgid bit. With this bit, each new file would get the directory's group.
+    /// The advice in the error message. If the group or others can write, the advice is a `chmod`
+    /// command that takes this permission away. For a directory, the command also changes all files
+    /// in it, and removes the directory's setgid bit. With this bit, each new file would get the
+    /// directory's group.
     fn remedy(self, access: Access, path: &Path) -> String {
         let quoted_path = shell_quote(&path.to_string_lossy());
         match self {
@@ -91,10 +93,11 @@ impl ForeignWriter {
     }
 }
 
-/// The advice for the user `own_uid` about a directory that belongs to the user `owner`. If root
-/// owns the directory, the advice includes a `chown` to `own_uid`. If the user is root, the advice
-/// is to run the program as `owner`. A `chown` to root would do harm: in a container, teamd often
-/// runs as an ordinary user, who could then not use the directory.
+/// The advice for the user `own_uid` about the directory `path`, which belongs to the user `owner`.
+/// If root owns the directory, the advice includes a `chown` to `own_uid`. If root is the user
+/// `own_uid`, the advice is to run the program as `owner`, and not a `chown` to root: `owner` may
+/// be the ordinary user as whom teamd runs in a container, and that user could then not use the
+/// directory.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {
@@ -104,8 +107,9 @@ pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> Str
     }
 }
 
-/// The private group of the current user. `None` if `/etc/passwd` and `/etc/group` do not prove that
-/// there is one. The result is cached, so that the two files are read only once.
+/// The private group of the current user, which is a group without other members. `None` if
+/// `/etc/passwd` and `/etc/group` do not prove that the user has such a group. The result is
+/// cached, so that the two files are read only once.
 fn private_group() -> Option<u32> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     *GROUP.get_or_init(|| {

@@ -105,8 +105,8 @@ fn is_deletable(kind: SFlag, name: &str, is_known_name: NameFilter) -> bool {
     kind == SFlag::S_IFREG && (is_known_name(name) || is_temp_file(name))
 }
 
-/// A name filter for the team's own directory, in which nothing is deleted by its name. The config
-/// and the directory of the inboxes are deleted last, by separate calls.
+/// A name filter that accepts no name. It is used for the team's own directory, which contains the
+/// config and the directory of the inboxes: both are deleted last, by separate calls.
 fn matches_nothing(_: &str) -> bool {
     false
 }

@@ -50,8 +50,9 @@ impl Team {
     /// only writer of the config.
     ///
     /// # Errors
-    /// `ReadOnly` for a session team of Claude Code. `Corrupt` if the file already has five copies, so
-    /// that its invalid content can't be copied first. The file then stays as it is.
+    /// `ReadOnly` for a session team of Claude Code. `Corrupt` if the invalid content can't be
+    /// copied first, because there are already five copies of this file. The file then stays as it
+    /// is.
     pub fn repair_config(&self, text: impl Fn() -> String) -> Result<Option<ConfigDamage>, Error> {
         self.check_writable()?;
         let (io, dir) = (self.io(), self.dir());

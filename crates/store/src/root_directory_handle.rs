@@ -111,9 +111,9 @@ impl Root {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
-    /// A duplicate of the descriptor of the teams directory, to take and release the daemon's lock
-    /// on the root. The lock belongs to the open directory, and not to one descriptor. So it stays
-    /// held when the duplicate is closed.
+    /// A duplicate of the descriptor of the teams directory. The daemon takes and releases its lock
+    /// on the root (a flock) with such a duplicate. The flock belongs to the open directory, and
+    /// not to one descriptor, so it stays held when the duplicate is closed.
     fn lock_file(&self) -> Result<File, Error> {
         let duplicate = self.0.teams.as_fd().try_clone_to_owned();
         duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
@@ -221,7 +221,9 @@ impl Root {
         Ok(team)
     }
 
-    /// Marks a team as the mirror of a link, before it is created ([`Team::is_mirror`]).
+    /// Marks the name of a team as that of a mirror: a copy of a team whose true files are on
+    /// another host. The text `mark` names the connection to that host. Called before the mirror is
+    /// created, see [`Team::is_mirror`].
     ///
     /// # Errors
     /// `Untrusted`, `Io`.
@@ -229,7 +231,8 @@ impl Root {
         StateDir::open(&self.0.state_dir)?.replace(&mirror_marker(team), mark.as_bytes())
     }
 
-    /// The link whose mirror the team is. `None` if the team's home is here.
+    /// The text with which the team was marked as a mirror ([`Root::mark_as_mirror`]). `None` if
+    /// the team's true files are on this host.
     ///
     /// # Errors
     /// `Untrusted`, `Io`.
@@ -238,7 +241,7 @@ impl Root {
         Ok(mark.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Removes the mark of a mirror that was deleted.
+    /// Removes the mark that [`Root::mark_as_mirror`] has made, after the mirror was deleted.
     ///
     /// # Errors
     /// `Untrusted`, `Io`.

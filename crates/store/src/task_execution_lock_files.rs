@@ -1,5 +1,5 @@
-//! The files that mark a task as run by a process: their directory, their names, and their removal
-//! with a team.
+//! The lock files that show which process runs a task: their directory and their names. They are
+//! removed together with their team.
 
 use crate::error::Error;
 use crate::state_directory_handle::StateDir;
@@ -8,8 +8,8 @@ use protocol::state_file_names::TASK_HOLDS_DIR;
 use protocol::team_and_member_names::TeamName;
 use std::path::Path;
 
-/// Deletes the files of this team that mark a task as run by a process. Only killed processes leave
-/// such files; other processes delete their own.
+/// Deletes the lock files that show which process runs a task of this team. A process deletes its
+/// own file after the task; only killed processes leave such files.
 ///
 /// # Errors
 /// `Io`; [`Error::Untrusted`] if another user owns the directory.

@@ -33,8 +33,9 @@ enum ConfigChange {
     AnyField,
 }
 
-/// Makes a JSON syntax error the outer error: the file may be half-written, and the caller reads it
-/// again. The inner error is any other error.
+/// Separates JSON syntax errors from the other errors in a config. A syntax error becomes the outer
+/// error: the file may be half-written, so the caller reads it again. Any other error is the inner
+/// error.
 fn split_syntax_error<T>(
     result: Result<T, ConfigError>,
 ) -> Result<Result<T, ConfigError>, format_preserving_json::JsonError> {
@@ -100,9 +101,9 @@ impl Team {
     /// Appends those of `members` that are missing from the config, in one change. Returns their
     /// names. If two of `members` have the same name, the first is used.
     ///
-    /// All members are added in one change, because a program that writes the config without the lock
-    /// may undo a change. With one change for each member, such a program would have many chances to do
-    /// so.
+    /// All members are added in one change. The reason is a program that writes the config without
+    /// taking the lock, which can undo a change. With one change for each member, such a program
+    /// could undo one of them more easily.
     ///
     /// # Errors
     /// As [`Team::add_member`], but an existing member is not an error.
@@ -181,9 +182,9 @@ impl Team {
         Ok(change)
     }
 
-    /// Puts the config that was just written to the file into the cache. The file's version is
-    /// cached too if the file system gives each change another timestamp. Without a version, the
-    /// next call reads the file again and compares the text.
+    /// Puts the config that was just written to the file into the cache. The file's version (inode,
+    /// size and timestamps) is cached too, if the file system gives each change a different
+    /// timestamp. Without a version, the next call reads the file again and compares the text.
     fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();

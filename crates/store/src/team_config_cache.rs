@@ -61,8 +61,9 @@ pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// The version of `config.json` when the config was read, by which a later change is detected.
-    /// `None` if a later change might get the same timestamps and so go unnoticed.
+    /// The version of `config.json` (inode, size and timestamps) when the config was read. If the
+    /// file later has a different version, it was changed. `None` if a later change might get the
+    /// same timestamps and so go unnoticed.
     version: Option<FileVersion>,
 }
 

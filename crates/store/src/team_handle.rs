@@ -103,7 +103,8 @@ impl Team {
         &self.0.root.state_dir
     }
 
-    /// Whether the team's config and the directory of its tasks exist. False while it is deleted.
+    /// Whether the team's config and the directory of its tasks exist. False while the team is
+    /// being deleted.
     ///
     /// # Errors
     /// `Io`.
@@ -223,8 +224,9 @@ impl Team {
         self.0.root.member_capabilities(&self.0.name, name)
     }
 
-    /// Whether teamd asks the home of a mirrored team before the member begins a task, from the
-    /// daemon's roster.
+    /// Whether the member `name` begins a task only after the team's home has confirmed the claim.
+    /// The home is the host with the team's true files; the team here is a mirror, a copy of it.
+    /// The daemon's roster has this setting.
     pub fn confirms_claims(&self, name: &MemberName) -> bool {
         self.0.root.confirms_claims(&self.0.name, name)
     }

@@ -46,8 +46,8 @@ impl AppendOnlyFile {
     }
 
     /// Appends lines, each with its line feed. With a durability of `Ordered` or `Power`, the lines
-    /// are on the disk when the call returns, so a power loss does not take back what the caller
-    /// says to other hosts after the call.
+    /// are on the disk when the call returns. The caller may then tell other hosts about the lines:
+    /// a power loss no longer removes them.
     ///
     /// # Errors
     /// `Io`, for example if the disk is full. Then none of the lines is in the file, and a later

@@ -137,9 +137,10 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The version that the file had when it was opened, by which a later change is detected.
-    /// `None` if a later change might get the same timestamps and so go unnoticed. Also `None` if
-    /// the file was renamed or replaced during the read.
+    /// The version (inode, size and timestamps) that the file had when it was opened. If the file
+    /// later has a different version, it was changed. `None` if a later change might get the same
+    /// timestamps and so go unnoticed. Also `None` if the file was renamed or replaced during the
+    /// read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if a program has written to the file since it was opened.

@@ -73,8 +73,8 @@ impl FileSnapshot {
     }
 
     /// The permission bits for the file that replaces this one. They never let the group or others
-    /// write. The new file may belong to another group than this one, because some directories give
-    /// their own group to new files.
+    /// write, because the new file may belong to a different group: some directories give their own
+    /// group to new files.
     pub(super) fn mode(&self) -> u32 {
         platform::mode_bits(self.stat.st_mode) & 0o7755
     }
@@ -139,9 +139,9 @@ pub(crate) fn read_and_parse<T>(
     }
 }
 
-/// The backoff between reads of a file that may be half-written. It ends when the file has been
-/// unchanged for `timeout`. The caller must have read the file before this call. A write after that
-/// read then prolongs the backoff.
+/// The backoff between reads of a file that may be half-written. The backoff ends when the file has
+/// been unchanged for `timeout`. The caller must have read the file before it calls this function:
+/// only then does every write after that read prolong the backoff.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)
@@ -249,9 +249,9 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // Another process is overwriting this file, and has a write lease on it. That process has
-        // just put a new file in its place (see `tail_rewrite`). So a second attempt opens the new
-        // file.
+        // The name led to a file that another process has just replaced by a new one. That process
+        // now overwrites the old file and holds a write lease on it, so the old file can't be
+        // opened (see `tail_rewrite`). The second attempt opens the new file.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),

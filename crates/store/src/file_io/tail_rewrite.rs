@@ -27,8 +27,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// The shadow copy may lack bytes before the new tail. If it lacks at most this many bytes, they are
-/// read and written together with the tail. Otherwise the kernel copies them in a separate step.
+/// The shadow copy (a second copy of the file, without the last change) may lack bytes before the
+/// new tail. If it lacks at most this many bytes, they are read and written together with the tail.
+/// Otherwise the kernel copies them in a separate step.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -165,14 +166,15 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // The shadow copy was the inbox itself before the last exchange, so a reader may still have it
-        // open and would see the new bytes. The kernel grants the write lease only if no reader has the
-        // file open, and lets new readers wait until the lease ends.
+        // This file was the inbox itself before the last exchange, so a reader may still have it
+        // open and would see the new bytes. The kernel grants the write lease only if no reader has
+        // the file open, and lets new readers wait until the lease ends.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
-            // The shadow copy was the inbox itself before the last exchange, and is now
-            // overwritten. If the exchange is not flushed to the disk first, a power loss may undo
-            // it. The inbox's name would then lead to the overwritten file.
+            // This file was the inbox itself before the last exchange of the two files, and will
+            // now be overwritten. So the exchange is first flushed to the disk. Otherwise a power
+            // loss could undo the exchange, and the inbox's name would lead to the overwritten
+            // file.
             platform::system().sync_directory(self.dir.as_fd())?;
         }
         let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };

@@ -19,7 +19,8 @@ impl Team {
         Inbox { team: self.clone(), file: format!("{}.json", name.file_stem()) }
     }
 
-    /// The owners of all inbox files whose names are names of members.
+    /// The names of all members that have an inbox file. An inbox file whose name is not a valid
+    /// name of a member is left out.
     ///
     /// # Errors
     /// `Io`.

@@ -4,14 +4,14 @@ use super::message_id::entry_uuid;
 use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the lost messages that are missing from the inbox, each with the index at which to insert
-/// it. `sent` has the messages in the journal, `lost` has the ids of the lost messages, and `entries`
-/// is the content of the inbox.
+/// Returns those lost messages that are missing from the inbox, each with the index at which to
+/// insert it. `sent` has the messages in the journal, `lost` has the ids of the lost messages, and
+/// `entries` is the content of the inbox.
 ///
-/// A lost message is inserted before the messages that come after it in the journal, and after its
-/// sender's earlier messages. A sender writes a message to the inbox first, so the inbox may have
-/// messages that are not in the journal yet. Timestamps decide which of these come before a lost
-/// message of the same sender.
+/// A lost message is inserted before the messages that come after it in the journal, and after the
+/// earlier messages of its sender. Some messages may be in the inbox but not in the journal yet,
+/// because a sender writes to the inbox first. Their timestamps decide whether they are earlier
+/// than a lost message of the same sender.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
@@ -60,8 +60,8 @@ struct NextPositions {
     same_sender: usize,
 }
 
-/// The next positions for each message of `sent`. A position is `end` if the inbox has no later
-/// message.
+/// For each message of `sent`: the positions of the first later message in the inbox, from any
+/// sender and from the same sender. A position is `end` if the inbox has no later message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

@@ -17,8 +17,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Maximum length of a message's text, in bytes.
 pub const MESSAGE_LIMIT: usize = TextLimit::MESSAGE.max_bytes();
-/// Maximum length of an answer's text, in bytes. An answer repeats parts of the request, which
-/// other programs can write at any length.
+/// Maximum length of an answer's text, in bytes. It is high, because an answer repeats parts of the
+/// request, and other programs can write requests of any length.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
 /// Which entries of an inbox are read.
@@ -112,9 +112,9 @@ impl Inbox {
         Ok(result)
     }
 
-    /// Appends a message, and creates the inbox file if it is missing. On return the message is
-    /// stored as durably as the root's durability requires. In session teams of Claude Code,
-    /// appending is the only change allowed.
+    /// Appends a message, and creates the inbox file if it is missing. The durability of the root
+    /// decides whether the message is on the disk when the call returns. In the session teams of
+    /// Claude Code, appending is the only change that teamd makes.
     pub fn append(&self, message: &Message) -> Result<(), Error> {
         self.append_all(std::slice::from_ref(message))
     }
@@ -125,7 +125,8 @@ impl Inbox {
         self.append_within(messages, MESSAGE_LIMIT)
     }
 
-    /// Appends a message that another host has accepted already. It may be as long as an answer.
+    /// Appends a message that another host has already accepted. The message may be an answer to a
+    /// request, so its text may be as long as an answer's.
     ///
     /// # Errors
     /// As [`Inbox::append`].
@@ -229,9 +230,10 @@ impl Inbox {
     ) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The tail index is written while the lock is held. Otherwise another program could change
-        // the file first, and the index would be out of date at once. The positions in the index
-        // are computed earlier, together with the new text, so that the lock is held only briefly.
+        // The tail index (the positions of the last and the first unread entry) is written while
+        // the lock is held. Otherwise another program could change the file first, and the index
+        // would be out of date at once. The positions are computed earlier, together with the new
+        // text, so that the lock is held only briefly.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let new_text = edit(text.unwrap_or("[]"))?;
@@ -260,12 +262,14 @@ impl Inbox {
         self.change(|text| edit(text, 0))
     }
 
-    /// Tries to change only the tail. Returns false if the caller must change the whole inbox.
+    /// Tries to change only the tail, which is the end of the file. Returns false if the caller
+    /// must change the whole inbox.
     ///
-    /// A cheap change is made under the lock. A costly change is first prepared without the lock,
-    /// because other programs wait for the lock only briefly. If another program changes the inbox
-    /// meanwhile, the change is prepared again under the lock. Without this second attempt, senders
-    /// that write at the same time could fail again and again.
+    /// A cheap change is prepared while the lock is held. A costly change is first prepared without
+    /// the lock, because other programs wait for the lock only briefly. If another program changes
+    /// the inbox meanwhile, this attempt fails, and the change is prepared again while the lock is
+    /// held. Without the second attempt, senders that write at the same time could fail again and
+    /// again.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

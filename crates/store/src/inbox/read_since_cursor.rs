@@ -47,12 +47,13 @@ impl InboxCursor {
         self.entry_count
     }
 
-    /// Number of unread entries before the cursor.
+    /// Number of unread entries before the cursor, which is the position where the last read ended.
     ///
     /// A later read counts these entries again only if the bytes right before the cursor have
-    /// changed. A changed read flag usually changes the entry's length, and so moves these bytes.
-    /// If a program changes a flag without changing the entry's length, the count becomes wrong.
-    /// Known programs write `true` or `false`, which differ in length.
+    /// changed. They change when a program marks an earlier entry read, because the length of that
+    /// entry changes and the bytes after it move. If a program changes a read flag without changing
+    /// the entry's length, the count becomes wrong. Known programs write `true` or `false`, which
+    /// differ in length.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }
@@ -167,8 +168,9 @@ impl Inbox {
             let (mut result, mut cursor) = (T::default(), None);
             loop {
                 let (entries, next_cursor) = self.read_chunk_since(cursor.as_ref())?;
-                // The cursor is reset if another program has removed or rewritten entries that
-                // `step` has already processed. The next attempt starts with the first entry.
+                // Another program has removed or rewritten entries that `step` has already
+                // processed, so the cursor is back at the start. The next attempt begins with the
+                // first entry.
                 if next_cursor.is_reset() {
                     break;
                 }

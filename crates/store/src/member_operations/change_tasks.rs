@@ -31,9 +31,9 @@ impl Caller {
 
     /// Changes a task. If a teammate completes the task, the lead is notified.
     ///
-    /// The run file may name an owner for the task. If the update makes the task pending and names
-    /// no owner, the run file's owner gets the task again. But if this owner is the caller or has
-    /// left the team, the task has no owner.
+    /// The file of `teamctl run` may name an owner for the task. If the update makes the task
+    /// pending and names no owner, the task is given back to the owner in that file. But if that
+    /// owner is the caller or has left the team, the task gets no owner.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
@@ -160,11 +160,13 @@ impl Caller {
         }
     }
 
-    /// Whether every teammate may make this update of a task that has a command. False if the
-    /// update changes the texts or deletes the task.
+    /// Whether the update only records progress. Every teammate may make such an update, even if
+    /// the task has a command. An update that changes the task's texts or deletes the task is not
+    /// progress.
     ///
     /// If the task is closed, has failed or belongs to another member, three more changes are not
-    /// allowed: a restart, a new owner, and a change of the recorded failure.
+    /// progress: to start the task again, to give it a new owner, and to change the recorded
+    /// failure.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

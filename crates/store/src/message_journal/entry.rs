@@ -14,8 +14,8 @@ pub(super) struct JournalEntry {
     pub(super) inbox_file: String,
     /// The generation of the inboxes directory, which distinguishes teams of the same name.
     pub(super) generation: u64,
-    /// Whether this journal entry was copied from the previous journal file. Copied entries are
-    /// older than all other entries in the file.
+    /// Whether a rotation of the journal has copied this entry from the previous journal file.
+    /// Copied entries are older than all other entries in the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_carried_over: bool,
     #[serde(flatten)]

@@ -1,10 +1,10 @@
-//! Compares the journal with the inboxes. Finds acknowledged messages that no reader has read and
-//! that are missing from their inbox, and restores them.
+//! Compares the journal with the inboxes. Finds messages that were stored in an inbox and are
+//! missing from it now, although no reader has read them. Restores these messages.
 //!
 //! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
-//! texts stay in the journal files. A team has a current and a previous journal file, which only
-//! the daemon rotates. A rotation copies the entries of unread messages from the previous to the
-//! current file, which then replaces the previous one.
+//! texts stay in the journal files. A team has a current and a previous journal file. When the
+//! current file is large, the daemon rotates the files: it copies the entries of unread messages
+//! from the previous file to the current file. The current file then replaces the previous file.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::journal_and_tail_index_files::MAX_JOURNAL_BYTES;

@@ -122,9 +122,10 @@ pub(super) fn confirm(
 }
 
 /// Whether this process still owns a new lock, whose flock it has just taken. Shortly after
-/// `mkdir`, the process always owns the lock, because no process takes over a lock so early. Later,
-/// a sticky lock must still be at its path. A lock without the sticky bit counts as lost, unless
-/// `mkdir` can't set this bit here and less than five seconds have passed.
+/// `mkdir`, the process always owns the lock, because no other process takes over a lock so early.
+/// Later, the process still owns a sticky lock if the lock is still at its path. A lock without the
+/// sticky bit then counts as lost. But on systems where `mkdir` can't set this bit, such a lock
+/// counts as owned for five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

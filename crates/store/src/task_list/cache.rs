@@ -32,8 +32,9 @@ pub(super) struct CachedTask {
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// The file's version when the task was read, by which a later change is detected. `None` if a
-    /// later change might get the same timestamps and so go unnoticed.
+    /// The file's version (inode, size and timestamps) when the task was read. If the file later
+    /// has a different version, it was changed. `None` if a later change might get the same
+    /// timestamps and so go unnoticed.
     version: Option<FileVersion>,
 }
 
@@ -77,16 +78,17 @@ impl TaskCache {
             read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
         let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
-        // `update` copies the whole list if anything else still refers to it. So this function drops
-        // its own reference first.
+        // If another reference to the list exists, `update` copies the whole list. So this function
+        // first drops its own reference.
         drop(cached);
         changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
         Ok(Arc::clone(&list.tasks))
     }
 
     /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
-    /// a ticket (the flock on the list). So other programs do not wait for this read. With the
-    /// ticket, only files that have changed since are read again.
+    /// a ticket, which is the flock on the list. So other programs need not wait for the ticket
+    /// while the whole list is read. When the program has the ticket, it reads again only files
+    /// that have changed since.
     pub(super) fn load_if_empty(&self, io: &IoOptions, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
@@ -163,9 +165,9 @@ fn read_parallel(
     })
 }
 
-/// Reads blockers that are missing from `tasks`. If a directory is listed during a write, the
-/// listing may contain a new file and lack an older file. A blocker that is missing from the list
-/// would wrongly count as completed.
+/// Reads the blockers that are missing from `tasks`, and adds them. If a directory is listed during
+/// a write, the listing may contain a new file and lack an older file. A blocker that is missing
+/// from the list would wrongly count as completed.
 fn add_missing_blockers(
     io: &IoOptions,
     dir: &DirHandle,
@@ -218,9 +220,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task. All files of a list share `timeout`: if this file can't be read, the elapsed
-    /// time is subtracted for the later files. A file that has been damaged for a long time fails
-    /// without waiting, so it does not reduce `timeout`.
+    /// Reads one task. `timeout` is the time that is left for all files of the list. If this file
+    /// can't be read, the elapsed time is subtracted from `timeout`. A file that has been damaged
+    /// for a long time fails without waiting, so it takes almost nothing from `timeout`.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,
@@ -296,8 +298,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. The outer error is invalid JSON: the file may be half-written, and the caller
-/// reads it again. The inner error is any other error.
+/// Parses a task. Invalid JSON is the outer error: the file may be half-written, so the caller
+/// reads it again. Every other error is the inner error.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, format_preserving_json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),

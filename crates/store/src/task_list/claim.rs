@@ -78,8 +78,8 @@ impl Tasks {
     }
 
     /// The task with the lowest id that `owner` has in progress, without a failure and without open
-    /// blockers. An earlier spawn of the member was working on this task, and the current spawn
-    /// resumes it. Writes nothing.
+    /// blockers. An earlier process of the member was working on this task, and the current process
+    /// continues it. Writes nothing.
     pub fn resumable_task(&self, owner: &MemberName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }

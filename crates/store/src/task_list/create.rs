@@ -71,10 +71,10 @@ impl Tasks {
         Ok(tasks.pop().expect("one file was placed for one task"))
     }
 
-    /// Creates a task with these fields, under the next id.
+    /// Creates a task with these fields. Its id is the next free one.
     ///
     /// # Errors
-    /// `Malformed` if the fields are no task; errors of the files.
+    /// `Malformed` if the fields do not describe a task; errors of the files.
     pub fn create_from_fields(&self, fields: &Map<String, Value>) -> Result<Task, Error> {
         self.team.check_writable()?;
         let malformed = |reason| Error::Malformed { path: self.path(), reason };
@@ -87,8 +87,8 @@ impl Tasks {
     /// Creates a task with this id. Returns false if there is a task with this id.
     ///
     /// # Errors
-    /// `AlreadyExists` if the rules are checked and a task had this id; `Malformed` if the fields are
-    /// no task; errors of the files.
+    /// `AlreadyExists` if `rules` is [`RewriteRules::Checked`] and the id was used before;
+    /// `Malformed` if the fields do not describe a task; errors of the files.
     pub(super) fn create_with_id(
         &self,
         id: &TaskId,

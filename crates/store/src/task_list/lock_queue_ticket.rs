@@ -43,9 +43,9 @@ impl<'d> Ticket<'d> {
     }
 }
 
-/// Waits for the flock in a separate thread, because flock has no timeout. After a timeout the
-/// thread still waits for the flock. When the thread gets the flock, nothing receives from the
-/// channel any longer, and the flock is released at once.
+/// Waits for the flock in a separate thread, because flock has no timeout. If this function returns
+/// after its timeout, the thread still waits for the flock. When the thread then gets the flock,
+/// the receiver of the channel is gone, so the flock is released at once.
 fn wait_in_queue(dir: &DirHandle, file: File) -> Result<Flock, Error> {
     let (sender, receiver) = channel();
     let wait = move || drop(sender.send(Flock::lock(file)));

@@ -15,8 +15,8 @@ type Fields = Map<String, Value>;
 /// Which rules a new content must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteRules {
-    /// The rules for members: a blocked task is not started, and a new task has an id that was
-    /// never used.
+    /// The rules that a member's change must follow: a blocked task is not started, and a new task
+    /// has an id that was never used.
     Checked,
     /// No rules, because the team's home has checked the content.
     Unchecked,

@@ -47,11 +47,11 @@ impl Tasks {
     }
 
     /// The highest id of all tasks that were deleted or that were created in a batch. 0 if there
-    /// are no such tasks. New tasks get higher ids.
+    /// was no such task. New tasks get higher ids.
     ///
     /// # Errors
-    /// Fails if the file of the high-water mark can't be read or has no number. No task can be
-    /// created then.
+    /// Fails if the file that stores this number (the high-water mark) can't be read or has no
+    /// number. No task can be created then.
     pub fn high_water_mark(&self) -> Result<u32, Error> {
         Ok(self.team.tasks_dir()?.map(read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }

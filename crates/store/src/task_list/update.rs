@@ -126,9 +126,10 @@ impl Tasks {
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
-    /// Records that `member`, which is started for a task, could not be started. This counts as a
-    /// failed attempt: the task gets the owner `member`, which is no current member, and the failure.
-    /// Nothing changes if the task is no longer pending.
+    /// Records that `member` was to be started for this task, but could not be started. This counts
+    /// as a failed attempt: `member` becomes the owner of the task, although it is no current
+    /// member, and the text `failure` is recorded in the task. Nothing changes if the task is no
+    /// longer pending.
     ///
     /// # Errors
     /// `NoSuchTask`; `TaskBlocked` if the task has open blockers; errors of the files.
