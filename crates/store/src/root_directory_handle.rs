@@ -221,9 +221,9 @@ impl Root {
         Ok(team)
     }
 
-    /// Marks the name of a team as that of a mirror: a copy of a team whose true files are on
-    /// another host. The text `mark` names the connection to that host. Called before the mirror is
-    /// created, see [`Team::is_mirror`].
+    /// Marks a team as a mirror, which is a copy of a team whose true files are on another host. The
+    /// text `mark` identifies the connection to that host and the copied team. Called before the
+    /// mirror is created, see [`Team::is_mirror`].
     ///
     /// # Errors
     /// `Untrusted`, `Io`.

@@ -7,21 +7,24 @@ use crate::worktree_record::WorktreeRecord;
 use std::path::PathBuf;
 
 impl WorktreeProposal {
-    /// Lets git fill the worktree, copies the files that `.worktreeinclude` names, and calls `setup`.
-    /// If that fails, a new worktree is removed. An earlier worktree that is ready for its agent is
-    /// only checked. Returns the directory in which the agent works.
+    /// Finishes a new worktree: lets git fill it, copies the files that `.worktreeinclude` names,
+    /// and calls `setup`. If one of these steps fails, the new worktree is removed. An earlier
+    /// worktree that is already ready for its agent is only checked. Returns the directory in which
+    /// the agent works.
     ///
     /// # Errors
     ///
-    /// The errors of [`WorktreeProposal::add`], [`WorktreeRecord::copy_included_files`] and `setup`.
+    /// The errors of [`WorktreeProposal::add`], [`WorktreeRecord::copy_included_files`] and
+    /// `setup`.
     pub fn add_and_prepare<E: From<Error>>(
         &self,
         environment: &GitEnvironment,
         setup: impl FnOnce(&WorktreeRecord) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
         let cwd = self.add(environment)?;
-        // There is no note if an earlier process was killed before it had prepared the worktree, or
-        // if an older version of teamd has made it.
+        // A note in the worktree's git directory says that the worktree is ready. There is no note
+        // if an earlier process was killed before it had prepared the worktree, or if an older
+        // version of teamd has created the worktree.
         if self.record.is_ready_for_agent()? {
             return Ok(cwd);
         }

@@ -16,13 +16,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// Makes git create the reflog of the worktree's HEAD, even if the repository's configuration
-/// switches reflogs off. Once a reflog exists, git always appends to it. The reflog is the only
-/// record of commits that a reset or a checkout leaves behind.
+/// switches reflogs off. Once a reflog exists, git always appends to it. teamd needs the reflog,
+/// because no other record has the commits that a reset or a checkout leaves behind.
 const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
 
 impl WorktreeProposal {
     /// Lets git create the worktree, and checks the result. Returns the directory in the worktree
-    /// that corresponds to the proposal's `cwd`: for `REPO/src` this is `WORKTREE/src`.
+    /// that corresponds to the working directory in the proposal: for `REPO/src` this is
+    /// `WORKTREE/src`.
     ///
     /// If git fails, the branch and the directory are removed, unless the directory has files. A
     /// worktree that exists already is only checked.
@@ -65,9 +66,10 @@ impl WorktreeProposal {
         Ok(())
     }
 
-    /// Returns the directory in the worktree that corresponds to the proposal's `cwd`. If the
-    /// commit does not have this directory, the result is the nearest parent that exists. If a
-    /// symbolic link leads out of the worktree, the result is the top of the worktree.
+    /// Returns the directory in the worktree that corresponds to the working directory in the
+    /// proposal. If the commit that is checked out does not have this directory, the result is the
+    /// nearest parent that exists. If a symbolic link leads out of the worktree, the result is the
+    /// top of the worktree.
     fn subdirectory_in_worktree(&self) -> Result<PathBuf, Error> {
         let cwd = self.record.path.join(&self.subdirectory);
         let existing_dir = cwd.ancestors().find(|path| path.is_dir()).unwrap_or(&self.record.path);
@@ -104,8 +106,8 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     }
 }
 
-/// Whether the worktree is complete although git failed. Then only the post-checkout hook has
-/// failed, and the worktree can be used.
+/// Whether the worktree is complete although `git worktree add` has reported a failure. Then only
+/// the post-checkout hook has failed, and the worktree can be used.
 fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {
         return Ok(false);
@@ -116,9 +118,9 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
-/// Undoes a failed creation: removes the branch, the worktree's directory, and the directory for
-/// worktrees if it is empty. Does nothing if the worktree's directory has files. Usually it has
-/// none, because git removes the files that it has created.
+/// Undoes a failed creation: removes the branch and the worktree's directory. Also removes the
+/// directory for all worktrees of the repository, if it is empty. Does nothing if the worktree's
+/// directory has files. Usually it has none, because git removes the files that it has created.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if !matches!(record.state(), Ok(WorktreeState::Empty | WorktreeState::Missing)) {
         return;

@@ -1,8 +1,8 @@
-//! The branch that is created for a worktree: creates, deletes and renames it.
+//! Creates, deletes and renames the branch that is created for a worktree.
 //!
-//! When the worktree is removed, the branch is deleted if it is merged. If the worktree is removed
-//! with unsaved work, a branch that is not merged gets a new name. So its old name is free for the
-//! next worktree.
+//! When the worktree is removed, the branch is deleted if it is merged. A worktree can also be
+//! removed although it has unsaved work. If its branch is not merged, this branch then gets a new
+//! name, so that the old name is free for the next worktree.
 
 use crate::count_commits_lost_with_worktree::{count_only_in_branch_log, count_unmerged};
 use crate::error::Error;
@@ -22,8 +22,9 @@ pub(crate) fn create_branch(record: &WorktreeRecord, git: &Git<'_>) -> Result<()
         .map(drop)
 }
 
-/// Returns the message of the branch's first reflog entry. The message names the worktree by the
-/// inode of its directory: no other directory has this inode while the worktree exists.
+/// Returns the message of the branch's first reflog entry. By this message teamd recognizes a
+/// branch that was created for this worktree. The message contains the inode of the worktree's
+/// directory: no other directory has this inode while the worktree exists.
 fn branch_log_message(record: &WorktreeRecord) -> String {
     format!("teamd: created for worktree inode {}", record.inode)
 }
@@ -37,9 +38,10 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first_entry == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for this worktree and is merged. It is merged if each of
-/// its commits is in a branch of another name, local or remote. The branch is kept if its reflog
-/// has a commit that no branch and no tag has. Returns whether git has deleted the branch.
+/// Deletes the branch if it was created for this worktree and is merged. A branch counts as merged
+/// if each of its commits is in a branch of another name, local or remote. Even a merged branch is
+/// kept if its reflog has a commit that is in no branch and no tag, because that commit would be
+/// lost. Returns whether git has deleted the branch.
 pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,
@@ -57,9 +59,10 @@ pub(crate) fn delete_merged_branch(
     git.succeeds("remove the branch", &arguments)
 }
 
-/// Renames the branch of a discarded worktree to `new_name`, if the branch was created for this
-/// worktree. With the old name, a person or a script could merge the discarded commits by mistake.
-/// A branch that is checked out in another worktree keeps its name.
+/// Renames the branch of a worktree that was discarded (removed with unsaved work) to `new_name`,
+/// if the branch was created for this worktree. Under the old name, a person or a script could
+/// merge the discarded commits by mistake. A branch that is checked out in another worktree keeps
+/// its name.
 pub(crate) fn rename_discarded_branch(
     record: &WorktreeRecord,
     new_name: &str,

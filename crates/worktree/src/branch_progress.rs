@@ -14,9 +14,9 @@ pub struct BranchProgress {
     /// The commits that were made on the branch since the worktree was created, newest first.
     /// Commits that came with a merge are not among them.
     pub commits: Vec<BranchCommit>,
-    /// What the branch is compared with: usually the branch that the repository has checked out. If
-    /// the repository has checked out this branch itself, or no branch, this is the beginning of a
-    /// commit id: that of the commit at which the worktree was created.
+    /// What the branch is compared with. Usually this is the branch that HEAD of the repository
+    /// itself names. If HEAD names the worktree's own branch, or no branch, this is a short commit
+    /// id: that of the commit at which the worktree was created.
     pub target: String,
     /// How many commits of the branch `target` does not have.
     pub unmerged: u64,
@@ -60,8 +60,8 @@ impl WorktreeRecord {
         Ok(Some(BranchProgress { commits, target: current_branch.unwrap_or_else(short_base), unmerged }))
     }
 
-    /// The branch that the repository itself has checked out, if it is another branch than that of
-    /// this worktree.
+    /// The branch that HEAD of the repository itself names. `None` if HEAD names no branch, a
+    /// branch that does not exist, or the branch of this worktree.
     fn current_branch(&self, git: &Git<'_>) -> Result<Option<String>, Error> {
         let head = git.text_if_success("check HEAD", &["symbolic-ref", "--quiet", "HEAD"])?;
         let branch = head.and_then(|head| head.strip_prefix("refs/heads/").map(str::to_owned));

@@ -114,9 +114,8 @@ impl FileCopier<'_> {
         Ok(existing)
     }
 
-    /// Copies a file with its permissions, or a link. Does nothing if something exists at the
-    /// target path. Also does nothing if one of the directories above the file is a link in the
-    /// worktree.
+    /// Copies a file with its permissions, or copies a symbolic link. Does nothing if something
+    /// already exists at the target path, or if a directory above the file is a symbolic link.
     fn copy(&self, file: &Path, metadata: &Metadata) -> Result<(), Error> {
         let (from, to) = (self.from.join(file), self.to.join(file));
         if !self.create_parents(file)? || to.symlink_metadata().is_ok() {
@@ -131,9 +130,9 @@ impl FileCopier<'_> {
         copied.map_err(io_error("copy", &from))
     }
 
-    /// Creates the directories above a file. They get the permissions that they have in the main
-    /// worktree, and their owner can always write to them. Returns whether all of them are
-    /// directories, in both worktrees.
+    /// Creates the directories above a file in the new worktree. Each directory gets the
+    /// permissions that it has in the main worktree, and its owner can always write to it. Returns
+    /// whether all of them are directories, in both worktrees.
     fn create_parents(&self, file: &Path) -> Result<bool, Error> {
         let mut directory = PathBuf::new();
         for component in file.parent().unwrap_or(Path::new("")).components() {

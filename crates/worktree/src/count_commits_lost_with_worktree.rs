@@ -1,5 +1,5 @@
-//! Finds commits of a worktree that are in no other branch, and commits that only a reflog has.
-//! They could be lost with the worktree.
+//! Finds the commits that could be lost when a worktree is removed: commits of the worktree that
+//! are in no other branch, and commits that only a reflog has.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
@@ -113,8 +113,8 @@ pub(crate) fn count_only_in_branch_log(record: &WorktreeRecord, git: &Git<'_>) -
     count_unreferenced(record, git, &branch_logs(git, std::slice::from_ref(&record.branch)))
 }
 
-/// Counts the commits that are reachable from `commits`, but not from a branch, a tag or the
-/// worktree's base commit.
+/// Counts the commits that are reachable from `commits`, but not from a branch, a tag or the commit
+/// at which the worktree was created.
 fn count_unreferenced(record: &WorktreeRecord, git: &Git<'_>, commits: &[String]) -> Result<u64, Error> {
     if commits.is_empty() {
         return Ok(0);

@@ -1,12 +1,12 @@
-//! Disables the filters, merge drivers and hooks that a repository's own configuration defines, such
-//! as `filter.NAME.clean`, `merge.NAME.driver` and `hook.NAME.command`. The names are read from the
-//! configuration, because anyone can choose them.
+//! Disables the filters, merge drivers and hooks that a repository's own configuration defines,
+//! such as `filter.NAME.clean`, `merge.NAME.driver` and `hook.NAME.command`. The configuration can
+//! have any word in the place of `NAME`, so the names are read from it.
 //!
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
-//! that this configuration names, except to create a worktree. Filters of the user's configuration,
-//! such as git-lfs, do run: without them, unchanged files would look changed. If only the
-//! repository defines a filter, the filter does not run, and [`crate::KeepReason::FilterNotRun`]
-//! tells the user.
+//! that this configuration names. Only when git creates a worktree, these programs run as they do
+//! for the user.  Filters of the user's configuration, such as git-lfs, do run: without them,
+//! unchanged files would look changed. If only the repository defines a filter, the filter does not
+//! run, and [`crate::KeepReason::FilterNotRun`] tells the user.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
@@ -79,9 +79,9 @@ impl NamedPrograms {
     }
 
     /// Whether the user's filter of the same name can replace a filter of the repository. If the
-    /// repository sets `process`, the user's filter must set `process` too. With only `clean`, the
-    /// user's filter would not run: git ignores `clean` if `process` is set, even to an empty
-    /// value.
+    /// repository sets `process`, the user's filter must set `process` too. If the user's filter
+    /// sets only `clean`, it would not run: git ignores `clean` if `process` is set, even to an
+    /// empty value.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")
@@ -149,8 +149,9 @@ fn join_key(name: &[u8], setting: &str) -> Vec<u8> {
 }
 
 impl Git<'_> {
-    /// Returns the same git with overrides that disable all hooks of the configuration, and all
-    /// filters and merge drivers that only the repository's own configuration defines.
+    /// Returns a copy of this `Git` with additional overrides, which are settings that teamd passes
+    /// to git. They disable all hooks of the configuration, and all filters and merge drivers that
+    /// only the repository's own configuration defines.
     ///
     /// # Errors
     ///

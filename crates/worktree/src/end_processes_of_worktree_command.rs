@@ -1,6 +1,6 @@
-//! Ends processes that have an environment variable with the path of a worktree. Processes inherit
-//! the variable. So all processes that a command has started are found, even in other process
-//! sessions.
+//! Ends the processes that a command in a worktree has started. The command gets an environment
+//! variable with the path of the worktree, and its child processes inherit the variable. So all of
+//! them are found, even in other process sessions.
 
 use crate::error::{Error, io_error};
 use platform::ProcessEntry;

@@ -5,7 +5,7 @@
 //! A note in the worktree's private git directory records size, inode, mode and change time of each
 //! of these files. git removes the note together with the worktree. The note is written when the
 //! worktree is ready for its agent. So a worktree without a note is not ready, for example because
-//! the daemon was killed.
+//! the daemon was killed while it prepared the worktree.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{GitEnvironment, os_string, split_nul};
@@ -26,8 +26,9 @@ const NOTE: &str = "teamd-created-files";
 type Stamps = BTreeMap<PathBuf, FileStamp>;
 
 impl WorktreeRecord {
-    /// Whether the worktree is ready for its agent. It is ready if it has the note, which
-    /// [`WorktreeRecord::note_created_files`] or [`WorktreeRecord::note_no_created_files`] writes.
+    /// Whether the worktree is ready for its agent. A worktree is ready if its git directory has a
+    /// note, which [`WorktreeRecord::note_created_files`] or
+    /// [`WorktreeRecord::note_no_created_files`] has written.
     ///
     /// # Errors
     ///
@@ -73,8 +74,8 @@ impl WorktreeRecord {
     }
 }
 
-/// Removes from `files`, a list of ignored files, those that have not changed since before the
-/// agent started. `git_dir` is the private git directory of the worktree.
+/// Removes from `files`, a list of ignored files, those that existed before the agent started and
+/// have not changed since. `git_dir` is the private git directory of the worktree.
 pub(crate) fn remove_unchanged(
     files: &mut Vec<PathBuf>,
     worktree: &Path,

@@ -18,8 +18,8 @@ use crate::{processes_using_directory, stashes_of_worktree};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Files and directories that git keeps in the worktree's git directory during an operation such as
-/// a rebase, each with the name of its operation.
+/// Files and directories that git keeps in the worktree's git directory while an operation such as
+/// a rebase is unfinished. Each entry also has the name of the operation.
 const OPERATION_FILES: [(&str, &str); 8] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -116,8 +116,8 @@ impl Worktree<'_> {
         Ok(reasons)
     }
 
-    /// Returns a reason for each kind of unsaved files in `status`. Ignored files do not count if
-    /// they have not changed since before the agent started.
+    /// Returns a reason for each kind of unsaved files in `status`. An ignored file does not count
+    /// if it existed before the agent started and has not changed since.
     fn file_reasons(&self, mut status: FileStatus) -> Result<Vec<KeepReason>, Error> {
         remove_unchanged(&mut status.ignored, self.path(), &self.git_dir)?;
         let filters = filters_not_run(&self.git(), &status.unstaged)?;

@@ -1,6 +1,6 @@
-//! Finds a remote of which this repository does not track every branch, as after `git clone
-//! --single-branch`. Commits that were pushed to an untracked branch of the remote look as if they
-//! were not pushed.
+//! Finds a remote of which this repository tracks only some branches, as after `git clone
+//! --single-branch`. If commits were pushed to one of the other branches, this repository does not
+//! know it, and the commits look as if they were not pushed.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT, split_nul};
@@ -20,8 +20,8 @@ pub(crate) fn find_narrow_remote(git: &Git<'_>) -> Result<Option<String>, Error>
     Ok(narrow_remote(&git.run("read the remotes", &arguments, b"", READ_TIMEOUT)?.stdout))
 }
 
-/// Returns the first remote without a fetch rule for all branches. `output` is printed by `git
-/// config --null --get-regexp`: each entry is a key, a newline and a fetch rule.
+/// Returns the first remote without a fetch rule (refspec) for all branches. `output` is what `git
+/// config --null --get-regexp` prints: each entry is a key, a newline and a fetch rule.
 fn narrow_remote(output: &[u8]) -> Option<String> {
     let mut tracks_all_by_remote: BTreeMap<String, bool> = BTreeMap::new();
     for entry in split_nul(output).map(String::from_utf8_lossy) {

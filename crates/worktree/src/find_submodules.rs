@@ -1,7 +1,7 @@
-//! Finds the submodules of a worktree, checked out or not.
+//! Finds the submodules of a worktree, both those that are checked out and those that are not.
 //!
 //! A worktree that `git worktree add` has created has its own copies of the submodules'
-//! repositories. They are in `modules/`, below the worktree's private git directory.
+//! repositories. Git stores these copies in `modules/`, below the worktree's private git directory.
 
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, path_from_bytes, split_nul};
@@ -29,8 +29,8 @@ impl Worktree<'_> {
         Ok(submodules)
     }
 
-    /// Returns the repositories of submodules that are not checked out. For example, only a branch
-    /// that was checked out before has the submodule.
+    /// Returns the repositories of submodules that are not checked out. For example, such a
+    /// submodule is only on a branch that was checked out earlier.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl Worktree<'_> {
         Ok(repositories)
     }
 
-    /// Whether the worktree has submodules: the index names one, or the repository of a former
-    /// submodule is left in the private git directory.
+    /// Whether the worktree has submodules: either the index contains one, or the worktree's
+    /// private git directory still contains the repository of a former submodule.
     ///
     /// # Errors
     ///

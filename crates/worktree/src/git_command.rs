@@ -3,10 +3,10 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets the caller's environment. Of the variables that begin with `GIT_`, git gets only those
-//! with settings, not those that select a repository ([`is_passed_to_git`]). Git never prompts, and
-//! its messages are in English. Git runs no programs that the repository's configuration names,
-//! except after [`Git::with_programs`].
+//! Git gets the caller's environment, but not every variable that begins with `GIT_`: only
+//! variables that set an option are passed, and no variable that selects a repository
+//! ([`is_passed_to_git`]). Git never prompts, and its messages are in English. Git runs no programs
+//! that the repository's configuration names, except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
 use crate::git_settings_that_run_programs::{NO_NETWORK_VARIABLES, override_arguments};
@@ -56,8 +56,9 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Takes those of `variables` that are passed to git (docs/environment.md). Of the variables
-    /// that begin with `GIT_`, only settings are passed. `GIT_DIR`, for example, is not passed.
+    /// Makes an environment from those of `variables` that are passed to git (docs/environment.md).
+    /// Of the variables that begin with `GIT_`, only those that set an option are passed.
+    /// `GIT_DIR`, for example, is not passed.
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -70,8 +71,8 @@ impl GitEnvironment {
         &self.0
     }
 
-    /// The number of git settings that the environment already passes: the value of
-    /// `GIT_CONFIG_COUNT`, or 0.
+    /// The number of git settings that this environment already has in `GIT_CONFIG_KEY_N`: the
+    /// value of `GIT_CONFIG_COUNT`, or 0. The next setting gets this number.
     fn setting_count(&self) -> usize {
         let count = self.0.iter().rev().find(|(name, _)| name == "GIT_CONFIG_COUNT");
         count.and_then(|(_, value)| value.to_str()?.parse().ok()).unwrap_or(0)
@@ -98,9 +99,9 @@ impl GitEnvironment {
     }
 
     /// Returns this environment with the `variables` of a caller, such as a client of the daemon.
-    /// All `GIT_` variables of this environment are removed. The caller's variables are added, and
-    /// replace variables of the same names. If `variables` is empty, this environment is returned
-    /// unchanged.
+    /// The caller's variables replace variables of the same names, and all `GIT_` variables of this
+    /// environment. If the caller has no variable that is passed to git, this environment is
+    /// returned unchanged.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
         let is_replaced = |name: &OsStr| {
@@ -366,8 +367,8 @@ impl GitOutput {
         self.status.success()
     }
 
-    /// Returns the standard output if git exited with status 0 or 1. With status 1, some commands
-    /// say that they have found nothing.
+    /// Returns the standard output if git exited with status 0 or 1. Some commands exit with status
+    /// 1 if they have found nothing.
     ///
     /// # Errors
     ///
@@ -398,8 +399,8 @@ impl GitOutput {
     }
 }
 
-/// Whether git has failed because another git process is creating a worktree: that process has
-/// created the file `commondir` and not written it yet.
+/// Whether this error line of git means that another git process is creating a worktree at the
+/// moment: that process has created the file `commondir`, but has not yet written its content.
 fn names_unfinished_worktree(line: &str) -> bool {
     line.starts_with("fatal: failed to read ") && line.contains("/commondir: ")
 }

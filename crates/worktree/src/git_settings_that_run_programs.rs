@@ -16,18 +16,18 @@
 pub(crate) enum Guard {
     /// teamd overrides the setting with this value.
     Value(&'static str),
-    /// The key contains a name that anyone can choose, as in `filter.NAME.clean`. teamd overrides
-    /// the setting for each name that the configuration has
+    /// The key contains a name that anyone can choose, as in `filter.NAME.clean`. teamd reads these
+    /// names from the configuration and overrides the setting for each of them
     /// (`disable_filters_and_hooks_of_repository`).
     PerName,
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.
     NoTransfer,
-    /// The git commands that use the setting are called with an option or a setting that switches it
-    /// off.
+    /// teamd calls the git commands that use this setting with an option, or with a different
+    /// setting, that switches it off.
     Option,
-    /// Only git commands that teamd never calls, or calls only to create a worktree, use the
-    /// setting. Examples are commands that send mail or start a browser.
+    /// Only some git commands use the setting, such as commands that send mail or start a browser.
+    /// teamd never calls these commands, or calls them only to create a worktree.
     OtherCommands,
 }
 

@@ -18,8 +18,9 @@ pub(crate) struct CacheDirs {
     working_tree: PathBuf,
     /// Whether a directory has a `CACHEDIR.TAG`. The key is its path relative to the working tree.
     is_tagged: BTreeMap<PathBuf, bool>,
-    /// The recorded paths: cache directories that git ignores, and ignored files and directories in
-    /// cache directories. Paths are relative to the working tree.
+    /// The paths that [`CacheDirs::record_if_cached`] has recorded: cache directories that git
+    /// ignores, and ignored files and directories in cache directories. They are relative to the
+    /// working tree.
     cached: Vec<PathBuf>,
 }
 
@@ -28,9 +29,9 @@ impl CacheDirs {
         CacheDirs { working_tree: working_tree.to_owned(), is_tagged: BTreeMap::new(), cached: Vec::new() }
     }
 
-    /// Returns whether `file` is a cache directory or is in one. If so, records the file, so that
-    /// [`CacheDirs::repositories_in_recorded`] searches it. The top directory of the working tree
-    /// never counts as a cache directory.
+    /// Returns whether `file`, which git ignores, is a cache directory or is in one. If so, records
+    /// the path, so that [`CacheDirs::repositories_in_recorded`] searches it for git repositories.
+    /// The top directory of the working tree never counts as a cache directory.
     pub(crate) fn record_if_cached(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
         let is_cached = file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory));
@@ -42,8 +43,8 @@ impl CacheDirs {
     /// [`CacheDirs::record_if_cached`] has recorded. Links are not followed.
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
-            // git ends the path of a directory with a slash, and with the slash a symbolic link
-            // would be followed. `components` drops the slash.
+            // git prints the path of a directory with a slash at the end, and with this slash a
+            // symbolic link would be followed. `components` drops the slash.
             let path: PathBuf = self.working_tree.join(path).components().collect();
             path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
         };

@@ -27,8 +27,9 @@ pub struct LoggedCommand<'a> {
     pub directory: &'a Path,
     /// All of its environment variables, without `marker`.
     pub variables: Vec<(OsString, OsString)>,
-    /// The name of an additional environment variable. Its value is the path of the worktree. All
-    /// processes that the command starts inherit the variable, so they can be found and ended.
+    /// The name of an environment variable that the command gets in addition to `variables`. Its
+    /// value is the path of the worktree. All processes that the command starts inherit the
+    /// variable, so they can be found and ended.
     pub marker: &'static str,
     /// The worktree.
     pub worktree: &'a Path,

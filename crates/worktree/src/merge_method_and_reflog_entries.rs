@@ -1,5 +1,6 @@
-//! How commits get onto the target branch of merges, and the entries in this branch's reflog. The
-//! entries of rebases name the commits that were copied, so that no later rebase copies them again.
+//! How a member's commits get onto the target branch of merges: as a merge or as a rebase. teamd
+//! adds an entry to this branch's reflog for each. The entry of a rebase names the last commit that
+//! was copied, so that no later rebase copies the same commits again.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
@@ -15,8 +16,9 @@ pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
     /// The member's commits without a merge commit. If the member's branch contains the target
-    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch, except
-    /// those that an earlier rebase has copied, and those whose change the target branch already has.
+    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch. Git
+    /// leaves out commits that an earlier rebase has copied, and commits whose change is already on
+    /// the target branch.
     Rebase,
 }
 
@@ -31,7 +33,7 @@ impl MergeMethod {
 }
 
 /// Returns the last commits of the branches that were rebased onto the branch `name`, according to
-/// its reflog. A rebase counts only if its result is still in `base`.
+/// the reflog of `name`. A rebase counts only if the commit `base` still contains its result.
 pub(crate) fn copied_commits(git: &Git<'_>, name: &str, base: &str) -> Result<Vec<String>, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%H %gs", &branch_ref(name), "--"];
     let log = git.text_if_success("read the branch's log", &arguments)?.unwrap_or_default();

@@ -11,9 +11,9 @@ use crate::temporary_worktree_for_merges::MergeWorktree;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Settings for merges and rebases. With them, git runs no program, asks nothing and moves no
-/// branch. The worktrees of a repository share its branches, settings and objects; git only adds
-/// objects.
+/// Settings for merges and rebases. The worktrees of a repository share its branches, configuration
+/// and objects. With these settings git only adds objects: it moves no branch, runs no program and
+/// asks nothing.
 const SETTINGS: [(&str, &str); 13] = [
     ("commit.gpgSign", "false"),
     ("core.editor", "true"),
@@ -136,14 +136,14 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
     git.run("rebase", &arguments.concat(), b"", WRITE_TIMEOUT)
 }
 
-/// Returns the commit to rebase onto: with it, `git rebase` leaves out all commits that the result
-/// of the earlier merges has already. `commits` are the commits that the branch has and this result
-/// lacks.
+/// Returns the commit that is passed to `git rebase` as the upstream: git leaves out all commits
+/// that the upstream contains. `commits` are the commits that the branch has and the result of the
+/// earlier merges lacks.
 ///
-/// Usually the returned commit is the result itself. But an earlier rebase may have copied some of
-/// `commits` to the result. Git recognizes a copy only if its change has the same text. Otherwise
-/// git applies the change a second time, with conflicts. So the returned commit is a merge of the
-/// result and the originals of the copies. No branch ever contains this merge.
+/// Usually the returned commit is that result. But an earlier rebase may have copied some of
+/// `commits` to it. Git recognizes a copy only if its change has the same text. Otherwise git would
+/// apply the change a second time, with conflicts. So if there are such copies, the returned commit
+/// is a merge of the result and the originals of the copies. No branch ever contains this merge.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,
@@ -167,8 +167,8 @@ fn rebase_upstream(
     git.output_text("leave out the commits that were copied", &arguments)
 }
 
-/// Whether `tip` contains one of `commits`, which are commits of the branch that ends with
-/// `branch_commit`. False if the commit `tip` does not exist any more.
+/// Whether the commit `tip` contains one of `commits` in its history. `commits` are commits of the
+/// branch whose last commit is `branch_commit`. False if the commit `tip` does not exist any more.
 fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
     if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
         return Ok(false);

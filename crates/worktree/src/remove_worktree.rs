@@ -1,8 +1,8 @@
 //! Removes worktrees and their merged branches.
 //!
-//! Only a recorded worktree is removed, with `git worktree remove`. The option `--force` is used in
-//! two cases. In the first, the worktree has submodules, which were checked for unsaved work. In
-//! the second, the unsaved work of the worktree was just saved.
+//! Only a worktree that teamd has recorded is removed, with `git worktree remove`. The option
+//! `--force` is used in two cases. In the first, the worktree has submodules, which were checked
+//! for unsaved work. In the second, the unsaved work of the worktree was just saved.
 //!
 //! A branch that was created for the worktree is deleted if it is merged, and kept otherwise. If
 //! the worktree is discarded (removed although it has unsaved work), the kept branch gets a new
@@ -48,8 +48,8 @@ impl WorktreeRecord {
             return Ok(RemoveOutcome::Kept(reasons));
         }
         match self.state()? {
-            // The directory is missing, but the branch may exist: perhaps an earlier call was
-            // killed before it deleted the branch.
+            // The worktree's directory is missing, but its branch may still exist: perhaps an
+            // earlier call was killed before it deleted the branch.
             WorktreeState::Missing => {
                 return self.remove_parent_and_branch(environment).map(|_| RemoveOutcome::AlreadyGone);
             }

@@ -38,8 +38,9 @@ pub struct SavedWorktree {
 }
 
 impl SavedWorktree {
-    /// Accepts the state that the worktree has now. A teardown command may have changed or removed
-    /// files that were saved before.
+    /// Accepts the state that the worktree has now, so that a change since it was saved does not
+    /// prevent its removal. Called after a teardown command, which may have changed or removed
+    /// saved files.
     ///
     /// # Errors
     ///
@@ -65,8 +66,8 @@ impl WorktreeRecord {
     /// a git command.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
-        // If a file system is mounted in the worktree, the worktree cannot be removed after it was
-        // saved. So nothing is saved.
+        // If a file system is mounted in the worktree, the worktree could not be removed after it
+        // was saved. So nothing is saved in this case.
         check_no_mount_point(&self.path)?;
         create_private_dir(directory)?;
         worktree.save_parts(directory).inspect_err(|error| {
@@ -82,8 +83,8 @@ impl Worktree<'_> {
         let fingerprint = WorktreeFingerprint::read(self)?;
         let submodules_dir = directory.join("submodules");
         let mut parts = Vec::new();
-        // The fingerprints are sorted by path, so the first one has the empty path, which stands
-        // for the worktree itself.
+        // The worktree itself has the empty path. The fingerprints are sorted by path, so the
+        // worktree comes first and its submodules after it.
         for (path, fingerprint) in &fingerprint.0 {
             parts.push(match path.as_os_str().is_empty() {
                 true => self.save_main_tree(fingerprint, directory)?,
@@ -194,8 +195,8 @@ impl Worktree<'_> {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
         // The file `.git` of a submodule contains the path of the submodule's repository. If this
-        // repository is in the worktree's git directory, the file is left out of the archive. The
-        // repository is saved separately, and will be at another path.
+        // repository is in the worktree's git directory, the file `.git` is left out of the
+        // archive, because the repository is saved separately and will be restored at another path.
         let is_own_repository = |name: &Path| {
             name.ends_with(".git") && find_submodules::points_into(&working_tree.join(name), &self.git_dir)
         };
@@ -206,8 +207,8 @@ impl Worktree<'_> {
     }
 }
 
-/// Creates references to HEAD and to the commits that only reflogs have, so that the bundle
-/// contains them. Stashes are among these commits.
+/// Creates references to HEAD and to the commits that only reflogs have, such as stashes, so that
+/// the bundle contains these commits.
 fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     let mut refs = SavedRefs::default();
     refs.add("head", head);

@@ -1,11 +1,11 @@
-//! Creates references to a worktree's commits that no branch has. `git bundle` saves only commits
-//! that a reference has.
+//! Creates references to those commits of a worktree that are in no branch. They are needed because
+//! `git bundle` saves only commits to which a reference leads.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
 
-/// Prefix of the references to the commits that are saved. `refs/worktree/` belongs to one worktree
-/// only, and git removes it with the worktree.
+/// Prefix of the names of the references that this module creates. Each worktree has its own
+/// `refs/worktree/`, which git removes with the worktree.
 pub(crate) const SAVED_REFS: &str = "refs/worktree/teamd/";
 
 /// References to create below [`SAVED_REFS`], as commands for `git update-ref --stdin`.

@@ -1,8 +1,8 @@
 //! A temporary worktree in which branches are merged. Its HEAD is detached.
 //!
 //! The caller stores the record of the worktree before git fills the directory. If the caller is
-//! killed, the next merge removes the recorded worktree. Only merges and their tests write there,
-//! so the worktree is removed without a check for unsaved work.
+//! killed, the next merge removes the recorded worktree. Only a merge, and the command that tests
+//! the merge, write files in this worktree. So it is removed without a check for unsaved work.
 
 use crate::add_worktree::lock_repository;
 use crate::end_processes_of_worktree_command::end_processes_with_variable;
@@ -20,8 +20,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The environment variable of all processes that run in a merge worktree. Its value is the path of
-/// the worktree.
+/// The environment variable by which the processes in a merge worktree are found. All of them have
+/// it. Its value is the path of the worktree.
 pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 
 /// What the caller stores about a merge worktree, before git fills its directory.
@@ -93,7 +93,8 @@ impl MergeWorktree {
 
 impl MergeWorktreeRecord {
     /// Removes a merge worktree with all files in it, whether or not git has filled it completely.
-    /// First ends all processes that run in it. Does nothing to another directory at its path.
+    /// First ends all processes that run in it. If another directory is at this path now, that
+    /// directory stays.
     ///
     /// # Errors
     ///
@@ -133,8 +134,8 @@ fn remove_tree(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Ends all other processes in the merge worktree `path`: those whose [`MERGE_WORKTREE_VARIABLE`]
-/// has this value.
+/// Ends all processes in the merge worktree `path`, except this process. They are found by their
+/// environment variable [`MERGE_WORKTREE_VARIABLE`], whose value is `path`.
 ///
 /// # Errors
 ///

@@ -120,8 +120,8 @@ fn submodule_dirs_with_files(working_tree: &Path, git: &Git<'_>) -> Result<Vec<P
 }
 
 /// Returns the files that git was told not to check for changes (assume-unchanged or
-/// skip-worktree). Only existing files are returned: a sparse checkout marks the files that it
-/// leaves out in the same way.
+/// skip-worktree). Only existing files are returned, because a sparse checkout marks the missing
+/// files that it leaves out in the same way.
 fn ignored_by_status(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let output = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
     let marked_entries = split_nul(&output).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());

@@ -1,5 +1,5 @@
-//! A handle to a recorded worktree that was found at its path, with what is needed to run git in
-//! it.
+//! A handle to a recorded worktree that was found at its path. It has what is needed to run git in
+//! the worktree.
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment};

@@ -111,8 +111,9 @@ impl WorktreeRecord {
         Err(self.not_recorded("it is not a worktree any more"))
     }
 
-    /// Checks that two files name each other: `.git` in the worktree, and `gitdir` in its private
-    /// git directory, such as `REPO/.git/worktrees/NAME`. Returns the private git directory.
+    /// Checks that the worktree and its private git directory, such as `REPO/.git/worktrees/NAME`,
+    /// name each other. The worktree does so in its file `.git`, and the git directory in its file
+    /// `gitdir`. Returns the private git directory.
     fn check_links(&self, link: &Path) -> Result<PathBuf, Error> {
         let target = read_git_link(link, "gitdir: ")?;
         let git_dir = self
