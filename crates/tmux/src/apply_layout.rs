@@ -13,17 +13,17 @@ const TEAMD_WINDOW: &str = "#{==:#{@teamd_window},1}";
 /// Condition: no pane of the window is zoomed.
 pub(crate) const NOT_ZOOMED: &str = "#{!=:#{window_zoomed_flag},1}";
 
-/// Size of the main pane in percent of the width or height of its window. tmux's own defaults for
-/// the main pane, 80 columns and 24 lines, would fill a small terminal and leave no space for other
-/// panes.
+/// Size of the main pane in percent of the width or height of its window. This replaces tmux's own
+/// defaults, 80 columns and 24 lines, which would fill a small terminal and leave no space for
+/// other panes.
 pub const MAIN_PANE_PERCENT: u32 = 60;
 
 impl TmuxServer {
-    /// Arranges the panes of a teamd window. Does nothing if the window does not exist, was not
-    /// created by this crate, or is zoomed.
+    /// Arranges the panes of a window that this crate has created. Does nothing if the window does
+    /// not exist, was created by another program, or is zoomed.
     ///
-    /// `layout` is a constant name that tmux's command `select-layout` accepts. In a layout with a
-    /// main pane, the main pane gets [`MAIN_PANE_PERCENT`] of the window.
+    /// `layout` is a name that tmux's command `select-layout` accepts. In a layout with a main
+    /// pane, the main pane gets [`MAIN_PANE_PERCENT`] of the window.
     ///
     /// # Errors
     ///

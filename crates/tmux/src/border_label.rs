@@ -25,9 +25,9 @@ pub struct BorderLabel {
     pub task: String,
 }
 
-/// The tmux format of a pane border. For a pane without a tag it shows only the index of the pane.
-/// A branch of `#{?…}` must not contain a comma outside of `#{…}`, because such a comma ends the
-/// branch.
+/// The tmux format of a pane border. For a pane without a tag, which is not a pane of teamd, it
+/// shows only the index of the pane. In the format, a branch of the condition `#{?…}` must not
+/// contain a comma outside of `#{…}`, because such a comma ends the branch.
 pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd_spawn}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
      #{@teamd_state}#{?#{@teamd_task}, | #{@teamd_task},} , #{pane_index} }";
 

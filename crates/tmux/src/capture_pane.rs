@@ -1,4 +1,4 @@
-//! Captures the screens of tagged panes.
+//! Captures the screens of tagged panes. The tag of a pane says which agent the pane belongs to.
 //!
 //! Invariant: the screen of a pane is read only if the pane has the tag that the caller expects.
 //! `pane_with_another_tag_stays_unchanged` checks this.
@@ -85,8 +85,8 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Random words (nonces) that tmux prints between the screens, and in place of the screen of a pane
-/// without the expected tag.
+/// Random words (nonces) by which tmux's reply is split into screens. tmux prints one of them
+/// between the screens, and the other in place of the screen of a pane without the expected tag.
 struct ScreenDelimiters {
     /// Printed before the first screen and after each one.
     end: String,

@@ -48,7 +48,8 @@ impl CommandList {
     }
 
     /// Returns the command list as arguments of the tmux program. If a word ends with `;`, a
-    /// backslash is put before the `;`, because tmux would otherwise end the command there.
+    /// backslash is put before the `;`, because tmux would otherwise take the `;` as the end of the
+    /// command.
     ///
     /// # Errors
     ///

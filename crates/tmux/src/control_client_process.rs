@@ -9,9 +9,10 @@
 //! kills the idle pane, which is the only pane of the hidden session. A session without panes ends.
 //! If another program has put a window into the hidden session meanwhile, that window stays.
 //!
-//! The tmux option `destroy-unattached` would end the hidden session without a watcher, but it can
-//! crash the server. If another client exits at the same time, tmux destroys the session of a
-//! client that has not finished exiting. tmux 3.3a then crashes, and the user loses all sessions.
+//! The tmux option `destroy-unattached` would end the hidden session without a watcher. teamd does
+//! not use it, because it can crash the server: if two clients exit at the same time, tmux destroys
+//! the session of one client before this client has finished exiting. tmux 3.3a then crashes, and
+//! the user loses all sessions.
 
 use std::io;
 use std::net::Shutdown;
@@ -52,11 +53,13 @@ pub(crate) struct StartedClient {
 pub(crate) struct ControlClient {
     child: Child,
     /// This process's end of a socket pair. The other end is the standard error of the watcher and
-    /// of the client. The watcher reads from the other end, and so notices when this end is closed.
+    /// of the client. The watcher reads from the other end. When this process exits, its end is
+    /// closed, and the watcher notices this.
     watcher_socket: UnixStream,
 }
 
-/// Shell script that starts the watcher in the background and then becomes the control client.
+/// Shell script that starts the watcher in the background and then becomes the control client. The
+/// watcher ends the client and its hidden session when teamd has exited.
 ///
 /// The arguments: `$0` is the name of the hidden session. `$@` is the complete command line of the
 /// client. It begins with the tmux program (`$1`), `-u` (`$2`) and the two words of the server's
@@ -65,16 +68,18 @@ pub(crate) struct ControlClient {
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
 /// - The part in parentheses is the watcher. `ControlClient::kill` waits until the standard error
 ///   of the watcher is closed, and then assumes that the session is gone. So the watcher must not
-///   close its standard error before `if-shell` has ended. The `:` at the end ensures this: without
-///   it, the shell could `exec` the `if-shell` command, whose standard error is `/dev/null`.
-/// - When the watcher kills the idle pane, another server may already listen at the address, and
-///   may have a session with the same name. So the watcher kills the pane only if the session's
-///   option `@teamd_server_epoch` names the server that replies.
+///   close its standard error before the command `if-shell` has ended. The `:` at the end ensures
+///   this: without it, the shell could `exec` this command, whose standard error is `/dev/null`.
+/// - The watcher kills the idle pane, which is the only pane of the hidden session. By then,
+///   another server may listen at the address, and may have a session with the same name. So the
+///   watcher kills the pane only if the session's option `@teamd_server_epoch` names the server
+///   that replies.
 /// - If the session is gone, tmux checks the condition of `if-shell` on another session instead,
 ///   perhaps the hidden session of the next control client. So the condition also compares the
 ///   session's name.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
-///   from. After teamd's exit the other end is closed, so SIGPIPE would kill a watcher that prints.
+///   from. After teamd's exit the other end of this socket is closed, so SIGPIPE would kill a
+///   watcher that prints.
 const WATCHER_SCRIPT: &str = r##"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null

@@ -3,8 +3,8 @@
 //! The line `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three
 //! values closes the block, and every line between them is output of the command. A line outside of
 //! a block cannot be trusted, because a tmux hook of the user can print anything there. Such a line
-//! causes at most a [`ControlEvent::OwnSessionsUsed`], after which the caller asks tmux what has
-//! changed. Lines are bytes and need not be UTF-8.
+//! is taken only as a hint that something may have changed ([`ControlEvent::OwnSessionsUsed`]). The
+//! caller then asks tmux what has changed. Lines are bytes and need not be UTF-8.
 
 /// The output of one command.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,9 +62,9 @@ struct OpenBlock {
 }
 
 /// The control-mode notifications (`tmux(1)`, section CONTROL MODE) that may mean that a session of
-/// this crate has a foreign window, pane or client. tmux sends `%layout-change` and `%window-add`
-/// for the hidden session only. `%client-session-changed` and `%unlinked-window-add` concern every
-/// session.
+/// this crate has a foreign window, pane or client. A control client gets `%layout-change` and
+/// `%window-add` only for its own session, the hidden session. It gets `%client-session-changed`
+/// and `%unlinked-window-add` for every session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

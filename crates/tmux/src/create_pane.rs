@@ -2,8 +2,9 @@
 //!
 //! A new pane is never selected. It always runs an argument vector instead of a shell command.
 //! tmux's reply proves only that the pane was created: tmux also returns a pane id if the program
-//! is missing. Only the first message of the program proves that it runs. The working directory of
-//! a pane is always `/`, because tmux expands formats in the path of a working directory.
+//! is missing. Only a message from the program itself proves that the program runs. The working
+//! directory of a pane is always `/`, because tmux would expand formats in the path of another
+//! directory.
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
@@ -33,8 +34,8 @@ pub struct CreatedPane {
     pub width: u32,
     /// Height of the window, in lines.
     pub height: u32,
-    /// The pane is the first one of a new window. The window still has the user's settings, until
-    /// [`TmuxServer::tag_and_pipe`] overrides some of them.
+    /// Whether the pane is the first one of a new window. Such a window has the user's settings
+    /// until [`TmuxServer::tag_and_pipe`] overrides some of them.
     pub is_first_in_window: bool,
 }
 
@@ -58,9 +59,9 @@ impl TmuxServer {
             .width(200)
             .height(50)
             .build();
-        // The session is created and its option `destroy-unattached` is switched off in one command
-        // list. If the user has switched this option on, tmux could otherwise destroy the new
-        // session as soon as a client detaches.
+        // The command list that creates the session also switches off the session's option
+        // `destroy-unattached`. If the user has switched this option on, tmux could otherwise
+        // destroy the new session as soon as a client detaches.
         let commands = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
             name,
             "destroy-unattached",
@@ -193,7 +194,7 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user. With those, tmux could keep an untagged pane after its process has exited,
+/// settings of the user with which tmux could keep an untagged pane after its process has exited,
 /// rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {

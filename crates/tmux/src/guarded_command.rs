@@ -2,8 +2,9 @@
 //!
 //! The condition and the commands are sent as one `if-shell -F`, so nothing can change between the
 //! check of the condition and the commands. The usual condition is that the server was not
-//! restarted (its epoch is the expected one) and that the pane has the expected tag. If the pane
-//! does not exist, tmux reads an empty tag, so the condition is false.
+//! restarted (its epoch is the expected one) and that the pane has the expected tag, which says
+//! which agent the pane belongs to. If the pane does not exist, tmux reads an empty tag, so the
+//! condition is false.
 
 use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;

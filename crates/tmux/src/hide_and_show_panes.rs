@@ -2,9 +2,9 @@
 //!
 //! Each hidden pane has its own window in the session of hidden panes, to which no client is
 //! attached. The session is created for the first hidden pane and ends when the last hidden pane
-//! leaves it. It continues to exist when this process exits. One command list creates the session
-//! and moves the pane into it, and tmux runs the list only if the pane has its tag. So no session
-//! without a tagged pane is left, even if this process is killed.
+//! leaves it. The session continues to exist when this process exits. A single command list creates
+//! the session and moves the pane into it. tmux runs this list only if the pane has its tag. So
+//! even if this process is killed, no session without a tagged pane is left.
 
 use tmux_interface::{BreakPane, HasSession, NewSession, ResizePane, TmuxCommand};
 

@@ -1,11 +1,12 @@
-//! Kills panes. No other module kills tagged panes.
+//! Kills panes of agents, which have a tag. No other module kills tagged panes.
 //!
 //! One round trip kills a pane if it has the expected tag, and then asks tmux whether the pane
 //! still exists. Only tmux's answer to that question proves that the pane is gone. A failed command
 //! does not prove it.
 //!
 //! One round trip may kill panes of several windows, but at most one pane per window, and never the
-//! last pane of a session. Otherwise tmux could crash, as [`crate::tag_and_label_pane`] explains.
+//! last pane of a session. If several panes of a window, or all panes of a session, closed at once,
+//! tmux could crash ([`crate::tag_and_label_pane`]).
 //!
 //! Killing a pane only sends SIGHUP to its processes, which may ignore the signal. A caller that
 //! must be sure that these processes end has to kill them before it kills the pane.
@@ -147,10 +148,12 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Returns a tmux condition, which is true if the session will still exist after its pane is killed.
+/// Returns a tmux condition that is true if the session of a pane will still exist after the pane
+/// is killed.
 ///
-/// If the session ends, tmux sends a notification about its current window, although the session
-/// has no window left. tmux up to version 3.6 crashes in this case.
+/// The condition prevents a crash: when a session ends, tmux sends a notification about the
+/// session's current window, although the session has no window left. tmux up to version 3.6
+/// crashes in this case.
 fn session_survives_condition() -> String {
     any_of("#{!=:#{window_panes},1}", &all_of("#{!=:#{session_windows},1}", "#{!=:#{window_linked},1}"))
 }
@@ -161,8 +164,8 @@ fn kill_command(pane: PaneId) -> CommandList {
 }
 
 /// Returns a command that prints the id of `pane` if the pane exists. If the pane does not exist,
-/// the command prints another id or nothing. A list of panes would be slower, because tmux would go
-/// through all panes.
+/// the command prints another id or nothing. Listing the panes would be slower, because tmux would
+/// go through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())

@@ -70,8 +70,8 @@ fn list_commands() -> [CommandList; 3] {
     let sessions = ListSessions::new().filter(format!("#{{?{own},0,1}}"));
     let sessions = sessions.format("#{session_activity} #{session_id}").build();
     let in_control_session = format!("#{{m:{CONTROL_SESSION_PREFIX}*,#{{session_name}}}}");
-    // A control session of an earlier version of teamd has no option `@teamd_idle_pane`. So all
-    // panes of this session count as teamd's.
+    // This control session was created by an earlier version of teamd, so it lacks the option
+    // `@teamd_idle_pane`, which names teamd's pane. All panes of such a session count as teamd's.
     let is_unnamed = all_of(&in_control_session, "#{==:#{@teamd_idle_pane},}");
     let is_idle = any_of("#{==:#{pane_id},#{@teamd_idle_pane}}", &is_unnamed);
     let is_own = any_of(&is_idle, &format!("#{{!=:{},}}", PaneTag::TAG_FORMAT));

@@ -10,7 +10,8 @@ use crate::{PaneId, WindowId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PanePlace {
     /// At the right of the pane `anchor`, with a width of `columns`. This place is for teamd's
-    /// first pane in a person's window. Before the pane is added, the window's layout is stored.
+    /// first pane in a person's window. Before the pane is added, the window's layout is stored, so
+    /// that it can be restored later.
     RightOf {
         /// The pane that is split.
         anchor: PaneId,

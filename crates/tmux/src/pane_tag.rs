@@ -1,4 +1,4 @@
-//! The tag of a pane says which spawn the pane belongs to.
+//! The tag of a pane says which spawn (one start of a member's agent) the pane belongs to.
 //!
 //! The tag is the value of the pane option `@teamd_spawn`. The pane option `@teamd_pane_pid` holds
 //! the id of the process that ran in the pane when the pane was tagged. If a user starts another

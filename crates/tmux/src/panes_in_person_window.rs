@@ -1,9 +1,10 @@
-//! Panes of this crate in a window of a person, beside one pane of that window: the anchor.
+//! Opens panes of teamd in a window of a person. They stand beside one pane of that window, which
+//! is called the anchor.
 //!
 //! teamd's first pane takes the right part of the anchor. Its later panes stand below, in one
-//! column of equal heights. The person's panes keep their sizes, except that the border labels make
-//! the panes at the top one line shorter. When teamd's last pane has closed, the window gets back
-//! its earlier layout.
+//! column of equal heights. The person's other panes keep their sizes, except that the border
+//! labels make the panes at the top one line shorter. When teamd's last pane has closed, the window
+//! gets back its earlier layout.
 //!
 //! The earlier layout is stored in a window option, so it survives this process.
 
@@ -34,9 +35,9 @@ const OWN_BORDERS: &str = "#{==:#{@teamd_borders},1}";
 const ZOOMED: &str = "#{window_zoomed_flag}";
 
 impl TmuxServer {
-    /// Opens a pane in a person's window. For teamd's first pane in the window, first stores the
-    /// layout of the window, and shows labels on its borders. The labels are not shown if the
-    /// person has set an option for the borders.
+    /// Opens a pane in a person's window. If this is teamd's first pane in the window, first stores
+    /// the layout of the window, and shows labels on the borders of its panes. The labels are not
+    /// shown if the person has set an option for the borders.
     ///
     /// # Errors
     ///
@@ -98,16 +99,16 @@ impl TmuxServer {
         Ok(windows.into_iter().flatten().collect())
     }
 
-    /// Puts a person's window in order after a pane of this crate may have left it. Returns the panes of
-    /// this crate that are left.
+    /// Puts the layout of a person's window in order. Called when a pane of this crate may have
+    /// left the window. Returns the panes of this crate that are left.
     ///
     /// If no pane is left, removes all options of this crate from the window. Then restores the
     /// stored layout, if the window has the same panes as when the layout was stored.
     ///
     /// `last_panes` are the panes of this crate that the window had at the last call. If a pane was
-    /// added or has left since then, all panes of this crate get equal heights. Otherwise the heights
-    /// stay, because a person may have set them. They also stay if `last_panes` is empty, which means
-    /// that the earlier panes are unknown.
+    /// added or has left since then, all panes of this crate get equal heights. Otherwise the
+    /// heights stay, because a person may have set them. They also stay if `last_panes` is empty,
+    /// which means that the earlier panes are unknown.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Notices to the caller: another program or a person may have used a session of this crate, or the
-//! connection has ended.
+//! Notices that this crate sends to its caller: another program or a person may have used a session
+//! of this crate, or the connection to tmux has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -45,8 +45,9 @@ impl TmuxCall<'_> {
         self.deadline.disconnect_error()
     }
 
-    /// Returns a tmux format that is true if `condition` is true and the tmux server has the epoch
-    /// of this call's handle. A restarted server has another epoch.
+    /// Returns a tmux format that is true if `condition` is true and the tmux server has the
+    /// expected epoch, which identifies one run of a server. After a restart of the server the
+    /// format is false.
     pub(crate) fn on_this_server(&self, condition: &str) -> String {
         all_of(&self.server.epoch().condition(), condition)
     }

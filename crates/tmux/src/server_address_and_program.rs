@@ -1,7 +1,8 @@
 //! The address of a tmux server, and the tmux program that connects to it.
 //!
-//! Each tmux process gets the address as an argument. The environment variable `TMUX` is removed
-//! for the tmux process, because it names the server of the pane that the caller runs in.
+//! Each tmux process gets the address as an argument. The tmux process does not get the environment
+//! variable `TMUX` of this process, because this variable names the server of the pane that this
+//! process runs in, which may be a different server.
 
 use std::fmt;
 use std::io;

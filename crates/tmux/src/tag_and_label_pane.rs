@@ -36,9 +36,9 @@ pub struct TagOutcome {
     pub window_configured: Result<(), Error>,
     /// Whether the output of the pane is piped.
     pub piped: Result<(), Error>,
-    /// The result of creating a further pane in the same round trip. `None` if the caller did not ask
-    /// for one, or if the commands were not sent. After `Timeout` and `Disconnected` the further pane
-    /// may exist.
+    /// The result of creating one more pane in the same round trip. `None` if the caller did not
+    /// ask for this pane, or if the commands were not sent. After `Timeout` and `Disconnected` the
+    /// pane may exist.
     pub next_pane: Option<Result<CreatedPane, Error>>,
 }
 
@@ -123,8 +123,7 @@ impl TmuxServer {
 
 impl TmuxCall<'_> {
     /// Sends the steps of [`TmuxServer::tag_and_pipe`]. If the connection ends before the replies,
-    /// sends all steps but one again. The split is not repeated, because a second split could
-    /// create a second pane.
+    /// sends the steps again, except the split: repeating it could create a second pane.
     fn run_steps(
         &mut self,
         configure: Option<CommandList>,

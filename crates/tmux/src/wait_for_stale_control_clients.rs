@@ -1,4 +1,5 @@
-//! Waits until the control client and the hidden session of an exited daemon are gone.
+//! Waits until the control client and the hidden session of an exited daemon are gone. A daemon
+//! sends its commands to tmux through a control client, which is attached to a hidden session.
 //!
 //! When a daemon is killed, its control client and hidden session stay on the tmux server for a
 //! moment. When they end, the server notifies every control client. If one of these clients has
@@ -20,8 +21,8 @@ use crate::run_tmux_process;
 use crate::server_address_and_program::TmuxEndpoint;
 
 /// How long to wait until the watcher process of the exited daemon has removed the hidden session.
-/// If the session still exists after this time, the watcher was probably killed too. Then this
-/// module removes the session itself, by killing its only pane, the idle pane.
+/// If the session still exists after this time, the watcher was probably killed too. This module
+/// then ends the session itself, by killing the session's only pane, the idle pane.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Waits until no hidden session of an exited daemon is left. If some are left after 500 ms, kills

@@ -4,7 +4,7 @@
 //!
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
 //! that this configuration names. Only when git creates a worktree, these programs run as they do
-//! for the user.  Filters of the user's configuration, such as git-lfs, do run: without them,
+//! for the user. Filters of the user's configuration, such as git-lfs, do run: without them,
 //! unchanged files would look changed. If only the repository defines a filter, the filter does not
 //! run, and [`crate::KeepReason::FilterNotRun`] tells the user.
 
