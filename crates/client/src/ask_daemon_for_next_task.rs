@@ -1,6 +1,5 @@
-//! Asks the daemon for a member's next task. This is one short query: the daemon replies at once,
-//! also if there is no task, and the client does not wait for one. For a long task list, the query
-//! is much faster than reading all task files.
+//! Asks the daemon for a member's next task. The daemon replies at once, even if there is no task.
+//! If the task list is long, this query is much faster than reading all task files.
 //!
 //! The daemon's reply is a hint: the member must still claim the task in the task files. If the
 //! daemon does not reply, the caller reads the task files instead.
@@ -13,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// The timeout for connecting, and for the reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a shim waits for the connection, and for the daemon's reply. Shims wait longer than
-/// other clients ([`TIMEOUT`]), because thousands of shims may send a request at once after a
-/// broadcast. A shim whose request times out reads all task files, which would keep the machine
-/// busy even longer.
+/// How long a shim, the parent process of an agent, waits for the connection and for the daemon's
+/// reply. This is longer than the [`TIMEOUT`] of other clients, because thousands of shims may send
+/// a request at once after a broadcast. A shim whose request times out reads all task files, which
+/// would keep the machine busy even longer.
 const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the client sends no requests after one of them has timed out.
 const RETRY_AFTER: Duration = Duration::from_secs(10);

@@ -4,8 +4,8 @@
 /// Makes a write beyond the file size limit (`ulimit -f`) fail with an error. By default the kernel
 /// sends the signal SIGXFSZ at such a write, and the signal ends the process.
 ///
-/// The signal is caught and not ignored. Programs that this process starts inherit an ignored
-/// signal, but no handler.
+/// The signal is caught and not ignored, because programs that this process starts would inherit an
+/// ignored signal. They do not inherit a handler.
 pub fn catch_sigxfsz() {
     let noticed = std::sync::Arc::default();
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noticed).ok();

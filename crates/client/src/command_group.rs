@@ -40,8 +40,8 @@ impl CommandGroup {
         CommandKiller(self.process.clone())
     }
 
-    /// Waits until the command exits, and kills it after `timeout`. Also kills the processes that it
-    /// has left. `None` if the exit status is unknown.
+    /// Waits until the command exits, and kills the command if it still runs after `timeout`. Then
+    /// kills all processes of its group that still run. `None` if the exit status is unknown.
     pub fn wait_at_most(mut self, timeout: Duration) -> Option<ExitStatus> {
         if let Some(process) = &self.process {
             process.exits_within(timeout).ok();

@@ -1,6 +1,7 @@
-//! Waits until the home of a mirrored team has decided about a claimed task. In the mirror, a claim
-//! is only a proposal, because a member on another host may have claimed the task first. The
-//! programs of teamd call this after a claim, and begin the task afterwards.
+//! Waits until a claim of a task in a mirrored team is confirmed. A mirror is a copy of a team
+//! whose true files are on another host, the team's home. In the mirror, a claim is only a
+//! proposal, because a member on a different host may have claimed the task first. So teamd's
+//! programs wait for the home's decision after a claim, and then begin the task.
 
 use crate::connect_to_daemon::DaemonAddress;
 use crate::daemon_call_error::Error;
@@ -24,14 +25,14 @@ pub enum ClaimDecision {
     Refused(ErrorReport),
 }
 
-/// Waits until the home has decided whether `owner` has the task. Returns at once if the team's
-/// home is this host.
+/// Waits until the team's home, the host with its true files, has decided whether `owner` has the
+/// task. Returns at once if the team's home is this host.
 ///
 /// # Errors
 ///
-/// `Timeout` if the home has not decided within `timeout`, for example without contact. Errors of
-/// the connection to the daemon. After an error, the caller must not begin the task, and may ask
-/// again.
+/// `Timeout` if the home has not decided within `timeout`, for example because there is no contact
+/// with it. Also errors of the connection to the daemon. After an error, the caller must not begin
+/// the task, and may call this function again.
 pub fn confirm_claimed_task(
     daemon: &DaemonAddress,
     team: &Team,
@@ -52,11 +53,12 @@ pub fn confirm_claimed_task(
     }
 }
 
-/// If a task is in progress, waits at most a minute until the home has decided about it.
+/// If the task is in progress, waits up to a minute until the team's home, the host with its true
+/// files, has decided whether the owner has the task. Does nothing for any other task.
 ///
 /// # Errors
 ///
-/// Why the owner does not have the task, or why that is not known.
+/// The reason why the owner does not have the task, or why this is not known.
 pub fn confirm_task_in_progress(daemon: &DaemonAddress, team: &Team, task: &Task) -> Result<(), ErrorReport> {
     let Some(owner) = task.owner.as_ref().filter(|_| task.status == TaskStatus::InProgress) else {
         return Ok(());
@@ -77,8 +79,8 @@ fn send_request(
     connection.call(&Call::new(Request::ConfirmTask(request)))
 }
 
-/// Whether the error says that the member does not have the task. After any other error, this is
-/// unknown.
+/// Whether the error says that the member does not have the task. Any other error says that it is
+/// unknown who has the task.
 fn is_refusal(error: &ErrorReport) -> bool {
     matches!(
         error.kind,

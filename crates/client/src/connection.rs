@@ -176,8 +176,9 @@ impl Connection {
         result.map_err(|_| self.disconnect_error())
     }
 
-    /// Ends the exchange of objects. Returns the bytes that have arrived after the last object, and
-    /// the socket without timeouts.
+    /// Gives up the connection, so that its socket can be used for other data than JSON values.
+    /// Returns the bytes that have arrived after the last JSON value, and the socket, which has no
+    /// timeouts any more.
     ///
     /// # Errors
     ///

@@ -53,8 +53,8 @@ pub struct DirectoryWatcher {
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
-    /// Whether the channel contains a `Changed` that was not received yet. If so, further changes
-    /// send nothing.
+    /// Whether the channel contains a `Changed` event that was not received yet. While it contains
+    /// one, further changes send no event.
     change_pending: Arc<AtomicBool>,
     directories: Vec<WatchedDirectory>,
 }

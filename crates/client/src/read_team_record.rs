@@ -37,8 +37,8 @@ pub struct TeamRecord {
 /// A line of a record.
 #[derive(Debug)]
 pub struct TimedRecordEntry {
-    /// When the daemon noticed it, in milliseconds after the start of the record. Never before the
-    /// previous line, also if the machine's clock was set back.
+    /// When the daemon noticed `entry`, in milliseconds after the start of the record. This is
+    /// never less than in the previous line, even if the machine's clock was set back.
     pub offset: u64,
     /// What the daemon noticed.
     pub entry: RecordEntry,
@@ -115,8 +115,8 @@ impl TeamRecord {
 ///
 /// # Errors
 ///
-/// `MissingPath` if there is no such file, `InvalidData` if the file is no record, `Config` if its
-/// version is another one, and `Io` for errors of reading.
+/// `MissingPath` if there is no such file, `InvalidData` if the file is not a record, `Config` if
+/// the record has an unsupported version, and `Io` if the file cannot be read.
 pub fn read_start(path: &Path) -> Result<TeamName, ErrorReport> {
     let file = File::open(path).map_err(|error| read_error(path, &error))?;
     let mut line = Vec::new();

@@ -146,12 +146,13 @@ impl TeamContext {
         Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
     }
 
-    /// Waits until the home of a mirrored team has confirmed a task in progress. Returns at once for any
-    /// other task or team.
+    /// Waits until the home of a mirrored team, the host with its true files, has confirmed that
+    /// the owner of a task in progress has the task. Returns at once for any other task or team.
     ///
     /// # Errors
     ///
-    /// Why the owner does not have the task, or why that is not known. The task must not be begun.
+    /// The reason why the owner does not have the task, or why this is not known. In both cases the
+    /// caller must not begin the task.
     pub fn confirm_task(&self, team: &Team, task: &Task) -> Result<(), ErrorReport> {
         confirm_task_in_progress(&self.daemon_address()?, team, task)
     }
@@ -197,8 +198,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller's spawn has ended and another spawn of the same name runs; also
-    /// the errors of [`Root::open`].
+    /// `NotPermitted` if the caller belongs to a spawn (one start of a member's agent) that has
+    /// ended, and a newer spawn of the same member runs; also the errors of [`Root::open`].
     pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
         check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
@@ -259,8 +260,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller is a member of another team, or if its spawn has ended and
-    /// another spawn of the same name runs.
+    /// `NotPermitted` if the caller is a member of another team, or if it belongs to a spawn (one
+    /// start of a member's agent) that has ended, and a newer spawn of the same member runs.
     pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
         team.map_or(Ok(()), check_own_team)?;
         check_own_spawn(&self.directories()?.state_dir)
@@ -318,8 +319,8 @@ impl TeamContext {
         self.request(Request::CreateWorktree(request))
     }
 
-    /// Sends a request, as [`Self::request`] does. Also returns the connection. The daemon keeps what
-    /// the request has reserved until the connection closes.
+    /// Sends a request, as [`Self::request`] does. Also returns the connection, because the daemon
+    /// frees what the request has reserved when the connection closes.
     ///
     /// # Errors
     ///
@@ -345,9 +346,9 @@ impl TeamContext {
     ) -> Result<Reply, ErrorReport> {
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        // The user may name the socket of another root's daemon. The call names the caller's own root,
-        // so that the other daemon refuses the call. A call with a token needs no root, because only the
-        // daemon of the agent's root knows the token.
+        // The user may have named the socket of another root's daemon. So the call names the
+        // caller's own root, and that daemon refuses the call. A call with a token needs no root,
+        // because only the daemon of the agent's root knows the token.
         let root = match token {
             Some(_) => None,
             None => Some(self.root_path()?.to_string_lossy().into_owned()),
@@ -391,9 +392,10 @@ fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
     }
 }
 
-/// Refuses a caller whose spawn has ended, if a newer spawn of the same member runs. Otherwise the
-/// caller could change team files as if it were the newer spawn. Calls on the control socket need
-/// no such check, because the daemon refuses the caller's token.
+/// Refuses a caller that belongs to a spawn (one start of a member's agent) that has ended, if a
+/// newer spawn of the same member runs. Otherwise the caller could change team files as if it were
+/// the newer spawn. Calls on the control socket need no such check, because the daemon refuses the
+/// token of the ended spawn.
 ///
 /// # Errors
 ///

@@ -2,8 +2,8 @@
 //!
 //! If agents of an earlier daemon still run in panes, the server of these panes is selected,
 //! because no other server can show or close them. Otherwise it is the server of `$TMUX`, or
-//! without `$TMUX` the server with a given name. If `teamctl run` starts a new daemon, it selects
-//! the server of its previous daemon.
+//! without `$TMUX` the server with a given name. If the daemon dies during a run of `teamctl run`,
+//! the new daemon is started on the server of the previous one.
 
 use crate::run_program_for_output;
 use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
@@ -34,9 +34,9 @@ const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns the server of this target. But if only another server has panes of an earlier
-    /// daemon, and that server still runs, returns that server and a warning for people. `state` is
-    /// the daemon's state directory.
+    /// Returns the tmux server on which to start the daemon. Usually this is the server of this
+    /// target. But if only a different server has panes of an earlier daemon, and that server still
+    /// runs, returns that server and a warning for people. `state` is the daemon's state directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {

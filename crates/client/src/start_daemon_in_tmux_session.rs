@@ -50,9 +50,9 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process has just created the same session. It uses another state directory,
-            // so it did not wait for the lock `daemon-start.lock`. The daemon in the session will
-            // reply.
+            // Another process has just created the same session. That process uses a different
+            // state directory and so a different lock `daemon-start.lock`. Nothing is left to do,
+            // because the daemon in the session will reply.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -176,8 +176,9 @@ fn escape_for_tmux(argument: &str) -> String {
 }
 
 fn run_tmux(server: &TmuxTarget, args: &[String]) -> Result<Output, ErrorReport> {
-    // A tmux server keeps the working directory of the command that starts it. The caller's
-    // directory may be a worktree, which could then not be removed.
+    // The command runs in the home directory, because a tmux server keeps the working directory of
+    // the command that starts it. The caller's directory may be a worktree, which could not be
+    // removed while the server uses it.
     let home = env_var("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let mut tmux = server.tmux_command();
     tmux.current_dir(home.as_deref().unwrap_or(Path::new("/")));

@@ -89,8 +89,8 @@ fn start_daemon(
         };
         return Ok(other_daemon.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
-    // A tmux server that is started now would inherit these descriptors, and keep them open after
-    // this command has ended.
+    // Otherwise a tmux server that is started now would inherit these descriptors, and keep them
+    // open after this command has ended.
     close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning =

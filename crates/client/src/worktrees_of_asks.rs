@@ -1,9 +1,10 @@
 //! The git worktrees of `teamctl ask --worktree`. No daemon is needed: `teamctl` creates them, and
 //! the shim removes them at the end unless they have unsaved work.
 //!
-//! Invariant: the state directory has the record of a worktree before git fills the worktree, until
-//! it is removed. So `teamctl ask --list` and `teamctl doctor` show a worktree whose programs were
-//! killed; `ask_worktree::killed_programs_leave_a_listed_worktree` checks this.
+//! Invariant: the state directory has the record of such a worktree from before git fills the
+//! worktree until the worktree is removed. So `teamctl ask --list` and `teamctl doctor` show a
+//! worktree whose programs were killed; `ask_worktree::killed_programs_leave_a_listed_worktree`
+//! checks this.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
@@ -33,11 +34,13 @@ impl AskWorktrees {
         AskWorktrees(asks_dir)
     }
 
-    /// Creates the worktree of `ask` from the repository of `cwd`, or uses it again if it exists.
+    /// Creates the worktree for the call of `teamctl ask` with the id `ask`, from the repository
+    /// that contains `cwd`. If this worktree already exists, it is used again.
     ///
     /// # Errors
     ///
-    /// `cwd` is in no repository with a commit, or git fails. Then no new worktree is left.
+    /// If `cwd` is in no repository with a commit, or if git fails. After an error no new worktree
+    /// is left.
     pub fn create(&self, ask: &AskId, cwd: &Path) -> Result<ReadyAskWorktree, ErrorReport> {
         let (environment, earlier) = (GitEnvironment::from_process(), self.find(ask)?);
         let options = WorktreeOptions {

@@ -5,8 +5,8 @@ use crate::system_trait::System;
 use std::io;
 use std::time::Instant;
 
-/// The processes of this user that have `entry`, such as `NAME=value`, in their environment.
-/// Processes whose environment the system hides are missing. If the system reads environments with
+/// The processes of this user that have `entry`, such as `NAME=value`, in their environment. A
+/// process whose environment the system hides is not found. If the system reads environments with
 /// `ps`, a process with `entry` among its arguments is included.
 ///
 /// While a process calls `exec`, its environment reads as empty or incomplete. The function first

@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. In each round it first
-/// sends SIGSTOP to all orphans, and then SIGKILL. Also the maximum number of searches for orphans
-/// in one round.
+/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. In each round all
+/// orphans first get SIGSTOP, and then SIGKILL. Also the maximum number of searches for orphans in
+/// one round.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,7 +42,8 @@ pub fn kill_by_environment(entry: &str) -> bool {
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
 /// If orphans were killed one by one, the others could start new processes meanwhile. A stopped
-/// process cannot start any. It also still counts against the user's limit of processes.
+/// process cannot start a process. It also keeps its place in the user's limit of processes, which
+/// an orphan that is not stopped yet could use for a new process.
 fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {

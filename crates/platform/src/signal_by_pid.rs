@@ -6,9 +6,9 @@ use rustix::io::Errno;
 use rustix::process::{Signal, kill_process, test_kill_process};
 use std::io;
 
-/// Sends a signal to the process `expected`, by its pid. Sends it only if `current`, the process
-/// that has this pid now, is the same process. The pid may be reused between this comparison and
-/// the signal.
+/// Sends a signal to the process `expected`, by its pid. `current` is the process that has this pid
+/// now. The signal is sent only if `current` and `expected` are the same process. But between this
+/// comparison and the signal, the process may exit and its pid may be reused.
 ///
 /// # Errors
 ///
@@ -23,8 +23,9 @@ pub(crate) fn kill_if_same(
     Ok(kill_process(pid, signal)?)
 }
 
-/// Returns `entry`, the result of a search for `pid` in a process table. If the search found nothing,
-/// asks the kernel whether the process exists. `None` only if it does not.
+/// Returns `entry`, the result of a search for `pid` in a process table. If the search found
+/// nothing, asks the kernel whether the process exists. Returns `None` only if the process does not
+/// exist.
 ///
 /// # Errors
 ///

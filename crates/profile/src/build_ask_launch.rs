@@ -69,8 +69,8 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // There is no team to describe. Without an agent type, the program needs no instructions at
-        // all.
+        // The instructions usually describe the program's team, but here there is no team. So
+        // without an agent type, the program needs no instructions.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {

@@ -37,11 +37,11 @@ const READY_PROMPT: &str =
 /// The part of a spawn request that the profile decides: command lines, delivery, environment.
 #[derive(Debug, Default, PartialEq)]
 pub struct Launch {
-    /// Program and arguments of an agent that is one process for the whole spawn. Empty for an
-    /// agent that runs one process for each turn, which `turns` describes.
+    /// Program and arguments of an agent that runs as one process from its start to its end. Empty
+    /// for an agent that runs one process for each turn: `turns` then describes this process.
     pub argv: Vec<String>,
-    /// The command line of a spawn that resumes the session of the previous spawn. `None` if it is
-    /// the same as `argv`.
+    /// The command line when the member is started again and resumes its earlier session. `None` if
+    /// it is the same as `argv`.
     pub resume_argv: Option<ResumeArgv>,
     /// The command lines with which the daemon respawns the member after its plan was approved. The
     /// key is the permission mode that the approval names. Empty if the member does not start in
@@ -272,8 +272,8 @@ fn with_driven_program(
     Launch { turns: Some(TurnProgram::Driven(agent)), prompt_prefix: String::new(), ..launch }
 }
 
-/// The command line of a spawn that resumes the session of the previous spawn. `None` if the
-/// profile has no separate arguments for this.
+/// The command line for a member that is started again and resumes its earlier session. `None` if
+/// the profile has no separate arguments for this.
 fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String]) -> Option<ResumeArgv> {
     let args = program.delivery.resume_args();
     if args.is_empty() {
@@ -297,10 +297,11 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // `--unrestricted-mode` names the program's mode in which the driver also opens files outside
-    // of the working directory. This is the profile's mode for `bypassPermissions`. If the profile
-    // has no such mode, only a member in `bypassPermissions` gets the option, with an empty value.
-    // The empty value stands for the program's default mode.
+    // While the program is in its unrestricted mode, the driver also opens files outside of the
+    // working directory. The option `--unrestricted-mode` names this mode: it is the profile's mode
+    // for `bypassPermissions`. If the profile has no such mode, only a member in
+    // `bypassPermissions` gets the option. Its value is then empty, which stands for the program's
+    // default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -361,8 +362,8 @@ fn build_worker_launch(facts: &LaunchFacts<'_>) -> Result<Launch, ErrorReport> {
 }
 
 /// Builds a command line: the program, then `args`. In `args`, the argument `{options}` is replaced
-/// by `options`, and `{prompt_args}` by `prompt`. A replacement whose variable is not in `args` is
-/// added at the end.
+/// by `options`, and `{prompt_args}` by `prompt`. If `args` lacks one of these two arguments, its
+/// replacement is added at the end.
 fn argument_vector(
     program: &str,
     args: &[String],

@@ -156,9 +156,10 @@ pub fn build_spawn_request(
     build_request(root, team, config, options, ProgramHost::Here)
 }
 
-/// Builds the spawn request that a member on another host would get here. The request is never sent:
-/// it says how the member gets its work. The program need not be installed here. The directory in
-/// the options must be one of this machine, or `None`.
+/// Builds a spawn request for a member on another host, as if the member ran on this machine. The
+/// request is never sent: the caller only reads from it how messages and tasks reach the member.
+/// The program need not be installed on this machine. The directory in the options must be one of
+/// this machine, or `None`.
 ///
 /// # Errors
 ///

@@ -24,8 +24,9 @@ impl Profile {
         })
     }
 
-    /// The command line that continues a session, in all turns after the first one or in a spawn
-    /// that resumes the session. Empty if it is the same as [`Profile::argv`].
+    /// The command line that continues a session. It is used for all turns after the first one, or
+    /// when the agent is started again and resumes its session. Empty if it is the same as
+    /// [`Profile::argv`].
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {

@@ -128,8 +128,8 @@ pub(crate) struct TurnDelivery {
 
 /// How messages reach a program, with the settings for this kind of delivery.
 ///
-/// `resume_args` are the arguments of a spawn that resumes a session. Empty if they are the same as
-/// the program's `args`.
+/// `resume_args` are the arguments with which the program resumes an earlier session. They are
+/// empty if they are the same as the program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.
@@ -215,8 +215,9 @@ impl DeliverySpec {
         }
     }
 
-    /// The arguments that continue a session, in all turns after the first one or in a spawn that
-    /// resumes the session. Empty if they are the same as the program's `args`.
+    /// The arguments that continue a session. They are used for all turns after the first one, or
+    /// when the agent is started again and resumes its session. Empty if they are the same as the
+    /// program's `args`.
     pub(crate) fn resume_args(&self) -> &[String] {
         match self {
             DeliverySpec::Native { resume_args }

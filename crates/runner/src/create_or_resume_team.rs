@@ -121,13 +121,13 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// Finds tasks that an earlier run left in progress and that no member continues: the task has no
-/// owner, or its owner has exited. Returns how to make each of them pending again.
+/// Finds tasks that an earlier run left in progress and that no member will continue: the task has
+/// no owner, or its owner has exited and will not continue it. Returns how to make each of them
+/// pending again.
 ///
-/// A task is left out if its owner will continue it after this run has spawned the owner again.
-/// Otherwise another member could work on the task at the same time. An owner continues its task if
-/// two conditions hold: the owner is in the run file, and teamd starts the owner's turns or learns
-/// about them from hooks.
+/// This run starts the members in the run file again. A member then continues its task if teamd
+/// starts the member's turns, or learns about the turns from hooks. Such a task is left out,
+/// because otherwise a second member could work on it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         // The task of a member that is started for it is released, and the member is started again.
@@ -146,8 +146,9 @@ fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> 
     tasks.map(|task| TaskRelease::new(&run.rules, task, ReleaseReason::Abandoned)).collect()
 }
 
-/// Spawns the members in `missing_members`, all at the same time. Returns when each of them runs or
-/// cannot be started, with the latter ones and the reasons.
+/// Spawns the members in `missing_members`, all at the same time. Returns when each of them either
+/// runs or could not be started. The result has the members that could not be started, with the
+/// reasons.
 pub(crate) fn spawn_missing(
     run: &mut RunContext,
     state: &mut RunState,

@@ -100,8 +100,8 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// The same fate, with its reason changed by the function `change`. The reason may be a text
-    /// from an agent.
+    /// A copy of this fate in which `change` has replaced the text of the reason. The reason may be
+    /// a text from an agent, so callers escape its control characters.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),

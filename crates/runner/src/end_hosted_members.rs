@@ -52,15 +52,15 @@ impl HostedEnding {
         self.killers.clone()
     }
 
-    /// Waits until every command has ended. After the timeout, the commands are killed, because a
-    /// host without contact may never answer.
+    /// Waits until every command has ended. Each command ends the members on one host. After the
+    /// timeout the commands are killed, because a host without contact may never answer.
     pub(crate) fn wait(self) {
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 
-/// Begins to end the members of other hosts. An error is not reported: the deletion of the team ends
-/// the members too.
+/// Begins to end the members on other hosts. An error is not reported, because the deletion of the
+/// team also ends these members.
 pub(crate) fn end_hosted_members(run: &RunContext, team: &Team, end: HostedEnd<'_>) -> HostedEnding {
     let mut names_by_host: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let members = team.config().map(|config| config.members).unwrap_or_default();

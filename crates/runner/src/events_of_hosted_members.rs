@@ -1,5 +1,6 @@
-//! What the event log says about the members of other hosts. Each host deregisters its members when
-//! they exit or are suspended, so config.json alone does not show whether a member comes back.
+//! Keeps what the event log says about the members on other hosts. When such a member exits or is
+//! suspended, its host removes the member from config.json. So config.json alone does not show
+//! whether the member comes back.
 
 use crate::decide_task_retries::MemberState;
 use crate::team_snapshot::{HostedActivity, TeamSnapshot};
@@ -11,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(crate) struct HostedMemberEvents {
     members: BTreeMap<MemberName, LoggedMember>,
-    /// The members that wait for the answer to each request, by its id. The home logs requests of
-    /// all members.
+    /// Open requests by their ids, each with the member that waits for the answer. The event log of
+    /// the team's home has the requests of all members, including those on other hosts.
     open_requests: BTreeMap<String, MemberName>,
 }
 
@@ -79,8 +80,10 @@ impl HostedMemberEvents {
         logged.turns = logged.turns.after(kind);
     }
 
-    /// Adds to the snapshot what config.json does not say. A member that is not listed comes back if
-    /// its host has said so, and if the end of its spawn is not logged yet.
+    /// Adds to the snapshot what config.json does not say about members on other hosts. A member
+    /// that is not listed in config.json still counts as coming back in two cases: its host has
+    /// logged that the member is suspended or will respawn, or has not yet logged the end of the
+    /// member's spawn.
     pub(crate) fn apply(&self, snapshot: &mut TeamSnapshot) {
         let waiting: BTreeSet<&MemberName> = self.open_requests.values().collect();
         for member in &mut snapshot.hosted {

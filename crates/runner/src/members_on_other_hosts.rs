@@ -1,5 +1,6 @@
-//! Spawns members of a run on other hosts. `teamctl` of this installation does it: it
-//! reaches the hosts, and asks the daemon to choose one.
+//! Spawns members of a run on other hosts. This module runs `teamctl spawn` of this installation,
+//! which connects to the hosts. If the run file leaves the choice of the host to teamd, `teamctl
+//! spawn` asks the daemon to choose one.
 
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
 use client::root_socket_team_and_caller::TeamContext;
@@ -13,7 +14,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use store::own_program;
 
-/// Spawns a member. Returns when it is listed.
+/// Spawns a member on another host. Returns when the team's config lists the member.
 ///
 /// # Errors
 ///

@@ -59,8 +59,8 @@ pub struct RunFile {
     /// worktree, the member's spawn request is built again from these options for the directory of
     /// the worktree.
     pub(crate) worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
-    /// How to spawn each member that names a host. Its request in `members` only says how the member
-    /// gets its work.
+    /// How to spawn each member that names a host. Such a member also has a spawn request in
+    /// `members`, which is not sent: it only says how messages and tasks reach the member.
     pub(crate) hosted_members: BTreeMap<MemberName, HostedSpawn>,
     /// The members that are started for one task, and end with it (`kind = "once"`).
     pub(crate) once_members: BTreeSet<MemberName>,

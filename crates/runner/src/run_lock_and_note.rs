@@ -110,8 +110,8 @@ pub(crate) fn acquire(state: &StateDir, team: &TeamName) -> Result<RunLock, Erro
     let lock_error = |error: &dyn std::fmt::Display| ErrorReport::from_io("lock", &path, error);
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-    // A process that calls `interrupted_run` holds a shared lock for a moment. So this call waits
-    // up to two seconds for the lock before it fails.
+    // A process that calls `interrupted_run` holds a shared lock on this file for a moment, to test
+    // whether a run holds the lock. So this function tries for up to two seconds before it fails.
     match try_lock_exclusive_despite_readers(file.map_err(|error| lock_error(&error))?) {
         Ok(lock) => Ok(RunLock { lock, path }),
         Err(TryLockError::WouldBlock) => {
@@ -154,8 +154,8 @@ fn is_as_new_as(lock: &File, team: &Team) -> Option<bool> {
     Some(written_at.as_millis() >= u128::from(team.config().ok()?.created_at))
 }
 
-/// The run file of the run that drives `team`, or that was killed. `None` if there is no such run.
-/// `state` is teamd's state directory.
+/// The path of the run file, if a run of `team` is in progress or was killed. `None` if there is no
+/// such run. `state` is teamd's state directory.
 pub fn run_file_of_team(state: &Path, team: &Team) -> Option<PathBuf> {
     let mut file = File::open(lock_path(state, team.name())).ok()?;
     run_of_note(&mut file).filter(|_| is_as_new_as(&file, team) == Some(true)).map(|run| run.file)

@@ -78,8 +78,9 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     let will_continue = |flag: &MemberFlag| match flag {
         MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
         MemberFlag::Paused => !is_in_long_exchange(member),
-        // If the member's turns are not paused, the program shows its usage limit in a dialog,
-        // which a person must answer.
+        // The member has reached a usage limit. If its turns are paused until the limit ends, the
+        // member continues by itself. Otherwise the program shows the limit in a dialog, which a
+        // person must answer.
         MemberFlag::Limited => member.turn_pause.is_some(),
         _ => false,
     };

@@ -18,9 +18,10 @@ struct OnceMemberChanges {
     shut_down: Vec<MemberName>,
 }
 
-/// Starts and shuts down members of kind once, as the last snapshot requires. Each shutdown is
-/// requested once. No member is started if the budget is exhausted. A member that cannot be started
-/// is a failed attempt of its task, so that the task is retried like any other and the run goes on.
+/// Starts and shuts down members that run for only one task (`kind = "once"`), as the last snapshot
+/// requires. Each shutdown is requested once. No member is started if the budget is exhausted. If a
+/// member cannot be started, this counts as a failed attempt of its task: the task is retried like
+/// any other, and the run goes on.
 pub(crate) fn start_and_end_once_members(
     run: &mut RunContext,
     state: &mut RunState,

@@ -63,8 +63,9 @@ fn hosted_members(
     Ok(hosted.collect())
 }
 
-/// The activity without regard to events. A program that reads its inbox itself may still work when
-/// it is reported as idle. Only the run file says here whether a member of another host does.
+/// The activity of a member on another host, without regard to logged events. A program with
+/// delivery `pull` reads its inbox itself, so it may still work when it is reported as idle. Here,
+/// only the run file says whether the member has this delivery.
 fn hosted_activity(member: &Member, hosts: &[HostStatus], file: &RunFile) -> HostedActivity {
     let is_connected = hosts.iter().any(|status| {
         Some(status.host.as_str()) == member.host.as_deref() && status.contact == HostContact::Connected

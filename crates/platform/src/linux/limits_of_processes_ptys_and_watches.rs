@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// The largest value that the kernel takes for `kernel.pid_max` (proc_sys_kernel(5)).
 const MAX_PID_MAX: u64 = 1 << 22;
 
-/// All limits of processes and terminals that apply to this process. `root` is `/`, or a directory of a test
-/// in its place.
+/// All limits of processes and terminals that apply to this process. `root` is `/`, or in a test a
+/// directory that stands for it.
 pub(super) fn all(root: &Path) -> Vec<ResourceLimit> {
     let mut limits = Vec::new();
     limits.extend(kernel_pty_limit(root));

@@ -1,9 +1,9 @@
 //! Write leases (fcntl(2), `F_SETLEASE`).
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
-//! every other `open` of the file waits. On two kinds of file systems, the file may be open
-//! elsewhere although the lease is granted: on a network file system, by another machine; on a
-//! layered file system (overlayfs), through another layer.
+//! every other `open` of the file waits. On two kinds of file systems the lease is granted although
+//! the file may be open elsewhere: on a network file system, another machine may have it open, and
+//! on overlayfs it may be open through another layer.
 
 #![allow(unsafe_code)]
 

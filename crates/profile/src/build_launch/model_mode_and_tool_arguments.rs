@@ -49,7 +49,7 @@ impl Profile {
     }
 
     /// The arguments for the agent type and the permission mode. A read-only agent type gets no
-    /// arguments for the mode. Arguments for both could contradict each other, and each program
+    /// arguments for the mode, because the two could contradict each other, and each program
     /// resolves a contradiction in its own way.
     fn type_and_mode_arguments<'a>(
         &self,

@@ -22,8 +22,8 @@ pub(crate) struct RunMember {
     /// directory of the worktree.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
     pub(crate) kind: MemberKind,
-    /// How to spawn a member that names a host. Then `request` only says how the member gets its
-    /// work.
+    /// How to spawn a member that names a host. The `request` of such a member is not sent: it only
+    /// says how messages and tasks reach the member.
     pub(crate) hosted_spawn: Option<HostedSpawn>,
 }
 

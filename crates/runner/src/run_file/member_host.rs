@@ -69,8 +69,9 @@ fn find_host(host: &Located<String>, hosts: &HostTables, errors: &mut Validation
     found
 }
 
-/// Checks that no member runs on another host if the policy has a budget, which covers only the home.
-/// Then the host `any` is the home, which must be described.
+/// If the policy has a budget, checks that no member runs on another host, because the budget
+/// covers only the home of the team. The host `any` then always means the home, so it is allowed
+/// only if the file describes the home.
 pub(crate) fn check_budget_reaches_members(
     policy: Option<&RunPolicy>,
     members: &[TableReader],
