@@ -9,8 +9,8 @@ pub fn is_output_closed() -> bool {
     poll_output_closed(PollTimeout::ZERO)
 }
 
-/// Waits up to `timeout` for the reader of standard output to close it. Returns false if the reader
-/// does not close it within this time, or if this cannot be determined.
+/// Waits up to `timeout` for the reader of standard output to close the pipe. Returns false if the
+/// reader does not close the pipe within this time, or if this cannot be determined.
 pub(crate) fn poll_output_closed(timeout: PollTimeout) -> bool {
     let stdout = std::io::stdout();
     // poll(2) always reports errors and hang-ups, so no events are requested.

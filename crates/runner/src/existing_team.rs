@@ -186,9 +186,10 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // The task in the team has another owner than the task in the run file. The owner of a
-        // pending task was assigned, so a release keeps this owner. The owner of a started task may
-        // only have claimed the task, so after a release any member may claim it.
+        // The task in the team has another owner than in the run file. A release makes the task
+        // pending again. If the task is pending now, its owner was assigned, so a release keeps
+        // this owner. If the task was started, its owner may only have claimed it, so after a
+        // release any member may claim it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),

@@ -33,9 +33,9 @@ pub struct AnsweredRequest {
     pub approved: bool,
     /// Who answered.
     pub answered_by: AnsweredBy,
-    /// When the member last made the request, in ms since the epoch, according to the request's
-    /// timestamp. If the member makes a request with the same id at a later time, this answer does
-    /// not count for the later request.
+    /// When the member last made the request that was answered, in ms since the epoch, according to
+    /// the request's timestamp. If the member later makes a new request with the same id, this
+    /// answer does not count for the new request.
     pub last_asked_at: u64,
 }
 

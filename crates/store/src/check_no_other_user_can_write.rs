@@ -94,10 +94,9 @@ impl ForeignWriter {
 }
 
 /// The advice for the user `own_uid` about the directory `path`, which belongs to the user `owner`.
-/// If root owns the directory, the advice includes a `chown` to `own_uid`. If root is the user
-/// `own_uid`, the advice is to run the program as `owner`, and not a `chown` to root: `owner` may
-/// be the ordinary user as whom teamd runs in a container, and that user could then not use the
-/// directory.
+/// If root owns the directory, the advice includes a `chown` to `own_uid`. If the user `own_uid` is
+/// root, the advice is to run the program as `owner`. A `chown` to root is not advised, because it
+/// could lock out `owner`: in a container, teamd often runs as an ordinary user.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {
@@ -145,8 +144,8 @@ fn find_private_group(passwd: &str, groups: &str, uid: u32) -> Option<u32> {
 }
 
 /// Whether the file has an access control list, which can let other users write. If the file has
-/// such a list, the group bits of its mode are the mask of the list, and not the rights of the group.
-/// Returns true also if the system cannot tell.
+/// such a list, the group bits of its mode are the mask of the list, and not the rights of the
+/// group. If the system cannot tell, the result is true.
 fn has_acl(file: impl AsFd) -> bool {
     platform::system().has_access_control_list(file.as_fd())
 }

@@ -1,5 +1,5 @@
-//! Finds the root and teamd's own directories from the environment, in the same way for all of
-//! teamd's programs.
+//! Finds the root (the directory of all team files, usually `~/.claude`) and the directories of
+//! teamd's own files from the environment, in the same way for all of teamd's programs.
 
 use nix::unistd::geteuid;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

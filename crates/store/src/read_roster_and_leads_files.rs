@@ -1,5 +1,5 @@
-//! Reads the daemon's roster.json and leads.json from the state directory of a root. Only the
-//! daemon writes these files.
+//! Reads two files of the daemon from the state directory of a root: roster.json, the records of
+//! all agents, and leads.json, the lead sessions. Only the daemon writes these files.
 
 use crate::state_directory_handle::StateDir;
 use protocol::control_socket::LeadsFile;

@@ -101,9 +101,8 @@ impl Team {
     /// Appends those of `members` that are missing from the config, in one change. Returns their
     /// names. If two of `members` have the same name, the first is used.
     ///
-    /// All members are added in one change. The reason is a program that writes the config without
-    /// taking the lock, which can undo a change. With one change for each member, such a program
-    /// could undo one of them more easily.
+    /// All members are added in one change, because a program that writes the config without the
+    /// lock may undo a change. The more changes teamd makes, the more likely this is.
     ///
     /// # Errors
     /// As [`Team::add_member`], but an existing member is not an error.

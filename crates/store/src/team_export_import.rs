@@ -238,12 +238,12 @@ impl TeamArchive {
     }
 }
 
-/// Checks the dates of the requests in the lead's inbox. `now` is the present, in milliseconds since
-/// the epoch.
+/// Checks the dates of the requests in the lead's inbox. `now` is the present, in milliseconds
+/// since the epoch.
 ///
-/// A request that is older than the spawn of its member does not count as open. All members of the
-/// imported team are spawned after the import. So a request with a past date never counts as open,
-/// but a request with a future date could.
+/// A request does not count as open if it was made before its member was last started. All members
+/// of the imported team are started after the import. So a request with a past date never counts as
+/// open, but a request with a future date could.
 fn check_request_dates(path: &str, entries: Vec<InboxEntry>, now: u64) -> Result<(), ErrorReport> {
     for request in entries.into_iter().filter_map(OpenRequest::from_entry) {
         if request.asked_at == 0 || request.asked_at > now {

@@ -54,7 +54,7 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `Timeout`, most likely, because the time limit is short. If the server cannot be reached:
+    /// Usually `Timeout`, because the time limit is short. If the server cannot be reached:
     /// `Connect`, `OtherServer`, `ProgramNotStarted` or `Disconnected`.
     pub fn capture_panes(&mut self, panes: &[TaggedPane]) -> Result<Vec<Option<String>>, Error> {
         let mut call = self.call_until(Deadline::for_capture("capture the screens"));

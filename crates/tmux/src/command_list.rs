@@ -5,8 +5,9 @@
 //! quoting. This module joins the words into one line for tmux's command parser, or turns them into
 //! arguments of a process.
 //!
-//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. tmux does
-//! not reply to an empty line or a comment, but always to a line with a command.
+//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. This matters
+//! because the caller waits for a reply: tmux replies to every line with a command, but not to an
+//! empty line or a comment.
 
 use tmux_interface::TmuxCommand;
 

@@ -150,11 +150,11 @@ fn with_watcher(command: &Command, session: &str) -> Command {
 
 /// Returns the commands that create the hidden session of a control client.
 ///
-/// The commands set options of this session only. They are in the same command list that creates
-/// the session, so the user's settings never apply to it. Because of these options the session
-/// survives a moment without a client, but ends with the process in its only pane, the idle pane.
-/// When the session ends, its client ends too. The option `@teamd_idle_pane` holds the id of the
-/// pane.
+/// The commands set options of this session only. These commands are in the same command list as
+/// the creation of the session, so the user's settings never apply to the session. Because of these
+/// options the session survives a moment without a client, but ends with the process in its only
+/// pane, the idle pane. When the session ends, its client ends too. The option `@teamd_idle_pane`
+/// holds the id of the pane.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();

@@ -107,8 +107,8 @@ impl TmuxServer {
         }
     }
 
-    /// Creates one more pane in a window, like [`TmuxServer::split`], but tiles the panes
-    /// before it splits. For a caller that has just got `NoSpace` for this window.
+    /// Creates one more pane in a window, like [`TmuxServer::split`], but tiles the panes before it
+    /// splits. Called when [`TmuxServer::split`] has just returned `NoSpace` for this window.
     ///
     /// # Errors
     ///

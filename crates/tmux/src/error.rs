@@ -1,8 +1,9 @@
 //! Errors of this crate.
 //!
 //! Each error that a caller may handle in its own way has a variant. Any other refusal by tmux is
-//! `Rejected`, with tmux's message. After a failed attempt to kill a pane, the pane may still exist
-//! or be gone. Only a later reply of tmux shows which: [`crate::KillOutcome`], or a list of panes.
+//! `Rejected`, with tmux's message. After a failed attempt to kill a pane, it is unknown whether
+//! the pane still exists. Only a later reply of tmux shows this: see [`crate::KillOutcome`], or
+//! list the panes.
 
 use std::io;
 use std::path::PathBuf;

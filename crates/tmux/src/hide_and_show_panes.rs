@@ -39,8 +39,9 @@ impl TmuxServer {
         call.check_moved(pane, |row| row.is_hidden)
     }
 
-    /// Moves a pane to `place` in the teamd window `window`. If there is no room, tmux tiles the
-    /// panes (gives them equal sizes), and the move is tried again.
+    /// Moves a pane to `place` in the window `window`, which must be a teamd window (created by
+    /// this crate). If there is no room, tmux tiles the panes (gives them equal sizes), and the
+    /// move is tried again.
     ///
     /// # Errors
     ///
@@ -77,8 +78,8 @@ impl TmuxServer {
         self.call("find a session").has_session(&session.to_string())
     }
 
-    /// Moves a pane into a new teamd window of a session, with the name `window`. Returns the id of
-    /// the new window.
+    /// Moves a pane into a new window of a session, with the name `window`. The new window becomes
+    /// a teamd window, whose borders show the labels. Returns the id of the new window.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Lists panes: which panes exist, and in which windows they are.
 //!
-//! To look up a single pane, this module runs `list-panes` with a filter. `display-message` would
-//! print the values of another pane if the pane is missing.
+//! To look up a single pane, this module runs `list-panes` with a filter. It does not use
+//! `display-message`, which would print the values of another pane if the pane is missing.
 //!
 //! The fields of a row are numbers, flags and the tag. None of them can contain a newline, so each
 //! row is exactly one line.

@@ -6,8 +6,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Returns a new nonce of letters, digits and a dash. It contains 64 random bits: a hash whose keys
-/// are random numbers.
+/// Returns a new nonce of letters, digits and a dash. It contains 64 random bits, from a hasher of
+/// the standard library: the keys of such a hasher are random.
 pub(crate) fn generate() -> String {
     format!("teamd-{:016x}", RandomState::new().build_hasher().finish())
 }

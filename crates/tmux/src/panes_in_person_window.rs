@@ -233,10 +233,10 @@ impl TmuxCall<'_> {
         self.run(&commands)?.into_result()
     }
 
-    /// Removes the options of this crate from a window. Then applies the stored layout, if the
-    /// window still has exactly the panes of that layout. A zoomed window stays zoomed. The options
-    /// are removed first, because they show border labels. These labels take one line, which the
-    /// stored layout gives to the panes.
+    /// Removes the options of this crate from a window, and so the border labels. Then applies the
+    /// stored layout, if the window still has exactly the panes of that layout. The labels must be
+    /// removed first, because they take one line, which the stored layout gives to the panes. A
+    /// zoomed window stays zoomed.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();
         let layout = DisplayMessage::new().print().target_pane(target.as_str());

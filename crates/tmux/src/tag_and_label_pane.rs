@@ -11,7 +11,7 @@
 //!   window has no pane left.
 //! - Two windows close, and their session ends with them.
 //!
-//! tmux does not crash if panes are killed one after another.
+//! So this crate kills the panes one after another, which does not crash tmux.
 
 use std::path::PathBuf;
 

@@ -45,8 +45,8 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
 /// session was created on this server for a control client and has no client. The session then
 /// ends, unless another program has put a window into it.
 ///
-/// A session that still has a client is not touched. Its daemon may still run in another container,
-/// where this process cannot see it.
+/// A session that still has a client is not touched, because the daemon of that session may run in
+/// another container, where this process cannot see the daemon.
 fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(

@@ -3,10 +3,11 @@
 //! have any word in the place of `NAME`, so the names are read from it.
 //!
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
-//! that this configuration names. Only when git creates a worktree, these programs run as they do
-//! for the user. Filters of the user's configuration, such as git-lfs, do run: without them,
-//! unchanged files would look changed. If only the repository defines a filter, the filter does not
-//! run, and [`crate::KeepReason::FilterNotRun`] tells the user.
+//! that this configuration names. There is one exception: when git creates a worktree, these
+//! programs run as they do for the user. Filters that the user's own configuration defines, such as
+//! git-lfs, always run: without them, unchanged files would look changed. If only the repository
+//! defines a filter, the filter does not run, and [`crate::KeepReason::FilterNotRun`] tells the
+//! user.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
@@ -95,8 +96,8 @@ impl NamedPrograms {
         filters.filter(|(name, settings)| !self.runs_as_users(name, settings)).map(|(name, _)| name)
     }
 
-    /// The overrides for one filter of the repository: the user's settings, or values that turn the
-    /// filter off.
+    /// The overrides (settings that teamd passes to git) for one filter of the repository: the
+    /// settings of the user's filter of the same name, or values that turn the filter off.
     fn filter_values(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
         let runs_as_users = self.runs_as_users(name, repository_settings);
         let value = |(setting, disabled_value): (&str, &str)| {
@@ -110,8 +111,8 @@ impl NamedPrograms {
         FILTER_OFF.into_iter().filter_map(value).collect()
     }
 
-    /// The overrides for the merge drivers of the repository: the user's driver of the same name, or
-    /// git's own merge of text.
+    /// The overrides (settings that teamd passes to git) for the merge drivers of the repository.
+    /// Each is replaced by the user's driver of the same name, or by git's own merge of text.
     fn merge_driver_values(&self) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
         self.repository_merge_drivers.iter().map(|name| {
             let users = self.user_merge_drivers.get(name).map(Vec::as_slice);
@@ -119,8 +120,8 @@ impl NamedPrograms {
         })
     }
 
-    /// The overrides that disable all hooks of the configuration, and all filters and merge drivers
-    /// that only the repository defines.
+    /// The overrides (settings that teamd passes to git) that disable all hooks of the
+    /// configuration, and all filters and merge drivers that only the repository defines.
     fn overrides(&self) -> Overrides {
         let filters =
             self.repository_filters.iter().flat_map(|(name, settings)| self.filter_values(name, settings));
@@ -160,8 +161,9 @@ impl Git<'_> {
         Ok(self.clone().with_overrides(self.named_program_overrides()?))
     }
 
-    /// Returns the overrides that disable all hooks of the configuration, and all filters and merge
-    /// drivers that only the repository's own configuration defines.
+    /// Returns the overrides, which are settings that teamd passes to git. They disable all hooks
+    /// of the configuration, and all filters and merge drivers that only the repository's own
+    /// configuration defines.
     ///
     /// # Errors
     ///

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// Time between SIGTERM and SIGKILL, and how long a process may take to end after SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Ends all other processes whose environment variable `name` has the value `path`. Sends SIGTERM
-/// first, so that git can remove its lock files, and then SIGKILL.
+/// Ends all processes whose environment variable `name` has the value `path`, except this process.
+/// Sends SIGTERM first, so that git can remove its lock files, and then SIGKILL.
 ///
 /// # Errors
 ///

@@ -67,7 +67,7 @@ impl LoggedCommand<'_> {
         self.finish(self.start()?)
     }
 
-    /// Starts the command. [`LoggedCommand::finish`] must follow.
+    /// Starts the command. The caller must then call [`LoggedCommand::finish`].
     ///
     /// # Errors
     ///

@@ -104,9 +104,9 @@ pub fn propose_worktree(
     })
 }
 
-/// Whether an earlier worktree can be used again for `options`. Its repository and branch must be
-/// the wanted ones, and the branch must be checked out. A detached HEAD is accepted too, because
-/// HEAD is detached during a rebase.
+/// Whether an earlier worktree can be used again for `options`. It must belong to the repository and
+/// the branch that the options ask for, and this branch must be checked out. A detached HEAD is
+/// accepted too, because HEAD is detached during a rebase.
 fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
     let has_wanted_branch = match &options.branch {
         Some(branch) => record.branch == *branch,

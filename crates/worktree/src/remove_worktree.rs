@@ -66,7 +66,8 @@ impl WorktreeRecord {
 
     /// Removes the worktree together with its unsaved work, which must have been saved: `saved` is
     /// the result of [`WorktreeRecord::save`]. If the branch was created for the worktree and is
-    /// not merged, it gets a new name. The README of the saved worktree contains the new name.
+    /// not merged, the branch gets a new name. The README of the saved worktree contains the new
+    /// name.
     ///
     /// # Errors
     ///

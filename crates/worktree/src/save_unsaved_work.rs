@@ -216,8 +216,9 @@ fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     refs.create(git)
 }
 
-/// Writes `commits.bundle` and verifies it. With `base`, the bundle has the commits of
-/// [`SAVED_REFS`] that `base` does not have. Without `base`, it has all commits of the repository.
+/// Writes `commits.bundle` and verifies it. With `base`, the bundle has the commits to which
+/// references below [`SAVED_REFS`] lead, except those that `base` has. Without `base`, the bundle
+/// has all commits of the repository.
 ///
 /// Returns the name of the file, or `None` if there are no commits to save.
 fn write_bundle(git: &Git<'_>, into: &Path, base: Option<&str>) -> Result<Option<&'static str>, Error> {

@@ -28,8 +28,9 @@ pub(crate) struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// The owner with which the task is created. A member that is started for the task becomes its
-    /// owner when it claims the task, because the task list accepts only a member that exists.
+    /// The owner with which the task is created. `None` for a task that has its own member, which
+    /// is started only for this task: the task list accepts only an existing member as owner. That
+    /// member becomes the owner when it claims the task.
     pub(crate) fn first_owner(&self) -> Option<MemberName> {
         self.owner.clone().filter(|_| !self.metadata.contains_key(ONCE_KEY))
     }

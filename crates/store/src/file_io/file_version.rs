@@ -39,7 +39,7 @@ impl FileVersion {
     }
 
     /// Whether the file's change time has a fraction of a second. If not, the file system may store
-    /// whole seconds only, which are too coarse to show a change.
+    /// only whole seconds. Two changes within one second would then look the same.
     pub(crate) fn has_subsecond_stamp(&self) -> bool {
         self.changed.1 != 0
     }

@@ -181,8 +181,8 @@ pub(crate) fn read_raw(dir: &DirHandle, name: &str, limit: u64) -> Result<Option
     read_opened(dir, name, open_own_file(dir, name)?, limit)
 }
 
-/// Reads the file `name` like [`read_raw`], also if other users own it or can write to it. For the
-/// settings of other programs.
+/// Reads the file `name` like [`read_raw`], but accepts a file that another user owns or can write
+/// to. Used for the settings of other programs.
 pub(crate) fn read_foreign(dir: &DirHandle, name: &str, limit: u64) -> Result<Option<FileSnapshot>, Error> {
     read_opened(dir, name, open_regular_file(dir, name)?, limit)
 }

@@ -96,8 +96,9 @@ impl<'d> LongFile<'d> {
         self.swap_and_verify(staged)
     }
 
-    /// Exchanges the staged copy and the file. Then checks the version of the file that was
-    /// replaced: if another program had changed that file, the exchange is undone.
+    /// Exchanges the file and the staged copy, which has the new tail. Then checks the version of
+    /// the file that was replaced: if another program had changed that file, the exchange is
+    /// undone.
     fn swap_and_verify(&self, staged: &StagedCopy) -> Result<SwapOutcome, Error> {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return Ok(SwapOutcome::Rejected);
@@ -166,15 +167,15 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // This file was the inbox itself before the last exchange, so a reader may still have it
-        // open and would see the new bytes. The kernel grants the write lease only if no reader has
-        // the file open, and lets new readers wait until the lease ends.
+        // This file, the shadow copy, was the inbox itself before the last exchange, so a reader
+        // may still have it open and would see the new bytes. The kernel grants the write lease
+        // only if no reader has the file open, and lets new readers wait until the lease ends.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
-            // This file was the inbox itself before the last exchange of the two files, and will
-            // now be overwritten. So the exchange is first flushed to the disk. Otherwise a power
-            // loss could undo the exchange, and the inbox's name would lead to the overwritten
-            // file.
+            // This file, the shadow copy, was the inbox itself before the last exchange of the two
+            // files, and will now be overwritten. So the exchange is first flushed to the disk.
+            // Otherwise a power loss could undo the exchange, and the inbox's name would lead to
+            // the overwritten file.
             platform::system().sync_directory(self.dir.as_fd())?;
         }
         let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };

@@ -230,10 +230,10 @@ impl Inbox {
     ) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The tail index (the positions of the last and the first unread entry) is written while
-        // the lock is held. Otherwise another program could change the file first, and the index
-        // would be out of date at once. The positions are computed earlier, together with the new
-        // text, so that the lock is held only briefly.
+        // The tail index (the positions of the last entry and of the first unread entry) is written
+        // while the lock is held. Otherwise another program could change the file first, and the
+        // index would be out of date at once. The positions are computed earlier, together with the
+        // new text, so that the lock is held only briefly.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let new_text = edit(text.unwrap_or("[]"))?;

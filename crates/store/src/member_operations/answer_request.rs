@@ -1,6 +1,6 @@
-//! The lead's answers to members' requests. The calling program writes an answer into the files
-//! itself. It does not start another program for this, because the kernel limits the length of
-//! command-line arguments.
+//! The lead's answers to members' requests. The program that calls this module writes the answer
+//! into the files itself. It does not start `teamctl` for this, because an answer may be longer
+//! than the kernel allows for command-line arguments.
 
 use super::calling_member::Caller;
 use protocol::allowed_callers::AllowedCallers;

@@ -2,8 +2,8 @@
 //! read. So a crash between these steps loses no request: it leaves an unread request that already
 //! has an answer.
 //!
-//! Only requests to the member's current spawn count. An older request was sent to an earlier
-//! member of the same name, and has no effect.
+//! Only requests to the member's current spawn (the latest start of its agent) count. An older
+//! request was sent to an earlier member of the same name, and has no effect.
 
 use super::calling_member::Caller;
 use crate::error::Error;

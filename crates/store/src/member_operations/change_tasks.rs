@@ -1,6 +1,7 @@
-//! Changes of the task list by members. A task can have a command, which a worker runs. The
-//! operations check who may set a command or have it run again, and notify the lead when a teammate
-//! completes a task. All other rules are in [`crate::Tasks`].
+//! Changes of the task list by members. A task can have a command, which a worker (a member whose
+//! program only runs such commands) runs. The operations check who may set a command or have it run
+//! again, and notify the lead when a teammate completes a task. All other rules are in
+//! [`crate::Tasks`].
 
 use super::calling_member::Caller;
 use crate::task_list::{NewTask, TaskHolder, TaskUpdate};
@@ -119,10 +120,10 @@ impl Caller {
         })
     }
 
-    /// Checks whether the caller may change a task. Only teamd changes a task that tracks an agent.
-    /// If a task has a command, a teammate may only record progress, unless the team's policy
-    /// allows more. Other changes, such as reopening the task, could cause the command to run
-    /// again.
+    /// Checks whether the caller may change a task. Some internal tasks only track an agent; only
+    /// teamd changes them. If a task has a command, a teammate may only record progress, unless the
+    /// team's policy allows more. Other changes, such as reopening the task, could cause the
+    /// command to run again.
     fn check_change_allowed(&self, task: &Task, update: &TaskUpdate) -> Result<(), ErrorReport> {
         if task.is_internal() {
             let message = format!("cannot change task {}: it tracks the agent {}", task.id, task.subject);

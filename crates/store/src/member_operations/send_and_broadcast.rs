@@ -211,8 +211,8 @@ fn resolve_recipient(
         Ok(member) => Ok((member.name, member.color)),
         // A team that another program created may not list its lead, but the lead has an inbox.
         Err(Error::NoSuchMember { .. }) if is_lead(team, address) => Ok((MemberName::lead(), None)),
-        // While Claude Code writes the config of a session team, the config can't be parsed.
-        // Meanwhile, a recipient is accepted if it has an inbox.
+        // While Claude Code writes the config of a session team, the config can't be parsed. During
+        // this time, every recipient that has an inbox is accepted.
         Err(Error::Corrupt { .. }) if has_inbox(team, plain) => Ok((MemberName::new_unchecked(plain), None)),
         Err(error) => Err(error.into()),
     }

@@ -36,9 +36,9 @@ pub struct TaskHolder {
 }
 
 impl Team {
-    /// Marks the task `id` as run by this process for `member`, until the returned value is dropped.
-    /// `None` if another process runs the task, or if the file that marks the task was removed during
-    /// this call.
+    /// Marks the task `id` as being run by this process for `member`, until the returned value is
+    /// dropped. `None` if another process runs the task, or if the file that marks the task was
+    /// removed during this call.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.
