@@ -28,8 +28,8 @@ pub fn call_on_signals(
         signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
     }
     std::thread::spawn(move || {
-        // For each signal, the signal handler writes one byte into the pipe. It never closes the
-        // pipe, so this loop does not end.
+        // For each signal, the signal handler writes one byte into the pipe. The handler never
+        // closes the pipe, so this loop does not end.
         while matches!(pipe.read(&mut [0]), Ok(1)) {
             action();
         }

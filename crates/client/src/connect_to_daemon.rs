@@ -11,8 +11,9 @@ use std::time::Duration;
 /// Where a client looks for the daemon of a root: first at `socket`, then at the socket that the
 /// lock file in `state_dir` names.
 ///
-/// The two sockets differ if the running daemon has another runtime directory, or has moved its
-/// socket to the state directory. A daemon with another state directory is not found.
+/// The two sockets differ if the running daemon uses another runtime directory, which is the usual
+/// place of the socket, or if it has moved its socket to the state directory. A daemon with another
+/// state directory is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonAddress {
     /// The control socket that is tried first.

@@ -1,5 +1,5 @@
-//! Describes a stored message for people. A protocol payload is described in words, other text is
-//! shown as it is.
+//! Describes a stored message for people. A payload, such as a task assignment in JSON, is
+//! described in words. Other text is shown as it is.
 
 use protocol::inbox_message_payload::{IdleNotification, Payload, PermissionOutcome};
 

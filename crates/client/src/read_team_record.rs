@@ -111,7 +111,8 @@ impl TeamRecord {
     }
 }
 
-/// Reads the first line of a record, and returns the recorded team.
+/// Reads the first line of a team's record, which is a file of what the daemon noticed about the
+/// team. Returns the team's name.
 ///
 /// # Errors
 ///

@@ -217,7 +217,8 @@ impl TeamContext {
     }
 
     /// Like [`TeamContext::team_name`], for a team that is to be deleted. A team that the options
-    /// name need not have a `config.json`, because a crash may have cut off its deletion.
+    /// name need not have a `config.json`, because a crash may have interrupted the deletion of the
+    /// team.
     ///
     /// # Errors
     ///

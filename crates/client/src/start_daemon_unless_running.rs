@@ -39,8 +39,8 @@ pub enum DaemonStart {
     },
 }
 
-/// Starts a daemon if none is running. The function `options` returns options of teamd. It is called
-/// only if a daemon is started.
+/// Starts a daemon if none is running. The function `options` returns options of teamd. `options`
+/// is called only if a daemon is started.
 pub fn start_unless_running(
     context: &TeamContext,
     server: &TmuxTarget,
@@ -89,8 +89,8 @@ fn start_daemon(
         };
         return Ok(other_daemon.map_or(DaemonStart::Failed { code, message }, DaemonStart::AlreadyRunning));
     }
-    // Otherwise a tmux server that is started now would inherit these descriptors, and keep them
-    // open after this command has ended.
+    // The inherited descriptors are closed first. Otherwise a tmux server that is started now would
+    // inherit them, and keep them open after this command has ended.
     close_inherited_descriptors();
     let (server, server_warning) = server.server_or_that_of_panes(&context.directories()?.state_dir);
     let session_warning =

@@ -69,8 +69,8 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // The instructions usually describe the program's team, but here there is no team. So
-        // without an agent type, the program needs no instructions.
+        // The instructions usually describe the program's team, but a program that `teamctl ask`
+        // asks has no team. So without an agent type, the program needs no instructions.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {

@@ -154,8 +154,9 @@ impl Profile {
         }
     }
 
-    /// Adds the command lines to `launch`, for a program that is one process for the whole spawn.
-    /// If the program takes a first prompt as an argument, these command lines contain the prompt.
+    /// Adds the command lines to `launch`, for a program that runs as one process from its start to
+    /// its end. If the program takes a first prompt as an argument, these command lines contain the
+    /// prompt.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -221,8 +222,8 @@ impl Profile {
 }
 
 impl ProgramSpec {
-    /// The text to put before the first prompt. This is the text of the instructions about the
-    /// team, unless the profile passes them in another way or not at all. Then the text is empty.
+    /// The text to put before the first prompt: the instructions about the team. Empty if the
+    /// profile passes the instructions in another way, or not at all.
     fn prompt_prefix(&self, facts: &LaunchFacts<'_>) -> String {
         match self.instructions {
             InstructionDelivery::Prepended => facts.instructions.to_owned(),
@@ -289,7 +290,7 @@ fn resume_argv(program: &ProgramSpec, facts: &LaunchFacts<'_>, options: &[String
 }
 
 /// The command line of the driver `teamd-acp`. The program that the driver starts is not part of
-/// it.
+/// this command line.
 fn driver_command(
     modes: &BTreeMap<String, String>,
     usage_scope: UsageScope,

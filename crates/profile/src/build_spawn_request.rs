@@ -306,7 +306,7 @@ pub(crate) fn check_program(
 }
 
 /// Whether there is a default profile, so that a member can be spawned without `--profile` and
-/// without a command. `env` has the `NAME=VALUE` pairs of `--env`. If it has a `PATH`, the
+/// without a command. `env` has the `NAME=VALUE` pairs of `--env`. If `env` has a `PATH`, the
 /// profile's program is searched in this path.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&directory_environment_and_prompt::parse_env_options(env).unwrap_or_default());

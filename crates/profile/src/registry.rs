@@ -63,8 +63,8 @@ impl ProfileRegistry {
         ProfileRegistry { config_dir: None }
     }
 
-    /// The profile with this name. If both the user and teamd have a profile of this name, it is
-    /// the user's.
+    /// The profile with this name. If both the user and teamd have a profile of this name, the
+    /// user's profile is returned.
     ///
     /// # Errors
     ///

@@ -214,7 +214,7 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
         },
         (TaskStatus::Pending, _) => (pending_fate(task, members), None),
         // The task's file cannot be parsed. Another program may be writing it, so the run waits. If
-        // the file stays damaged, the stall detector ends the run.
+        // the file stays damaged, the run ends when the team counts as stalled.
         (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (TaskFate::Waiting, None),
         (TaskStatus::Other(status), _) => (TaskFate::Unreachable(format!("its file says {status}")), None),
     }

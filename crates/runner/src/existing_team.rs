@@ -123,7 +123,7 @@ fn spec_of<'a>(file: &'a RunFile, name: &MemberName) -> Option<&'a SpawnRequest>
 /// Whether the team has every task of the run file, and no task of the team is left to do.
 ///
 /// Members that have ended count as running, because the run can spawn them again. So a task that
-/// only they can do is still left to do.
+/// only such a member can do is still left to do.
 pub(crate) fn is_complete(file: &RunFile, tasks: &[Task]) -> bool {
     let decision = evaluate(&RetryRules::from_file(file), tasks, &all_running(file));
     has_all_tasks(file, tasks)

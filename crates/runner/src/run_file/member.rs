@@ -277,8 +277,9 @@ fn profile_of(options: &SpawnOptions, defaults: &MemberDefaults<'_>) -> Option<S
     options.profile.clone().or_else(file_profile)
 }
 
-/// Builds the request of a member on another host. Its profile must be known here too, because it
-/// says how the member gets its work. Its program need not be installed here.
+/// Builds the request of a member on another host. The member's profile must be known on this host
+/// too, because the profile says how messages and tasks reach the member. The member's program need
+/// not be installed on this host.
 fn resolve_program_of_other_host(
     member: &TableReader,
     mut options: SpawnOptions,
