@@ -80,9 +80,10 @@ pub(crate) fn add_unknown_teams(root: &Root, roster: &mut Roster) {
 /// Removes from the roster each team that has no directory, no recorded worktree, no agent and no
 /// member that waits for a respawn.
 ///
-/// Such a team remains if an earlier daemon was killed while it deleted the team. A deletion
-/// removes the worktrees before the directory. So a team that still has a recorded worktree was not
-/// deleted completely, and stays in the roster.
+/// Such a team remains if an earlier daemon was killed at the end of a deletion, before it saved
+/// the roster. A deletion removes the worktrees first and the directory last. So if a team has no
+/// directory but a recorded worktree, another program removed the directory. The team then stays in
+/// the roster, because only the roster says where the worktree is.
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     let running = roster.records.iter().map(|record| &record.request.team);
     let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
