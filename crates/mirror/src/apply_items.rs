@@ -2,12 +2,11 @@
 
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::json_fields::Fields;
-use crate::members::{create_mirror, parse_config};
 use crate::mirror::{Mirror, MirrorSide};
 use crate::output::{MirrorNotice, MirrorOutput};
 use crate::tasks_at_annex::Replaced;
 use protocol::annex_link::ItemPayload;
-use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use store::Error;
@@ -19,11 +18,13 @@ impl MirrorSide {
         let is_home = matches!(self, MirrorSide::Home { .. });
         match payload {
             ItemPayload::Team { .. }
+            | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::Task { .. }
             | ItemPayload::TaskIds { .. }
             | ItemPayload::TaskChangeAnswer { .. } => !is_home,
             ItemPayload::TeamRefused { .. }
+            | ItemPayload::TeamWanted { .. }
             | ItemPayload::Members { .. }
             | ItemPayload::Read { .. }
             | ItemPayload::Events { .. }
@@ -48,10 +49,9 @@ impl Mirror {
         }
         match payload {
             ItemPayload::Barrier { number } => self.send(ItemPayload::BarrierReached { number: *number }),
-            ItemPayload::BarrierReached { number } => {
-                self.notify(MirrorNotice::BarrierReached { number: *number });
-            }
-            ItemPayload::Team { team, config } => self.apply_config(team, config)?,
+            ItemPayload::BarrierReached { number } => self.finish_barrier(*number),
+            ItemPayload::Team { team, config, version } => self.apply_config(team, config, *version)?,
+            ItemPayload::TeamChange { team, change } => self.apply_config_change(team, change)?,
             ItemPayload::TeamDeleted { team } => self.end_team(team)?,
             ItemPayload::TeamRefused { team, error } => {
                 self.forget_team(team)?;
@@ -63,7 +63,8 @@ impl Mirror {
                     self.apply_to_team(team, payload)?;
                 }
             }
-            ItemPayload::Members { team, .. }
+            ItemPayload::TeamWanted { team }
+            | ItemPayload::Members { team, .. }
             | ItemPayload::Message { team, .. }
             | ItemPayload::Read { team, .. }
             | ItemPayload::Events { team, .. }
@@ -79,35 +80,18 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the annex: makes the mirror, or updates the members that run elsewhere.
-    fn apply_config(&mut self, team: &TeamName, config: &Fields) -> Result<(), ErrorReport> {
-        let config = parse_config(config).map_err(|reason| {
-            ErrorReport::new(ErrorKind::InvalidData, format!("cannot mirror {team}: {reason}"))
-        })?;
-        match self.root.team(team) {
-            Ok(_) if self.teams.ended.contains(team) => return Err(being_deleted_error(team)),
-            Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
-                self.mirror(team)?.store_config(&config)?;
-            }
-            Ok(_) => {
-                let refused = ItemPayload::TeamRefused { team: team.clone(), error: other_team_error(team) };
-                self.send(refused);
-                return Ok(());
-            }
-            Err(Error::NoSuchTeam { .. }) => {
-                self.forget_team(team)?;
-                create_mirror(&self.root, &config, &self.mark(&config))?;
-                self.notify(MirrorNotice::TeamMade { team: team.clone() });
-            }
-            Err(error) => return Err(error.into()),
+    fn finish_barrier(&mut self, number: u64) {
+        match self.barriers.is_answered_too_early(number) {
+            true => self.send(ItemPayload::Barrier { number }),
+            false => self.notify(MirrorNotice::BarrierReached { number }),
         }
-        Ok(self.teams.add(team, &self.state)?)
     }
 
     fn apply_to_team(&mut self, team: &TeamName, payload: &ItemPayload) -> Result<(), Error> {
         let side = self.side.clone();
         let (mirror, state) = self.mirror_and_state(team)?;
         match payload {
+            ItemPayload::TeamWanted { .. } => self.send_wanted_team(team),
             ItemPayload::Message { to, message, .. } => mirror.store_message(to, message),
             ItemPayload::Read { owner, .. } if !mirror.members.contains_key(owner) => Ok(()),
             ItemPayload::Read { owner, messages, .. } => mirror.mark_read(owner, messages),
@@ -137,6 +121,7 @@ impl Mirror {
                 self.compare_task(team, *id)
             }
             ItemPayload::Team { .. }
+            | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::TeamRefused { .. }
             | ItemPayload::Barrier { .. }
@@ -166,17 +151,4 @@ impl Mirror {
         }
         Ok(())
     }
-}
-
-fn being_deleted_error(team: &TeamName) -> ErrorReport {
-    ErrorReport::new(
-        ErrorKind::Refused,
-        format!("cannot mirror {team} yet: its last mirror is being deleted"),
-    )
-}
-
-fn other_team_error(team: &TeamName) -> ErrorReport {
-    let message = format!("cannot use this host for {team}: it has another team of that name");
-    ErrorReport::new(ErrorKind::AlreadyExists, message)
-        .with_help("take another name for one of them, or delete the one there")
 }

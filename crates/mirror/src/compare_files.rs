@@ -1,5 +1,6 @@
 //! Compares the files of a team with what the other end has, and sends what differs.
 
+use crate::config_changes::ConfigPurpose;
 use crate::damaged_files::unless_damaged;
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::messages::{MessageToSend, Selection};
@@ -52,7 +53,7 @@ impl Mirror {
             unless_damaged(match change {
                 FileChange::Inbox(owner) => self.compare_inbox(team, owner),
                 FileChange::Task(id) => self.compare_task(team, *id),
-                FileChange::Config => self.compare_config(team),
+                FileChange::Config => self.compare_config(team, ConfigPurpose::Update),
             })?;
         }
         Ok(self.take_output())
@@ -77,6 +78,8 @@ impl Mirror {
     /// If files can't be read.
     pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
         self.send_ended_teams();
+        // An answer of the home may have been lost, such as a config that was too long for the link.
+        self.wanted.clear();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
                 unless_damaged(self.compare_team(&team))?;
@@ -106,20 +109,29 @@ impl Mirror {
 
     pub(crate) fn compare_team(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
-        mirror.sent_config = None;
         mirror.members_are_sent = false;
         let inboxes = mirror.team.inbox_owners()?;
-        self.compare_config(team)?;
+        self.compare_config(team, ConfigPurpose::Comparison)?;
         self.compare_tasks(team)?;
         inboxes.iter().try_for_each(|owner| unless_damaged(self.compare_inbox(team, owner)))
     }
 
-    fn compare_config(&mut self, team: &TeamName) -> Result<(), Error> {
-        let side = self.side.clone();
+    fn compare_config(&mut self, team: &TeamName, purpose: ConfigPurpose) -> Result<(), Error> {
+        let (side, version) = (self.side.clone(), self.awaiting.next_number());
         let mirror = self.mirror(team)?;
         let MirrorSide::Home { annex } = &side else { return self.compare_members(team) };
-        let item = mirror.config_for_annex(annex)?;
+        let item = mirror.config_for_annex(annex, version, purpose)?;
         item.into_iter().for_each(|item| self.send(item));
+        Ok(())
+    }
+
+    /// At the home: sends the config and all tasks, because the annex has asked for them.
+    pub(crate) fn send_wanted_team(&mut self, team: &TeamName) -> Result<(), Error> {
+        let mirror = self.mirror(team)?;
+        mirror.sent_config = None;
+        mirror.sent_tasks.clear();
+        self.compare_team(team)?;
+        self.barriers.note_config_sent();
         Ok(())
     }
 

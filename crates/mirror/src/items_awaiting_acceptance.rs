@@ -36,6 +36,11 @@ impl AwaitingAcceptance {
         AwaitingAcceptance { last_number, waiting: VecDeque::new() }
     }
 
+    /// The number of the next item.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last_number + 1
+    }
+
     /// Counts the next item. `None` if nothing happens when the link keeps it.
     pub(crate) fn add(&mut self, on_acceptance: Option<OnAcceptance>) {
         self.last_number += 1;

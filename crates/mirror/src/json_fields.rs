@@ -22,6 +22,16 @@ pub(crate) fn changed_fields(from: &Fields, to: &Fields) -> Vec<(String, Value)>
     changed.chain(removed).collect()
 }
 
+/// Sets fields. Null removes a field.
+pub(crate) fn set_fields(fields: &mut Fields, changed: &Fields) {
+    for (key, value) in changed {
+        match value {
+            Value::Null => drop(fields.remove(key)),
+            value => drop(fields.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
 /// A number by which different fields are told apart, within this process. With many hosts, copies
 /// of all fields that each of them got would take gigabytes.
 pub(crate) fn fingerprint(fields: &Fields) -> u64 {

@@ -14,7 +14,9 @@
 //!   home has answered, the mirror has the home's task with the proposal on top.
 //! - **Events** of the annex's members are in the event log of the annex, and come into that of the
 //!   home.
-//! - **Members:** the annex says which members it runs. The home lists them with the key `host`.
+//! - **Members:** the annex says which members it runs. The home lists them with the key `host`. Of
+//!   its config, the home sends what has changed. An annex that lacks the config before the change
+//!   asks for all of it.
 //!
 //! After a crash, both ends compare all files again ([`Mirror::compare_all`]). An item has no
 //! effect at an end that already has it.
@@ -22,7 +24,10 @@
 //! [`TaskChange`]: protocol::annex_link::TaskChange
 
 mod apply_items;
+mod barriers;
 mod compare_files;
+mod config_changes;
+mod config_of_home;
 mod created_tasks;
 mod damaged_files;
 mod items_awaiting_acceptance;

@@ -1,34 +1,20 @@
 //! The members in config.json. The annex reports the members that it runs, and the home sends all
 //! others.
 
-use crate::json_fields::{Fields, changed_fields, fingerprint, to_fields};
+use crate::json_fields::{Fields, changed_fields, to_fields};
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::ItemPayload;
 use protocol::hosts_file_entry::{HOME_HOST, HostName};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, parse_member};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{Error, Root, Team};
 
 impl TeamMirror {
-    /// At the home: the config without the members of this annex. `None` if this config was sent
-    /// last.
-    pub(crate) fn config_for_annex(&mut self, annex: &HostName) -> Result<Option<ItemPayload>, Error> {
-        let mut config = self.team.config()?;
-        config.members.retain(|member| member.host.as_deref() != Some(annex.as_str()));
-        config.hidden_pane_ids.clear();
-        let config = to_fields(&config);
-        let fingerprint = fingerprint(&config);
-        if self.sent_config.replace(fingerprint) == Some(fingerprint) {
-            return Ok(None);
-        }
-        Ok(Some(ItemPayload::Team { team: self.name(), config }))
-    }
-
     /// At the annex: the members that run here, without the lead. `None` if they were sent last.
     pub(crate) fn members_for_home(&mut self) -> Result<Option<ItemPayload>, Error> {
-        let config = self.team.config()?;
+        let config = self.team.cached_config()?;
         let own = config.members.iter().filter(|member| member.host.is_none() && !member.name.is_lead());
         let own: BTreeMap<MemberName, Fields> =
             own.map(|member| (member.name.clone(), to_fields(member))).collect();
@@ -64,7 +50,7 @@ impl TeamMirror {
     /// At the home: reads from config.json which members the annex runs. The list of the annex is
     /// not used, because another host may have a member of the same name.
     pub(crate) fn load_members(&mut self, annex: &HostName) -> Result<(), Error> {
-        let config = self.team.config()?;
+        let config = self.team.cached_config()?;
         let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex.as_str()));
         self.members = members.map(|member| (member.name.clone(), to_fields(member))).collect();
         Ok(())
@@ -78,7 +64,7 @@ impl TeamMirror {
             ("description", config.description.clone().map_or(Value::Null, Value::from)),
             ("leadSessionId", Value::from(config.lead_session_id.clone())),
         ];
-        let now = self.team.config()?;
+        let now = self.team.cached_config()?;
         if now.description != config.description || now.lead_session_id != config.lead_session_id {
             self.team.set_fields(&fields)?;
         }
@@ -111,26 +97,30 @@ fn on_host(member: &Member, host: &str) -> Member {
 /// Makes the entries for which `is_listed` is true equal to `listed`. A member of `listed` is left
 /// out if one of the other entries has its name.
 fn update_members(team: &Team, is_listed: impl Fn(&Member) -> bool, listed: &[Member]) -> Result<(), Error> {
-    let config = team.config()?;
-    let old: Vec<&Member> = config.members.iter().filter(|member| is_listed(member)).collect();
-    let is_kept = |member: &&&Member| !listed.iter().any(|other| other.name == member.name);
-    let ended: Vec<MemberName> = old.iter().filter(is_kept).map(|member| member.name.clone()).collect();
+    let config = team.cached_config()?;
+    let present: HashSet<&MemberName> = config.members.iter().map(|member| &member.name).collect();
+    let wanted: HashSet<&MemberName> = listed.iter().map(|member| &member.name).collect();
+    // Of several entries of one name, the first counts.
+    let mut old: HashMap<&MemberName, &Member> = HashMap::new();
+    for member in config.members.iter().filter(|member| is_listed(member)) {
+        old.entry(&member.name).or_insert(member);
+    }
+    let ended = config.members.iter().filter(|member| is_listed(member) && !wanted.contains(&member.name));
+    let ended: Vec<MemberName> = ended.map(|member| member.name.clone()).collect();
     if !ended.is_empty() {
         team.remove_members(&ended)?;
     }
-    let new: Vec<Member> =
-        listed.iter().filter(|member| config.member(&member.name).is_none()).cloned().collect();
+    let new: Vec<Member> = listed.iter().filter(|member| !present.contains(&member.name)).cloned().collect();
     if !new.is_empty() {
         team.add_missing_members(&new)?;
     }
     for member in listed {
-        let Some(old) = old.iter().find(|old| old.name == member.name) else { continue };
+        // Most members have not changed.
+        let Some(old) = old.get(&member.name).filter(|old| !old.is_identical(member)) else { continue };
         let fields = changed_fields(&to_fields(*old), &to_fields(member));
-        if !fields.is_empty() {
-            let fields: Vec<(&str, Value)> =
-                fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
-            team.set_member_fields(&member.name, &fields)?;
-        }
+        let fields: Vec<(&str, Value)> =
+            fields.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+        team.set_member_fields(&member.name, &fields)?;
     }
     Ok(())
 }
@@ -142,6 +132,6 @@ pub(crate) fn parse_config(fields: &Fields) -> Result<TeamConfig, String> {
 }
 
 /// Parses the entry of a member. `None` if it is invalid.
-fn parse_entry(fields: &Fields) -> Option<Member> {
+pub(crate) fn parse_entry(fields: &Fields) -> Option<Member> {
     parse_member(&Value::Object(fields.clone()).to_string()).ok()
 }

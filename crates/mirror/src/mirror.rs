@@ -1,5 +1,6 @@
 //! One end of the mirrors between two hosts: its teams, their state, and what it sends.
 
+use crate::barriers::Barriers;
 use crate::items_awaiting_acceptance::{AwaitingAcceptance, OnAcceptance};
 use crate::mirrored_teams::MirroredTeams;
 use crate::output::{MirrorNotice, MirrorOutput};
@@ -39,6 +40,10 @@ pub struct Mirror {
     pub(crate) teams: MirroredTeams,
     pub(crate) mirrors: BTreeMap<TeamName, TeamMirror>,
     pub(crate) awaiting: AwaitingAcceptance,
+    /// At the annex: the teams whose config was asked for.
+    pub(crate) wanted: BTreeSet<TeamName>,
+    /// At the home: the barriers without an answer.
+    pub(crate) barriers: Barriers,
     /// The output that the next successful call returns.
     output: MirrorOutput,
 }
@@ -66,6 +71,8 @@ impl Mirror {
             teams,
             mirrors: BTreeMap::new(),
             awaiting: AwaitingAcceptance::new(last_number),
+            wanted: BTreeSet::new(),
+            barriers: Barriers::default(),
             output: MirrorOutput::default(),
         };
         mirror.note_kept_items(kept)?;
@@ -86,23 +93,21 @@ impl Mirror {
             MirrorSide::Annex => None,
         };
         let members = |team: &TeamName| -> Option<BTreeSet<MemberName>> {
-            let (annex, config) = (annex?, self.root.team(team).ok()?.config_if_valid()?);
+            let (annex, config) = (annex?, self.root.team(team).ok()?.cached_config_if_valid()?);
             let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex));
             Some(members.map(|member| member.name.clone()).collect())
         };
         self.teams.active.iter().map(|team| (team.clone(), members(team).unwrap_or_default())).collect()
     }
 
-    /// At the home: begins to mirror a team. If the team is mirrored already, sends its config and
-    /// tasks again.
+    /// At the home: begins to mirror a team. If the team is mirrored already, compares its files. An
+    /// annex that has lost the mirror then asks for its config and tasks.
     ///
     /// # Errors
     ///
     /// If the team or its state can't be read or written.
     pub fn add_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
         self.teams.add(team, &self.state)?;
-        // The annex may have a new mirror, without tasks.
-        self.mirror(team)?.sent_tasks.clear();
         self.compare_team(team)?;
         Ok(self.take_output())
     }
@@ -126,6 +131,7 @@ impl Mirror {
 
     /// Sends a barrier. [`MirrorNotice::BarrierReached`] follows.
     pub fn send_barrier(&mut self, number: u64) -> MirrorOutput {
+        self.barriers.note_sent(number);
         self.send(ItemPayload::Barrier { number });
         self.take_output()
     }
@@ -154,7 +160,7 @@ impl Mirror {
         if self.side != MirrorSide::Annex {
             return Ok(true);
         }
-        match team.config_if_valid() {
+        match team.cached_config_if_valid() {
             // A damaged config says nothing about the team.
             None => Ok(self.root.mirror_mark(team.name())?.is_some()),
             Some(config) => Ok(self.root.mirror_mark(team.name())? == Some(self.mark(&config))),
@@ -169,6 +175,7 @@ impl Mirror {
     /// Forgets a team whose mirror does not exist, or was refused.
     pub(crate) fn forget_team(&mut self, team: &TeamName) -> Result<(), Error> {
         self.mirrors.remove(team);
+        self.wanted.remove(team);
         remove_state(&self.state, team)?;
         if self.side == MirrorSide::Annex {
             self.root.unmark_mirror(team)?;

@@ -1,5 +1,6 @@
 //! One end of the mirror of one team: what both ends have, and what waits for an answer.
 
+use crate::config_changes::{HomeConfig, SentConfig};
 use crate::created_tasks::{CreatedTasks, created_tasks_file};
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
@@ -29,9 +30,10 @@ pub(crate) struct TeamMirror {
     pub(crate) members: BTreeMap<MemberName, Fields>,
     /// At the annex: whether `members` was sent since the last comparison of all files.
     pub(crate) members_are_sent: bool,
-    /// At the home: the fingerprint of the config that was sent last. `None` if it must be sent
-    /// again.
-    pub(crate) sent_config: Option<u64>,
+    /// At the home: the config that was sent last. `None` if the whole config must be sent.
+    pub(crate) sent_config: Option<SentConfig>,
+    /// At the annex: the config that has arrived last. `None` after a start.
+    pub(crate) home_config: Option<HomeConfig>,
     /// At the home: the fingerprints of the tasks as they were sent last.
     pub(crate) sent_tasks: BTreeMap<TaskId, u64>,
     /// At the home: the answers to changes of tasks that the link does not keep yet.
@@ -68,6 +70,7 @@ impl TeamMirror {
             members: BTreeMap::new(),
             members_are_sent: false,
             sent_config: None,
+            home_config: None,
             sent_tasks: BTreeMap::new(),
             unkept_answers,
             created_tasks,

@@ -12,6 +12,7 @@ mod answer_log;
 mod backoff;
 mod check_no_other_user_can_write;
 mod clock;
+mod config_difference;
 mod delete_team;
 mod directories_from_environment;
 mod directory_handle;
@@ -48,6 +49,7 @@ mod usage_limit_in_local_time;
 
 pub use answer_log::AnsweredRequest;
 pub use clock::now;
+pub use config_difference::MemberDifference;
 pub use directories_from_environment::{directories_for_root, resolve_root_path};
 pub use durability::Durability;
 pub use env_vars_and_own_program_path::{env_var, env_vars, own_program};

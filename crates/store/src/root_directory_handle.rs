@@ -12,6 +12,7 @@ use crate::private_directory::{check_not_replaceable, check_own_link, create_pri
 use crate::remove_stale_files::remove_temp_files;
 use crate::state_directory_handle::StateDir;
 use crate::state_shared_by_root_handles::SharedRootState;
+use crate::team_config_cache::ConfigCaches;
 use crate::team_file_names::{CONFIG_FILE, INBOXES_DIR, TASKS_DIR, TEAMS_DIR};
 use crate::team_handle::Team;
 use nix::errno::Errno;
@@ -64,6 +65,7 @@ impl Root {
             answer_log: answers,
             journal,
             state_dir: state_dir.to_owned(),
+            config_caches: ConfigCaches::default(),
         })))
     }
 

@@ -8,6 +8,7 @@ use crate::file_io::IoOptions;
 use crate::message_journal::journal_and_tail_index_files::Journal;
 use crate::read_roster_and_leads_files::read_roster_file;
 use crate::task_execution_lock_files::delete_task_holds;
+use crate::team_config_cache::ConfigCaches;
 use crate::team_file_names::{TASKS_DIR, TEAMS_DIR};
 use protocol::check_program_supports_answer::Capabilities;
 use protocol::member_task_and_request_ids::RequestId;
@@ -26,6 +27,7 @@ pub(crate) struct SharedRootState {
     pub(crate) answer_log: AnswerLog,
     pub(crate) journal: Journal,
     pub(crate) state_dir: PathBuf,
+    pub(crate) config_caches: ConfigCaches,
 }
 
 impl SharedRootState {

@@ -83,8 +83,24 @@ impl Team {
 
     /// Reads the team's config without waiting. `None` if the file is missing or invalid now.
     pub fn config_if_valid(&self) -> Option<TeamConfig> {
+        Some(self.cached_config_if_valid()?.team.clone())
+    }
+
+    /// Reads the team's config like [`Team::config_if_valid`], but returns the cached config without
+    /// copying it.
+    pub fn cached_config_if_valid(&self) -> Option<Arc<CachedConfig>> {
+        let cached = self.config_cache().get();
+        if let Some(cached) = &cached
+            && cached.is_current(self.dir()).ok()?
+        {
+            return Some(Arc::clone(&cached.config));
+        }
         let snapshot = read_raw(self.dir(), CONFIG_FILE, JsonShape::Object.limit()).ok()??;
-        TeamConfig::parse(std::str::from_utf8(&snapshot.into_bytes()).ok()?).ok()
+        let version = snapshot.stable_version();
+        let config =
+            parse_or_reuse(cached.as_ref(), std::str::from_utf8(&snapshot.into_bytes()).ok()?).ok()?;
+        self.config_cache().set(&config, version);
+        Some(config)
     }
 
     /// Appends a member. The caller must be the only process that changes members.

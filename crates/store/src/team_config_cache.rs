@@ -1,13 +1,17 @@
 //! Cache of the last `config.json` that a [`crate::Team`] read: its text and the parsed config.
+//! The handles of a team share it.
 
+use crate::config_difference::LastDifference;
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, FileVersion};
 use crate::team_file_names::CONFIG_FILE;
+use protocol::team_and_member_names::TeamName;
 use protocol::team_config::{ConfigError, TeamConfig};
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A parsed `config.json` and its text.
 #[derive(Debug)]
@@ -15,6 +19,7 @@ pub struct CachedConfig {
     pub(crate) team: TeamConfig,
     pub(crate) text: String,
     pub(crate) base_version: BaseVersion,
+    pub(crate) last_difference: LastDifference,
 }
 
 /// Identifies the content of a team's config apart from its members. If two configs have the same
@@ -31,7 +36,8 @@ impl BaseVersion {
 
 impl CachedConfig {
     pub(crate) fn parse(text: &str, base_version: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
-        Ok(Arc::new(CachedConfig { team: TeamConfig::parse(text)?, text: text.to_owned(), base_version }))
+        let (team, text) = (TeamConfig::parse(text)?, text.to_owned());
+        Ok(Arc::new(CachedConfig { team, text, base_version, last_difference: LastDifference::default() }))
     }
 
     /// The text of the file.
@@ -54,7 +60,22 @@ impl Deref for CachedConfig {
     }
 }
 
-/// The config that a team handle or one of its clones read last. `None` before the first read.
+/// The caches that are in use, by team. A cache needs no check of the team's directory, because the
+/// version of a file has its inode.
+#[derive(Debug, Default)]
+pub(crate) struct ConfigCaches(Mutex<HashMap<TeamName, Weak<ConfigCache>>>);
+
+impl ConfigCaches {
+    /// The cache that all handles of the team share.
+    pub(crate) fn cache_of(&self, team: &TeamName) -> Arc<ConfigCache> {
+        let mut caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = caches.get(team).and_then(Weak::upgrade).unwrap_or_default();
+        caches.insert(team.clone(), Arc::downgrade(&cache));
+        cache
+    }
+}
+
+/// The config that the handles of a team read last. `None` before the first read.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 

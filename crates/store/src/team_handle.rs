@@ -24,7 +24,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A handle of a team. A clone shares the cached config and task list with the original.
+/// A handle of a team. All handles of a team share the cached config. A clone also shares the cached
+/// task list with the original.
 #[derive(Debug, Clone)]
 pub struct Team(Arc<TeamHandles>, ConfigWait);
 
@@ -44,16 +45,17 @@ struct TeamHandles {
     dir: DirHandle,
     inboxes: OnceLock<DirHandle>,
     tasks: OnceLock<DirHandle>,
-    config_cache: ConfigCache,
+    /// Shared by all handles of teams of this name: each link to another host has a handle.
+    config_cache: Arc<ConfigCache>,
     task_cache: TaskCache,
 }
 
 impl Team {
     pub(crate) fn new(root: Arc<SharedRootState>, name: TeamName, dir: DirHandle) -> Team {
         let (inboxes, tasks) = (OnceLock::new(), OnceLock::new());
-        let (config, task_cache) = (ConfigCache::default(), TaskCache::default());
+        let (config_cache, task_cache) = (root.config_caches.cache_of(&name), TaskCache::default());
         Team(
-            Arc::new(TeamHandles { root, name, dir, inboxes, tasks, config_cache: config, task_cache }),
+            Arc::new(TeamHandles { root, name, dir, inboxes, tasks, config_cache, task_cache }),
             ConfigWait::UntilRepaired,
         )
     }

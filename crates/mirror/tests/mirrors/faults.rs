@@ -16,15 +16,19 @@ use std::process::Command;
 const FAILPOINTS_VARIABLE: &str = "TEAMD_FAILPOINTS";
 
 /// The failpoints of the store before and after the changes that a mirror makes and that survive the
-/// process.
-pub(crate) const FAILPOINTS: [&str; 8] = [
+/// process. Few steps create or remove a file, so these failpoints are chosen more often.
+pub(crate) const FAILPOINTS: [&str; 12] = [
     "store.create",
     "store.replace",
     "store.replaced",
     "store.create-file",
+    "store.create-file",
+    "store.create-file",
     "store.append-lines",
     "store.lines-appended",
     "store.remove",
+    "store.removed",
+    "store.removed",
     "store.removed",
 ];
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 #![allow(clippy::print_stdout, reason = "a failed test shows what was sent")]
 
+mod configs;
 mod end;
 mod event_logs;
 mod faults;

@@ -1,18 +1,19 @@
 //! Random lives of a mirrored team, with cuts and faults at every step. At the end both ends have the
-//! same tasks, each message once and in the order of its sender, and no task was begun twice.
+//! same tasks and members, each message once and in the order of its sender, and no task was begun twice.
 
 use crate::end::{End, name, task_id, team_name};
 use crate::faults::{FAILPOINTS, Fault, run_again_with_faults};
-use crate::pair::Pair;
+use crate::pair::{Pair, teammate};
 use mirror::{FileChange, TaskCheck};
 use protocol::task::TaskStatus;
+use protocol::team_config::Member;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{NewTask, TaskUpdate};
 
 /// How many lives are tried. `MIRROR_SEEDS=N` tries another number, and `FIRST=S` begins with this
 /// seed.
 const SEEDS: u64 = 40;
-const STEPS: u32 = 120;
+const STEPS: u32 = 130;
 
 /// The members that the annex runs, and those of the home.
 const AT_ANNEX: [&str; 2] = ["ann", "amy"];
@@ -71,7 +72,9 @@ impl Life {
         if self.random.bool() {
             self.end(side).next_fault = Fault::choose(&mut self.random.fork());
         }
-        match self.random.u8(..24) {
+        match self.random.u8(..27) {
+            24..=25 => self.change_members(),
+            26 => self.create_task(side),
             20..=22 => self.edit(side),
             23 => self.end_unconfirmed(),
             0..=4 => self.send(side),
@@ -100,6 +103,24 @@ impl Life {
             true => self.end(side).stop(),
             false => self.end(side).restart(),
         }
+    }
+
+    /// A member of the home or of a third host joins, changes or leaves, or a program at the annex
+    /// removes its entry.
+    fn change_members(&mut self) {
+        let member = ["cid", "dan", "eve"][self.random.usize(..3)];
+        self.clock += 1;
+        let team = self.pair.home.team();
+        match self.random.u8(..8) {
+            0..=2 => {
+                let host = self.random.bool().then(|| "otherbox".to_owned());
+                team.add_missing_members(&[Member { host, ..teammate(member) }]).unwrap();
+            }
+            3..=5 => drop(team.set_member_fields(&name(member), &[("joinedAt", self.clock.into())])),
+            6 => team.remove_member(&name(member)).unwrap(),
+            _ => return self.pair.annex.team().remove_member(&name(member)).unwrap(),
+        }
+        self.changed(Side::Home, &FileChange::Config);
     }
 
     fn send(&mut self, side: Side) {
@@ -221,6 +242,7 @@ impl Life {
         self.confirm_claims();
         self.pair.settle();
         self.check_messages();
+        self.check_members();
         let lists = [&self.pair.home, &self.pair.annex].map(|end| end.team().tasks().list().unwrap());
         assert_eq!(lists[0], lists[1]);
         let mut subjects: Vec<&String> = lists[0].iter().map(|task| &task.subject).collect();
@@ -246,6 +268,22 @@ impl Life {
         for owner in AT_ANNEX {
             assert_eq!(unread(&self.pair.home, owner), unread(&self.pair.annex, owner), "{owner}");
         }
+    }
+
+    /// Both ends list the same members, with their hosts as each end names them.
+    fn check_members(&self) {
+        let [home, annex] = [&self.pair.home, &self.pair.annex].map(|end| {
+            let members = end.team().config().unwrap().members.into_iter();
+            members.map(|member| (member.name.to_string(), (member.host, member.joined_at)))
+        });
+        let at_annex = |host: Option<String>| match host.as_deref() {
+            None => Some("home".to_owned()),
+            Some("devbox") => None,
+            Some(_) => host,
+        };
+        let home: BTreeMap<_, _> =
+            home.map(|(name, (host, joined_at))| (name, (at_annex(host), joined_at))).collect();
+        assert_eq!(home, annex.collect::<BTreeMap<_, _>>());
     }
 
     fn check_messages(&self) {

@@ -9,11 +9,13 @@
 //! Promise to later versions: the frames `hello` and `refused` keep the fields that they have now,
 //! so that two programs of different versions can refuse each other with a reason.
 
+mod config_change;
 mod frame;
 mod length_prefix;
 mod payload;
 mod task_change;
 
+pub use config_change::{ConfigChange, MemberChange};
 pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
 pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
 pub use payload::ItemPayload;

@@ -8,6 +8,7 @@
 //! stores it in `apply_items.rs`. If the item must survive a crash, `record_kept_items.rs` must
 //! handle the new kind too.
 
+use super::config_change::ConfigChange;
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
 use crate::event_log_line::Event;
@@ -29,6 +30,24 @@ pub enum ItemPayload {
         team: TeamName,
         /// The fields of config.json.
         config: Map<String, Value>,
+        /// Version of this config: the number of the item that carries it. Numbers of items are
+        /// never used twice.
+        #[serde(default)]
+        version: u64,
+    },
+    /// From the home: what has changed in the team's config.json since the last `Team` or
+    /// `TeamChange`. After a connection, also sent if nothing has.
+    TeamChange {
+        /// The team.
+        team: TeamName,
+        /// The change.
+        change: ConfigChange,
+    },
+    /// From the annex: it does not have the config on which a `TeamChange` is based. The home sends
+    /// `Team` and the tasks.
+    TeamWanted {
+        /// The team.
+        team: TeamName,
     },
     /// From the home: the team was deleted.
     TeamDeleted {
@@ -133,6 +152,8 @@ impl ItemPayload {
     pub fn team(&self) -> Option<&TeamName> {
         match self {
             ItemPayload::Team { team, .. }
+            | ItemPayload::TeamChange { team, .. }
+            | ItemPayload::TeamWanted { team }
             | ItemPayload::TeamDeleted { team }
             | ItemPayload::TeamRefused { team, .. }
             | ItemPayload::Members { team, .. }

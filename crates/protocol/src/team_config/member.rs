@@ -100,6 +100,11 @@ impl Member {
         self.plan_mode_required == Some(true) && !has_left_plan_mode
     }
 
+    /// Whether the entries are equal, also in the case of the name.
+    pub fn is_identical(&self, other: &Member) -> bool {
+        self == other && self.name.as_str() == other.name.as_str()
+    }
+
     /// The entry of the lead of a new team.
     pub fn lead(
         team: &TeamName,

@@ -1,0 +1,173 @@
+//! Changes of the config: the home makes them from two versions of its config.json, and the annex
+//! applies them to the config that the home has sent before.
+
+use crate::json_fields::{Fields, changed_fields, set_fields, to_fields};
+use crate::members::{parse_config, parse_entry};
+use crate::team_mirror::TeamMirror;
+use protocol::annex_link::{ConfigChange, ItemPayload, MemberChange};
+use protocol::hosts_file_entry::HostName;
+use protocol::team_config::{Member, TeamConfig};
+use std::sync::Arc;
+use store::{CachedConfig, Error};
+
+/// At the home: the config that was sent last, and the number of its item. All links share the
+/// config.
+#[derive(Debug)]
+pub(crate) struct SentConfig {
+    config: Arc<CachedConfig>,
+    version: u64,
+}
+
+/// At the annex: the config as the home has sent it.
+#[derive(Debug)]
+pub(crate) struct HomeConfig {
+    pub(crate) config: TeamConfig,
+    pub(crate) version: u64,
+}
+
+/// The config after a change.
+#[derive(Debug)]
+pub(crate) enum NextConfig {
+    /// The change was made before.
+    Stored,
+    Next(HomeConfig),
+    /// The config before the change is not known here.
+    BaseUnknown,
+}
+
+/// Why a config is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigPurpose {
+    /// The file may have changed. If it has not, nothing is sent.
+    Update,
+    /// All files are compared. An empty change is sent too, so that the annex repairs its entries, or
+    /// asks for the config if it has lost it.
+    Comparison,
+}
+
+impl TeamMirror {
+    /// At the home: the config without the members of this annex, or what has changed in it. `None`
+    /// if there is nothing to send. `version` is the number of the next item.
+    pub(crate) fn config_for_annex(
+        &mut self,
+        annex: &HostName,
+        version: u64,
+        purpose: ConfigPurpose,
+    ) -> Result<Option<ItemPayload>, Error> {
+        let config = self.team.cached_config()?;
+        let change = self.sent_config.as_ref().and_then(|sent| sent.change_to(&config, annex, version));
+        if let (Some(change), Some(sent), ConfigPurpose::Update) = (&change, &mut self.sent_config, purpose)
+            && change.is_empty()
+        {
+            sent.config = config;
+            return Ok(None);
+        }
+        let team = self.name();
+        let item = match change {
+            Some(change) => ItemPayload::TeamChange { team, change },
+            None => ItemPayload::Team { team, config: whole_config(&config, annex), version },
+        };
+        self.sent_config = Some(SentConfig { config, version });
+        Ok(Some(item))
+    }
+}
+
+fn whole_config(config: &TeamConfig, annex: &HostName) -> Fields {
+    let members = config.members.iter().filter(|member| is_elsewhere(member, annex)).cloned().collect();
+    to_fields(&TeamConfig { members, ..without_members(config) })
+}
+
+fn is_elsewhere(member: &Member, annex: &HostName) -> bool {
+    member.host.as_deref() != Some(annex.as_str())
+}
+
+/// The fields of the team that an annex gets.
+fn without_members(config: &TeamConfig) -> TeamConfig {
+    TeamConfig {
+        name: config.name.clone(),
+        description: config.description.clone(),
+        created_at: config.created_at,
+        lead_agent_id: config.lead_agent_id.clone(),
+        lead_session_id: config.lead_session_id.clone(),
+        members: Vec::new(),
+        hidden_pane_ids: Vec::new(),
+    }
+}
+
+impl SentConfig {
+    /// What has changed for this annex. `None` if the whole config must be sent.
+    fn change_to(&self, config: &Arc<CachedConfig>, annex: &HostName, version: u64) -> Option<ConfigChange> {
+        let mut change = ConfigChange { base: self.version, version, ..ConfigChange::default() };
+        if Arc::ptr_eq(&self.config, config) {
+            return Some(change);
+        }
+        // It may be another team.
+        if config.created_at != self.config.created_at {
+            return None;
+        }
+        let [before, after] = [&self.config, config].map(|config| to_fields(&without_members(config)));
+        change.fields = changed_fields(&before, &after).into_iter().collect();
+        let difference = config.members_since(&self.config)?;
+        let elsewhere = |members: &[Member]| -> Vec<Member> {
+            members.iter().filter(|member| is_elsewhere(member, annex)).cloned().collect()
+        };
+        change.removed =
+            elsewhere(&difference.removed).iter().map(|member| member.name.to_string()).collect();
+        change.added = elsewhere(&difference.added).iter().map(to_fields).collect();
+        for (before, after) in &difference.changed {
+            match (is_elsewhere(before, annex), is_elsewhere(after, annex)) {
+                (true, true) => change.changed.push(member_change(before, after)),
+                (true, false) => change.removed.push(before.name.to_string()),
+                // Its place is between other members.
+                (false, true) => return None,
+                (false, false) => {}
+            }
+        }
+        Some(change)
+    }
+}
+
+fn member_change(before: &Member, after: &Member) -> MemberChange {
+    let fields = changed_fields(&to_fields(before), &to_fields(after)).into_iter().collect();
+    MemberChange { name: before.name.to_string(), fields }
+}
+
+impl HomeConfig {
+    /// Applies a change to the config that the home has sent before.
+    pub(crate) fn apply(before: Option<&HomeConfig>, change: &ConfigChange) -> NextConfig {
+        match before {
+            Some(before) if before.version == change.version => NextConfig::Stored,
+            Some(before) if before.version == change.base => match changed_config(&before.config, change) {
+                Some(config) => NextConfig::Next(HomeConfig { config, version: change.version }),
+                None => NextConfig::BaseUnknown,
+            },
+            _ => NextConfig::BaseUnknown,
+        }
+    }
+}
+
+/// The config after a change. `None` if the change does not fit.
+fn changed_config(before: &TeamConfig, change: &ConfigChange) -> Option<TeamConfig> {
+    let mut fields = to_fields(&without_members(before));
+    set_fields(&mut fields, &change.fields);
+    let mut members = before.members.clone();
+    let is_kept = |member: &Member| !change.removed.iter().any(|name| is_named(member, name));
+    if !change.removed.is_empty() {
+        members.retain(is_kept);
+    }
+    for MemberChange { name, fields } in &change.changed {
+        let member = members.iter_mut().find(|member| is_named(member, name))?;
+        let mut entry = to_fields(member);
+        set_fields(&mut entry, fields);
+        *member = parse_entry(&entry)?;
+    }
+    for entry in &change.added {
+        members.push(parse_entry(entry)?);
+    }
+    let config = parse_config(&fields).ok()?;
+    Some(TeamConfig { members, ..config })
+}
+
+fn is_named(member: &Member, name: &str) -> bool {
+    member.name.as_str().eq_ignore_ascii_case(name)
+}

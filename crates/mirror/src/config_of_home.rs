@@ -1,0 +1,93 @@
+//! At the annex: stores the config of the home, whole or as a change.
+
+use crate::config_changes::{HomeConfig, NextConfig};
+use crate::json_fields::Fields;
+use crate::members::{create_mirror, parse_config};
+use crate::mirror::Mirror;
+use crate::output::MirrorNotice;
+use protocol::annex_link::{ConfigChange, ItemPayload};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::TeamName;
+use store::Error;
+
+impl Mirror {
+    /// Makes the mirror, or updates the members that run elsewhere.
+    pub(crate) fn apply_config(
+        &mut self,
+        team: &TeamName,
+        config: &Fields,
+        version: u64,
+    ) -> Result<(), ErrorReport> {
+        let config = parse_config(config).map_err(|reason| cannot_mirror_error(team, &reason))?;
+        match self.root.team(team) {
+            Ok(_) if self.teams.ended.contains(team) => return Err(being_deleted_error(team)),
+            Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
+                self.mirror(team)?.store_config(&config)?;
+            }
+            Ok(_) => {
+                let refused = ItemPayload::TeamRefused { team: team.clone(), error: other_team_error(team) };
+                self.send(refused);
+                return Ok(());
+            }
+            Err(Error::NoSuchTeam { .. }) => {
+                self.forget_team(team)?;
+                create_mirror(&self.root, &config, &self.mark(&config))?;
+                self.notify(MirrorNotice::TeamMade { team: team.clone() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.teams.add(team, &self.state)?;
+        self.mirror(team)?.home_config = Some(HomeConfig { config, version });
+        self.wanted.remove(team);
+        Ok(())
+    }
+
+    /// Makes a change of the config. Asks for the whole config if this end does not have the one
+    /// before the change.
+    pub(crate) fn apply_config_change(
+        &mut self,
+        team: &TeamName,
+        change: &ConfigChange,
+    ) -> Result<(), ErrorReport> {
+        // The home has deleted the team, so it needs no config.
+        if self.teams.ended.contains(team) {
+            return Ok(());
+        }
+        let next = match self.is_mirrored(team)? {
+            true => HomeConfig::apply(self.mirror(team)?.home_config.as_ref(), change),
+            false => NextConfig::BaseUnknown,
+        };
+        match next {
+            NextConfig::Stored => {}
+            NextConfig::Next(next) => {
+                let mirror = self.mirror(team)?;
+                mirror.store_config(&next.config)?;
+                mirror.home_config = Some(next);
+            }
+            // The home answers with the whole config, so one question is enough.
+            NextConfig::BaseUnknown => {
+                if self.wanted.insert(team.clone()) {
+                    self.send(ItemPayload::TeamWanted { team: team.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cannot_mirror_error(team: &TeamName, reason: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::InvalidData, format!("cannot mirror {team}: {reason}"))
+}
+
+fn being_deleted_error(team: &TeamName) -> ErrorReport {
+    ErrorReport::new(
+        ErrorKind::Refused,
+        format!("cannot mirror {team} yet: its last mirror is being deleted"),
+    )
+}
+
+fn other_team_error(team: &TeamName) -> ErrorReport {
+    let message = format!("cannot use this host for {team}: it has another team of that name");
+    ErrorReport::new(ErrorKind::AlreadyExists, message)
+        .with_help("take another name for one of them, or delete the one there")
+}

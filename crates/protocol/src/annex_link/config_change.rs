@@ -1,0 +1,47 @@
+//! A change of a team's config, as the members and fields that it changes. With thousands of members,
+//! a whole config for each change would fill the links.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A change of a team's config, without the members of the annex.
+///
+/// Names are texts here: other programs may write names that teamd would not give.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConfigChange {
+    /// The version of the config before the change.
+    pub base: u64,
+    /// The version after the change.
+    pub version: u64,
+    /// Changed fields of the team, without `members`. Null: the field was removed.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
+    /// Names of removed members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// Changed members, which keep their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<MemberChange>,
+    /// Entries of new members, which follow the others in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<Map<String, Value>>,
+}
+
+impl ConfigChange {
+    /// Whether nothing has changed.
+    pub fn is_empty(&self) -> bool {
+        let ConfigChange { base: _, version: _, fields, removed, changed, added } = self;
+        fields.is_empty() && removed.is_empty() && changed.is_empty() && added.is_empty()
+    }
+}
+
+/// The changed fields of one member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemberChange {
+    /// The name before the change. Case is ignored.
+    pub name: String,
+    /// The changed fields. Null: the field was removed.
+    pub fields: Map<String, Value>,
+}

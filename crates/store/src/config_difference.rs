@@ -1,0 +1,114 @@
+//! What differs between two versions of a team's config. Each link to another host asks for the same
+//! difference, so the last one is kept.
+
+use crate::team_config_cache::CachedConfig;
+use protocol::team_and_member_names::MemberName;
+use protocol::team_config::{Member, TeamConfig};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The members that differ. A member that has moved forward in the list counts as unchanged, and the
+/// members that it has passed as removed and added.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MemberDifference {
+    /// Members of the earlier config, in its order.
+    pub removed: Vec<Member>,
+    /// Members before and after their change, in the order of both configs.
+    pub changed: Vec<(Member, Member)>,
+    /// Members of the later config that follow all others, in its order.
+    pub added: Vec<Member>,
+}
+
+/// The difference to the config that was asked for last.
+#[derive(Debug, Default)]
+pub(crate) struct LastDifference(Mutex<Option<(Weak<CachedConfig>, Option<Arc<MemberDifference>>)>>);
+
+impl CachedConfig {
+    /// How the members differ from those of an earlier config. `None` if one of the configs has two
+    /// members of the same name.
+    pub fn members_since(&self, earlier: &Arc<CachedConfig>) -> Option<Arc<MemberDifference>> {
+        // Other callers wait for the difference that the first one makes.
+        let mut last = self.last_difference.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((config, difference)) = &*last
+            && std::ptr::eq(config.as_ptr(), Arc::as_ptr(earlier))
+        {
+            return difference.clone();
+        }
+        let difference = compare_members(earlier, self).map(Arc::new);
+        *last = Some((Arc::downgrade(earlier), difference.clone()));
+        difference
+    }
+}
+
+fn compare_members(earlier: &TeamConfig, later: &TeamConfig) -> Option<MemberDifference> {
+    let has_unique_names = |config: &TeamConfig| {
+        let names: HashSet<&MemberName> = config.members.iter().map(|member| &member.name).collect();
+        names.len() == config.members.len()
+    };
+    if !has_unique_names(earlier) || !has_unique_names(later) {
+        return None;
+    }
+    let mut difference = MemberDifference::default();
+    let mut rest = later.members.iter().peekable();
+    for before in &earlier.members {
+        match rest.next_if(|after| after.name == before.name) {
+            Some(after) if !after.is_identical(before) => {
+                difference.changed.push((before.clone(), after.clone()))
+            }
+            Some(_) => {}
+            None => difference.removed.push(before.clone()),
+        }
+    }
+    difference.added.extend(rest.cloned());
+    Some(difference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team_config_cache::BaseVersion;
+
+    fn config(members: &[&str]) -> Arc<CachedConfig> {
+        let member = |text: &&str| {
+            let (name, model) = text.split_once('=').unwrap_or((text, ""));
+            format!(r#"{{"name":"{name}","model":"{model}"}}"#)
+        };
+        let members: Vec<String> = members.iter().map(member).collect();
+        let text = format!(r#"{{"name":"t","members":[{}]}}"#, members.join(","));
+        CachedConfig::parse(&text, BaseVersion::next()).unwrap()
+    }
+
+    /// Names of removed, changed and added members.
+    fn difference(earlier: &[&str], later: &[&str]) -> Option<[Vec<String>; 3]> {
+        let difference = config(later).members_since(&config(earlier))?;
+        let names = |members: &[Member]| members.iter().map(|member| member.name.to_string()).collect();
+        let changed: Vec<Member> = difference.changed.iter().map(|(_, after)| after.clone()).collect();
+        Some([names(&difference.removed), names(&changed), names(&difference.added)])
+    }
+
+    #[test]
+    fn differences_name_the_members_that_differ() {
+        let names = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let cases: [(&[&str], &[&str], [&[&str]; 3]); 6] = [
+            (&["a", "b"], &["a", "b"], [&[], &[], &[]]),
+            (&["a"], &["a", "b", "c"], [&[], &[], &["b", "c"]]),
+            (&["a", "b", "c"], &["a", "c"], [&["b"], &[], &[]]),
+            (&["a", "b=1", "c"], &["a", "B=2", "c"], [&[], &["B"], &[]]),
+            (&["a", "b"], &["b", "a"], [&["a"], &[], &["a"]]),
+            (&["a", "c"], &["a", "b", "c"], [&["c"], &[], &["b", "c"]]),
+        ];
+        for (earlier, later, expected) in cases {
+            assert_eq!(difference(earlier, later), Some(expected.map(names)), "{earlier:?} {later:?}");
+        }
+        assert_eq!(difference(&["a", "A"], &["a"]), None);
+        assert_eq!(difference(&["a"], &["a", "A"]), None);
+    }
+
+    #[test]
+    fn equal_question_gets_the_kept_difference() {
+        let (first, second, third) = (config(&["a"]), config(&["a", "b"]), config(&["a", "c"]));
+        let difference = third.members_since(&first).unwrap();
+        assert!(Arc::ptr_eq(&difference, &third.members_since(&first).unwrap()));
+        assert_eq!(third.members_since(&second).unwrap().removed.len(), 1);
+    }
+}
