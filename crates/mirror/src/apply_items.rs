@@ -20,6 +20,7 @@ impl MirrorSide {
             ItemPayload::Team { .. }
             | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
+            | ItemPayload::Budget { .. }
             | ItemPayload::Task { .. }
             | ItemPayload::TaskIds { .. }
             | ItemPayload::TaskChangeAnswer { .. } => !is_home,
@@ -68,6 +69,7 @@ impl Mirror {
             | ItemPayload::Message { team, .. }
             | ItemPayload::Read { team, .. }
             | ItemPayload::Events { team, .. }
+            | ItemPayload::Budget { team, .. }
             | ItemPayload::Task { team, .. }
             | ItemPayload::TaskIds { team, .. }
             | ItemPayload::TaskChange { team, .. } => {
@@ -96,6 +98,7 @@ impl Mirror {
             ItemPayload::Read { owner, .. } if !mirror.members.contains_key(owner) => Ok(()),
             ItemPayload::Read { owner, messages, .. } => mirror.mark_read(owner, messages),
             ItemPayload::Events { events, .. } => self.apply_events(team, events),
+            ItemPayload::Budget { budget, .. } => self.store_budget(team, budget),
             ItemPayload::Members { members, .. } => {
                 let MirrorSide::Home { annex } = side else { return Ok(()) };
                 mirror.store_members(&annex, members)?;

@@ -8,7 +8,7 @@ use crate::team_mirror::{TeamMirror, remove_state};
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_and_member_names::TeamName;
 use protocol::team_config::TeamConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,21 +83,6 @@ impl Mirror {
     /// The teams that are mirrored.
     pub fn teams(&self) -> Vec<TeamName> {
         self.teams.active.iter().cloned().collect()
-    }
-
-    /// The teams that are mirrored. At the home, each with the members that config.json lists for
-    /// the annex.
-    pub fn teams_with_members(&self) -> BTreeMap<TeamName, BTreeSet<MemberName>> {
-        let annex = match &self.side {
-            MirrorSide::Home { annex } => Some(annex.as_str()),
-            MirrorSide::Annex => None,
-        };
-        let members = |team: &TeamName| -> Option<BTreeSet<MemberName>> {
-            let (annex, config) = (annex?, self.root.team(team).ok()?.cached_config_if_valid()?);
-            let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex));
-            Some(members.map(|member| member.name.clone()).collect())
-        };
-        self.teams.active.iter().map(|team| (team.clone(), members(team).unwrap_or_default())).collect()
     }
 
     /// At the home: begins to mirror a team. If the team is mirrored already, compares its files. An

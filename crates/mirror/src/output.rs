@@ -1,6 +1,6 @@
 //! What the daemon must do after a mirror has handled a file change or an item.
 
-use protocol::annex_link::ItemPayload;
+use protocol::annex_link::{HomeBudget, ItemPayload};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
@@ -43,6 +43,13 @@ pub enum MirrorNotice {
         team: TeamName,
         /// All members that the annex runs.
         members: BTreeSet<MemberName>,
+    },
+    /// At the annex: the home has sent the budget of the team. It may be the same as before.
+    BudgetChanged {
+        /// The team.
+        team: TeamName,
+        /// The budget as it is now.
+        budget: HomeBudget,
     },
     /// At the annex: the home has answered a change of a task. Other changes of the task may have
     /// no answer yet.

@@ -2,6 +2,7 @@
 
 use crate::config_changes::{HomeConfig, SentConfig};
 use crate::created_tasks::{CreatedTasks, created_tasks_file};
+use crate::home_budget_file::home_budget_file;
 use crate::json_fields::Fields;
 use crate::known_messages::{KnownMessages, messages_file};
 use crate::mirrored_task::{MirroredTask, read_task_records, remove_task_records};
@@ -110,5 +111,6 @@ pub(crate) fn remove_state(state: &StateDir, team: &TeamName) -> Result<(), Erro
     state.remove(&created_tasks_file(team))?;
     state.remove(&sent_events_file(team))?;
     state.remove(&received_events_file(team))?;
+    state.remove(&home_budget_file(team))?;
     remove_task_records(state, team)
 }

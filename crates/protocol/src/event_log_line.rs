@@ -11,6 +11,7 @@ use crate::member_task_and_request_ids::TaskId;
 use crate::permission_mode::PermissionMode;
 use crate::policy::AnsweredBy;
 use crate::team_and_member_names::{MemberName, TeamName};
+use crate::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -99,6 +100,13 @@ pub enum EventKind {
         /// How the turn ended. `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IdleReason>,
+    },
+    /// The member's program has reported that it has used more tokens or money.
+    MemberUsage {
+        /// The usage since the last such event of the member.
+        used: Usage,
+        /// The usage of the member in all its spawns.
+        total: Usage,
     },
     /// The member's program waits at a dialog on its screen, such as a permission question.
     MemberAtDialog {
@@ -398,6 +406,7 @@ impl fmt::Display for EventKind {
                 f.write_str("idle after a failed turn")
             }
             EventKind::MemberIdle { .. } => f.write_str("idle"),
+            EventKind::MemberUsage { used, total } => write!(f, "has used {used}, in all {total}"),
             EventKind::MemberAtDialog { text } => write!(f, "waits at a dialog: {text}"),
             EventKind::BudgetExhausted { reason } => write!(f, "is stopped: {reason}"),
             EventKind::NotificationFailed { reason } => write!(f, "a notification failed: {reason}"),

@@ -14,6 +14,7 @@ impl EventKind {
                 | EventKind::MemberAdopted { .. }
                 | EventKind::MemberActive { .. }
                 | EventKind::MemberIdle { .. }
+                | EventKind::MemberUsage { .. }
                 | EventKind::MemberAtDialog { .. }
                 | EventKind::MemberNoOutput { .. }
                 | EventKind::MemberTurnsFailed { .. }

@@ -55,6 +55,16 @@ pub struct TeamUsageRecord {
 struct RecordedUsage {
     #[serde(default)]
     usage: Usage,
+    /// What the members on other hosts have used, by host.
+    #[serde(default)]
+    annexes: BTreeMap<String, RecordedAnnexUsage>,
+}
+
+/// The part of the usage on another host that clients read.
+#[derive(Debug, Default, Deserialize)]
+struct RecordedAnnexUsage {
+    #[serde(default)]
+    members: BTreeMap<MemberName, Usage>,
 }
 
 /// The value of the field `start` in the record of a suspended member. It says that the member's
@@ -255,10 +265,13 @@ impl RosterFile {
         let past = past_members.map(|member| (member.name.clone(), member.usage));
         let records = self.records.iter().filter(|record| record.request.team == *team);
         let current = records.map(|record| (record.request.name.clone(), record.respawn.usage.usage));
+        let recorded = self.usage.get(team);
+        let annexes = recorded.into_iter().flat_map(|usage| usage.annexes.values());
+        let elsewhere = annexes.flat_map(|annex| annex.members.clone());
         // The record of a running member replaces an entry of a past member with the same name,
         // because the record has the usage of all spawns of its member. So `current` comes last.
-        let members = past.chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
-        TeamUsageRecord { total: self.usage.get(team).map(|team| team.usage).unwrap_or_default(), members }
+        let members = elsewhere.chain(past).chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
+        TeamUsageRecord { total: recorded.map(|team| team.usage).unwrap_or_default(), members }
     }
 
     /// The worktrees of the team's current and past members that are not removed yet.

@@ -12,6 +12,7 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::token_and_cost_usage::Usage;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use validator::validation_error;
@@ -46,6 +47,7 @@ samples! {
     MemberAdopted: EventKind::MemberAdopted { pid: 7 };
     MemberActive: EventKind::MemberActive { summary: "task 3".into() }, EventKind::MemberActive { summary: String::new() };
     MemberIdle: EventKind::MemberIdle { reason: Some(IdleReason::Available) }, EventKind::MemberIdle { reason: None };
+    MemberUsage: EventKind::MemberUsage { used: Usage { tokens: 7, microdollars: 8 }, total: Usage::default() };
     MemberAtDialog: EventKind::MemberAtDialog { text: text() };
     BudgetExhausted: EventKind::BudgetExhausted { reason: text() };
     NotificationFailed: EventKind::NotificationFailed { reason: text() };

@@ -21,7 +21,6 @@ pub(crate) use task::TaskSpec;
 pub use validation_errors::ValidationError;
 
 use member::{MemberDefaults, MemberKind, RunMember};
-use member_host::check_budget_reaches_members;
 use profile::ProfileRegistry;
 use profile::build_spawn_request;
 use protocol::control_socket;
@@ -196,7 +195,6 @@ fn parse_run_file(
     check_references::check_references(&members, &tasks, errors);
     let hosts = host::parse_hosts(file, errors);
     let known_hosts = hosts.clone().or(hosts_for_members(&members, context.hosts_file, errors));
-    check_budget_reaches_members(policy.as_ref(), &members, &known_hosts, errors);
     let defaults = MemberDefaults {
         team: name.clone().unwrap_or_else(placeholder_team),
         directory: context.directory,

@@ -3,7 +3,9 @@
 use crate::end::{name, task_id, team_name};
 use crate::pair::Pair;
 use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::annex_link::HomeBudget;
 use protocol::task::TaskStatus;
+use protocol::token_and_cost_usage::Usage;
 use store::{NewTask, TaskUpdate};
 
 fn inbox(owner: &str) -> FileChange {
@@ -267,4 +269,33 @@ fn read_message_beside_two_equal_ones_is_reported() {
     pair.deliver_all();
     let left = unread(&pair.home);
     assert!(left.iter().all(|entry| entry.message.as_ref().unwrap().text != "once"), "{left:?}");
+}
+
+#[test]
+fn annex_keeps_the_budget_of_the_home_across_restarts_until_the_team_ends() {
+    let mut pair = Pair::new();
+    let budget = |pair: &Pair| pair.annex.mirror.team_states().remove(&team_name()).map(|team| team.budget);
+    assert_eq!(budget(&pair), Some(HomeBudget::default()));
+    let exhausted = HomeBudget {
+        exhausted_reason: Some("its time is used up".to_owned()),
+        member_limit: Some(Usage { tokens: 7, microdollars: u64::MAX }),
+    };
+    pair.home.run_and_send(|mirror| mirror.send_budget(&team_name(), &exhausted));
+    pair.annex.notices.clear();
+    pair.deliver_all();
+    let changed = MirrorNotice::BudgetChanged { team: team_name(), budget: exhausted.clone() };
+    assert_eq!(pair.annex.notices, [changed]);
+    pair.annex.restart();
+    assert_eq!(budget(&pair), Some(exhausted.clone()));
+    pair.home.run_and_send(|mirror| mirror.send_budget(&team_name(), &HomeBudget::default()));
+    pair.deliver_all();
+    assert_eq!(budget(&pair), Some(HomeBudget::default()));
+    pair.home.run_and_send(|mirror| mirror.send_budget(&team_name(), &exhausted));
+    pair.deliver_all();
+    pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    assert_eq!(budget(&pair), None);
+    // An item that comes after the end of the team does nothing.
+    pair.home.run_and_send(|mirror| mirror.send_budget(&team_name(), &exhausted));
+    pair.deliver_all();
+    assert_eq!(budget(&pair), None);
 }

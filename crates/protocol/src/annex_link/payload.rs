@@ -9,6 +9,7 @@
 //! handle the new kind too.
 
 use super::config_change::ConfigChange;
+use super::home_budget::HomeBudget;
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
 use crate::event_log_line::Event;
@@ -53,6 +54,13 @@ pub enum ItemPayload {
     TeamDeleted {
         /// The team.
         team: TeamName,
+    },
+    /// From the home: the budget of the team as it is now.
+    Budget {
+        /// The team.
+        team: TeamName,
+        /// What the annex must know about it.
+        budget: HomeBudget,
     },
     /// From the annex: the mirror can't be made, for example because the annex has another team of
     /// this name.
@@ -155,6 +163,7 @@ impl ItemPayload {
             | ItemPayload::TeamChange { team, .. }
             | ItemPayload::TeamWanted { team }
             | ItemPayload::TeamDeleted { team }
+            | ItemPayload::Budget { team, .. }
             | ItemPayload::TeamRefused { team, .. }
             | ItemPayload::Members { team, .. }
             | ItemPayload::Message { team, .. }

@@ -1,11 +1,10 @@
 //! Parses the keys `host` and `needs` of a member, which say on which host it runs.
 
 use crate::run_file::host::HostTables;
-use crate::run_file::policy::RunPolicy;
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::build_spawn_request::SpawnOptions;
-use protocol::control_socket::{Backend, MemberHost};
+use protocol::control_socket::Backend;
 use protocol::hosts_file_entry::{ANY_HOST, HOME_HOST, HostName};
 
 /// Where a member runs.
@@ -67,30 +66,6 @@ fn find_host(host: &Located<String>, hosts: &HostTables, errors: &mut Validation
         errors.push(host.offset, message);
     }
     found
-}
-
-/// If the policy has a budget, checks that no member runs on another host, because the budget
-/// covers only the home of the team. The host `any` then always means the home, so it is allowed
-/// only if the file describes the home.
-pub(crate) fn check_budget_reaches_members(
-    policy: Option<&RunPolicy>,
-    members: &[TableReader],
-    hosts: &HostTables,
-    errors: &mut ValidationErrors,
-) {
-    if !policy.is_some_and(|policy| policy.team.has_limits()) {
-        return;
-    }
-    let has_home = hosts.candidates.iter().any(|candidate| candidate.host == MemberHost::Home);
-    for member in members {
-        let host = member.string("host", &mut ValidationErrors::new(""));
-        if let Some(host) = host.filter(|host| host.value != ANY_HOST || !has_home) {
-            errors.push(
-                host.offset,
-                "the budget of the policy covers no other host: leave out the key host, or the limits of the policy",
-            );
-        }
-    }
 }
 
 /// Checks the keys that do not go with a host.

@@ -21,9 +21,10 @@ use std::process::ExitCode;
 /// Example: teamctl policy policy.toml
 ///
 /// A policy says who answers the requests of members, and how many turns, tokens, dollars and hours
-/// the team may use. A new policy applies to open requests too. If it raises an exhausted budget,
-/// resume the members with `teamctl up --resume`. A policy with commands for worktrees is shown and
-/// refused (76) without --yes.
+/// the team may use on all hosts. A new policy applies to open requests too. If it raises an
+/// exhausted budget, resume the members with `teamctl up --resume`, and those of another host with
+/// `teamctl --host NAME up --resume`. A policy with commands for worktrees is shown and refused (76)
+/// without --yes.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""

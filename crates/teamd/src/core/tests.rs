@@ -1,6 +1,7 @@
 //! Tests of the core: events go in, effects come out.
 
 mod budgets;
+mod budgets_across_hosts;
 mod client_calls;
 mod delete_team;
 mod dialogs_on_screens;

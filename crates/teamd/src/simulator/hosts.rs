@@ -7,6 +7,7 @@ use crate::simulator::simulation::{Conditions, Simulation};
 use mirror::{MirrorNotice, TaskCheck};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::token_and_cost_usage::Usage;
 use std::collections::BTreeSet;
 
 impl<C: Conditions> Simulation<C> {
@@ -46,6 +47,7 @@ impl<C: Conditions> Simulation<C> {
                     | MirrorJob::Compare { .. }
                     | MirrorJob::CompareAll
                     | MirrorJob::SendEvents { .. }
+                    | MirrorJob::SendBudget { .. }
                     | MirrorJob::NoteEventsLogged { .. }
                     | MirrorJob::NoteAccepted(_),
                 ..
@@ -58,11 +60,20 @@ impl<C: Conditions> Simulation<C> {
         self.report_host(link, HostEvent::Notice(MirrorNotice::MembersListed { team, members }));
     }
 
-    /// The annex has logged an event of a member.
+    /// The annex has logged events of a member.
     fn report_event(&mut self, link: &LinkId, team: TeamName) {
-        let (member, kind) = (MemberName::new_unchecked("remote"), EventKind::MemberSuspended);
-        let event = Event::for_member(&team, &member, kind).with_time(self.now.wall);
-        let events = vec![Event { number: Some(self.now.wall), notifies: true, ..event }];
+        let used = Usage { tokens: 7, microdollars: 70 };
+        let kinds = [
+            EventKind::MemberActive { summary: String::new() },
+            EventKind::MemberUsage { used, total: used },
+            EventKind::MemberSuspended,
+        ];
+        let member = MemberName::new_unchecked("remote");
+        let events = (self.now.wall..).zip(kinds).map(|(number, kind)| {
+            let event = Event::for_member(&team, &member, kind).with_time(self.now.wall);
+            Event { number: Some(number), notifies: true, ..event }
+        });
+        let events = events.collect();
         self.report_host(link, HostEvent::Notice(MirrorNotice::EventsReceived { team, events }));
     }
 

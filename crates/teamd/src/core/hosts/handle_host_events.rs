@@ -7,6 +7,7 @@ use crate::core::hosts::confirm_task::{
 };
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
+use crate::core::hosts::send_budgets::send_budgets;
 use crate::core::hosts::use_and_await_host::{handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
@@ -14,13 +15,14 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::state::core_state::State;
 use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::teams::delete;
-use mirror::MirrorNotice;
+use crate::core::teams::{budget, delete};
+use mirror::{MirrorNotice, MirroredTeamState};
+use protocol::annex_link::HomeBudget;
 use protocol::control_socket::DeleteTeamRequest;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: HostEvent) {
@@ -43,12 +45,19 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::MembersListed { team, members } => {
             link_mut(context, link).members.insert(team, members);
         }
+        MirrorNotice::BudgetChanged { team, budget } => set_home_budget(context, link, &team, budget),
         MirrorNotice::TaskChangeAnswered { team, task, .. } => {
             handle_task_decided(context, link, &team, task);
         }
         MirrorNotice::EventsReceived { team, events } => log_events_of_annex(context, link, &team, events),
         MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
     }
+}
+
+/// At the annex: applies the budget that the home has sent.
+fn set_home_budget(context: &mut Context, link: &LinkId, team: &TeamName, budget: HomeBudget) {
+    link_mut(context, link).budgets.insert(team.clone(), budget);
+    budget::check(context, team);
 }
 
 /// Looks for the team of a new mirror, as for a team that another program has created.
@@ -69,9 +78,12 @@ fn delete_mirror(context: &mut Context, link: &LinkId, team: TeamName) {
 
 fn handle_teams_changed(context: &mut Context, link: &LinkId, teams: BTreeSet<TeamName>) {
     fail_waiters_of_other_teams(context, link, &teams);
-    let link = link_mut(context, link);
-    link.members.retain(|team, _| teams.contains(team));
-    link.teams = teams;
+    let known = link_mut(context, link);
+    known.members.retain(|team, _| teams.contains(team));
+    known.budgets.retain(|team, _| teams.contains(team));
+    let new: Vec<TeamName> = teams.difference(&known.teams).cloned().collect();
+    known.teams = teams;
+    send_budgets(context, link, &new);
 }
 
 fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
@@ -85,6 +97,9 @@ fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
     let LinkId::ToAnnex(host) = link else { return lease::renew_lease(context, link) };
     log_host(context, EventKind::HostConnected { host: host.to_string() });
+    // A crash of either daemon can have lost the last change.
+    let teams: Vec<TeamName> = link_mut(context, link).teams.iter().cloned().collect();
+    send_budgets(context, link, &teams);
     let waiters = context.state.host_links.barrier_waiters.iter().filter(|waiter| waiter.host == *host);
     let barriers: Vec<u64> = waiters.map(|waiter| waiter.barrier).collect();
     barriers.into_iter().for_each(|barrier| push_job(context, link.clone(), MirrorJob::SendBarrier(barrier)));
@@ -139,18 +154,21 @@ fn log_host(context: &mut Context, event: EventKind) {
     context.effects.push(Effect::log_daemon(event));
 }
 
-/// Adds the links that exist when the daemon starts, with their mirrored teams and the members of
-/// these on the annex.
+/// Adds the links that exist when the daemon starts, with their mirrored teams.
 pub(crate) fn load_links(
     state: &mut State,
-    links: Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)>,
+    links: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
     now: u64,
 ) {
-    let links = links.into_iter().map(|(id, members)| {
-        let teams = members.keys().cloned().collect();
-        (id, HostLink { teams, members, ..HostLink::new(now) })
-    });
-    state.host_links.links = links.collect();
+    for (id, teams) in links {
+        let mut link = HostLink::new(now);
+        for (team, MirroredTeamState { members, budget }) in teams {
+            link.members.insert(team.clone(), members);
+            link.budgets.insert(team.clone(), budget);
+            link.teams.insert(team);
+        }
+        state.host_links.links.insert(id, link);
+    }
 }
 
 /// Ends the mirrors of teams that do not exist any more. An earlier daemon may have been killed

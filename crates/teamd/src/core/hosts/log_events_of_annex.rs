@@ -2,12 +2,13 @@
 //! acted on these events already.
 
 use crate::core::effect::Effect;
+use crate::core::hosts::count_usage_of_annex::count_event_of_annex;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::event_log_line::{Event, EventKind};
+use protocol::event_log_line::Event;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::{iso8601, parse_iso8601};
 
@@ -19,8 +20,12 @@ pub(crate) fn log_events_of_annex(context: &mut Context, link: &LinkId, team: &T
     let logged = &context.state.host_links.event_numbers.logged;
     let last = logged.get(&(team.clone(), host.to_string())).copied();
     let now = iso8601(context.now.wall);
-    for event in events.into_iter().filter(|event| event.number > last) {
-        if may_report(context.state, link, team, &event) {
+    for event in events {
+        if !may_report(context.state, link, team, &event) {
+            continue;
+        }
+        count_event_of_annex(context, host.as_str(), team, &event);
+        if event.number > last {
             let time = if parse_iso8601(&event.time).is_some() { event.time.clone() } else { now.clone() };
             let (on_host, logged_at) = (Some(host.to_string()), Some(now.clone()));
             log_event(context, team, Event { on_host, logged_at, time, ..event });
@@ -32,14 +37,10 @@ pub(crate) fn log_events_of_annex(context: &mut Context, link: &LinkId, team: &T
 
 fn log_event(context: &mut Context, team: &TeamName, event: Event) {
     context.state.host_links.event_numbers.note_logged(&event);
-    if let Some(kind) = NoticeKind::of_event(&event.kind).filter(|_| event.notifies) {
-        match &event.member {
-            Some(member) => context.state.notices.add(team, member, None, kind),
-            None if matches!(event.kind, EventKind::BudgetExhausted { .. }) => {
-                context.state.notices.add_budget_exhausted(team);
-            }
-            None => {}
-        }
+    if let Some(kind) = NoticeKind::of_event(&event.kind).filter(|_| event.notifies)
+        && let Some(member) = &event.member
+    {
+        context.state.notices.add(team, member, None, kind);
     }
     context.effects.push(Effect::Log(event));
 }

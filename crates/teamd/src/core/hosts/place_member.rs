@@ -6,13 +6,12 @@ use crate::core::hosts::choose_host::{NoHostFits, choose_host};
 use crate::core::jobs::host_jobs::LinkId;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::core_state::State;
+use crate::core::state::exhausted_budget::exhausted_error;
 use crate::core::state::find_team_or_member::supervised_team;
-use crate::core::state::host_links::{HostLinks, ReservedSlot};
+use crate::core::state::host_links::ReservedSlot;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::{HostCandidate, MemberHost, PlaceMemberReply, PlaceMemberRequest, Reply};
+use protocol::control_socket::{MemberHost, PlaceMemberReply, PlaceMemberRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::hosts_file_entry::HostName;
-use protocol::policy::Policy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeSet;
 
@@ -39,94 +38,12 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
         let message = format!("cannot place {}: this host has only a mirror of its team", request.name);
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
     }
-    let candidates = candidates_within_budget(state, request)?;
+    if let Some(error) = exhausted_error(state, &request.team) {
+        return Err(error);
+    }
     let used = |host: &MemberHost| used_slots(state, host);
-    let chosen = choose_host(&candidates, &request.needs, used);
-    chosen.cloned().map_err(|NoHostFits(mut reasons)| {
-        if candidates.len() < request.candidates.len() {
-            reasons.push(format!("the budget of {} covers no other host", request.team));
-        }
-        no_host_error(&request.name, &reasons)
-    })
-}
-
-/// All candidates, or only the home if the team has a budget.
-fn candidates_within_budget(
-    state: &State,
-    request: &PlaceMemberRequest,
-) -> Result<Vec<HostCandidate>, ErrorReport> {
-    let mut candidates = request.candidates.clone();
-    if has_budget(state, &request.team) {
-        candidates.retain(|candidate| candidate.host == MemberHost::Home);
-    }
-    match (candidates.is_empty(), request.candidates.first()) {
-        (true, Some(HostCandidate { host: MemberHost::Other(host), .. })) => {
-            Err(budget_error(&request.team, host))
-        }
-        _ => Ok(candidates),
-    }
-}
-
-/// Whether the team has a budget, or gets one that is being saved.
-pub(super) fn has_budget(state: &State, team: &TeamName) -> bool {
-    let is_being_saved = state.host_links.budgets_being_saved.iter().any(|(_, other)| other == team);
-    is_being_saved || state.teams.get(team).is_some_and(|known| known.policy.has_limits())
-}
-
-/// Another host counts what its members use by itself, and reports nothing.
-pub(super) fn budget_error(team: &TeamName, host: &HostName) -> ErrorReport {
-    let message =
-        format!("cannot start a member of {team} on {host}: the budget of its policy covers only its home");
-    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
-        "leave out --host, or set a policy without a budget: teamctl policy FILE -t {team}"
-    ))
-}
-
-/// Checks that a new policy has no budget while another host mirrors the team, or while members are
-/// being placed there. A mirror without listed members may have suspended ones.
-///
-/// # Errors
-///
-/// `Refused`.
-pub(crate) fn check_budget_reaches_members(
-    state: &State,
-    team: &TeamName,
-    policy: &Policy,
-) -> Result<(), ErrorReport> {
-    if !policy.has_limits() {
-        return Ok(());
-    }
-    if state.host_links.home_of(team).is_some() {
-        let message = format!("cannot set a budget for {team}: this host has only a mirror of the team");
-        return Err(
-            ErrorReport::new(ErrorKind::Refused, message).with_help("leave the limits out of the policy")
-        );
-    }
-    match host_in_use(state, team) {
-        None => Ok(()),
-        Some(host) => {
-            let message = format!("cannot set a budget for {team}: it does not cover its members on {host}");
-            Err(ErrorReport::new(ErrorKind::Refused, message).with_help(
-                "leave the limits out of the policy, or create another team for them: a host stays in use until \
-                 its team is deleted",
-            ))
-        }
-    }
-}
-
-/// A host that mirrors this team, or soon will.
-fn host_in_use<'s>(state: &'s State, team: &TeamName) -> Option<&'s HostName> {
-    let HostLinks { reserved_slots, barrier_waiters, .. } = &state.host_links;
-    let mut mirrors = state.host_links.links_of(team).filter_map(|link| match link {
-        LinkId::ToAnnex(host) => Some(host),
-        LinkId::ToHome(_) => None,
-    });
-    let mut reserved = reserved_slots.iter().filter_map(|slot| match &slot.host {
-        MemberHost::Other(host) if slot.team == *team => Some(host),
-        _ => None,
-    });
-    let mut waiters = barrier_waiters.iter().filter(|waiter| waiter.team == *team);
-    mirrors.next().or_else(|| reserved.next()).or_else(|| waiters.next().map(|waiter| &waiter.host))
+    let chosen = choose_host(&request.candidates, &request.needs, used);
+    chosen.cloned().map_err(|NoHostFits(reasons)| no_host_error(&request.name, &reasons))
 }
 
 /// The slots in use on a host: those of its members, and the reserved ones.

@@ -24,6 +24,7 @@ pub(crate) fn send_logged_events(context: &mut Context) {
         event.team.as_ref().is_some_and(|team| homes.contains_key(team))
             && event.number.is_none()
             && event.kind.is_sent_to_home()
+            && !is_told_by_home(event)
             && (!is_of_inbox(event) || is_of_own_member(state, event))
     };
     let mut events: Vec<&mut Event> = effects.events_mut().filter(is_sent).collect();
@@ -45,6 +46,11 @@ pub(crate) fn send_logged_events(context: &mut Context) {
 fn is_of_inbox(event: &Event) -> bool {
     use EventKind::{MessageRead, MessageRestored, MessageStored};
     matches!(event.kind, MessageStored { .. } | MessageRead { .. } | MessageRestored { .. })
+}
+
+/// Whether the home has told the annex this: that the budget of the whole team is exhausted.
+fn is_told_by_home(event: &Event) -> bool {
+    event.member.is_none() && matches!(event.kind, EventKind::BudgetExhausted { .. })
 }
 
 /// Whether the event is about a member that runs here. The mirror also has inboxes of other members.

@@ -4,11 +4,11 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::push_job;
-use crate::core::hosts::place_member::{budget_error, has_budget};
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostJob, LinkId, MirrorJob};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::core_state::State;
+use crate::core::state::exhausted_budget::exhausted_error;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -39,8 +39,8 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
         let message = format!("cannot use {host} for {team}: this host has only a mirror of the team");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
     }
-    if has_budget(state, team) {
-        return Err(budget_error(team, host));
+    if let Some(error) = exhausted_error(state, team) {
+        return Err(error);
     }
     match request.command.is_empty() {
         true => Err(ErrorReport::new(ErrorKind::Usage, format!("cannot use {host}: it has no command"))),

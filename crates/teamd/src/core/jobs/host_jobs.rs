@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{ConfirmTaskRequest, ConnectHomeRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
@@ -56,6 +57,8 @@ pub(crate) enum MirrorJob {
     NoteAccepted(u64),
     /// At the annex: send events that it has logged.
     SendEvents { team: TeamName, events: Vec<Event> },
+    /// At the home: send the budget of a team.
+    SendBudget { team: TeamName, budget: HomeBudget },
     /// At the home: note that its event log has the events of the annex up to this number.
     NoteEventsLogged { team: TeamName, number: u64 },
     /// Compare a task, and find out whether the home has decided about its changes.

@@ -10,7 +10,9 @@ use crate::core::reply_to_client::send_reply;
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnStart};
 use crate::core::state::call_errors::going_down_error;
 use crate::core::state::core_state::State;
-use crate::core::state::exhausted_budget::{exhausted_error, is_exhausted, used_share_reason};
+use crate::core::state::exhausted_budget::{
+    exhausted_error, is_exhausted, member_limit_here, used_share_reason,
+};
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::team_deletion_stage::Deletion;
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -89,10 +91,8 @@ pub(crate) fn start_due_respawns(context: &mut Context) {
 
 /// Whether the member has used its share of the team's budget.
 fn has_used_share(state: &State, pending: &PendingRespawn) -> bool {
-    let team_state = state.teams.get(&pending.request.team);
-    team_state.is_some_and(|team_state| {
-        used_share_reason(&team_state.policy, pending.respawn.usage.usage).is_some()
-    })
+    let limit = member_limit_here(state, &pending.request.team);
+    used_share_reason(limit, pending.respawn.usage.usage).is_some()
 }
 
 /// Keeps a member suspended, because it may not be started now.
@@ -100,8 +100,9 @@ fn suspend_again(context: &mut Context, mut pending: PendingRespawn) {
     suspend_pending(&mut pending);
     let SpawnRequest { team, name, .. } = &*pending.request;
     update_past_member(context.state, team, name, None);
+    let limit = member_limit_here(context.state, team);
     if let Some(team_state) = context.state.teams.get_mut(team)
-        && let Some(reason) = used_share_reason(&team_state.policy, pending.respawn.usage.usage)
+        && let Some(reason) = used_share_reason(limit, pending.respawn.usage.usage)
         && let Some(past_member) =
             team_state.past_members.iter_mut().rfind(|past_member| past_member.name == *name)
     {

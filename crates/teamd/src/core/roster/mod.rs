@@ -88,6 +88,19 @@ pub(crate) struct TeamUsage {
     /// When the time limit of the team began, in milliseconds since the epoch.
     pub(crate) started_at: u64,
     pub(crate) exhausted_reason: Option<String>,
+    /// At the home: what the members on other hosts have used, by host. `turns` and `usage` include
+    /// it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) annexes: BTreeMap<String, AnnexUsage>,
+}
+
+/// What the members of a team on one other host have used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnnexUsage {
+    /// The number of the last event that is counted.
+    pub(crate) counted: u64,
+    /// The usage of each member.
+    pub(crate) members: BTreeMap<MemberName, Usage>,
 }
 
 /// Where the pids and start times in the roster are valid: in one boot of the machine, and in one

@@ -17,16 +17,20 @@ pub(crate) fn is_exhausted(state: &State, team: &TeamName) -> bool {
 pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorReport> {
     let reason = state.teams.get(team)?.usage.exhausted_reason.as_ref()?;
     let message = format!("cannot start a member of {team}: {reason}");
-    Some(
-        ErrorReport::new(ErrorKind::Refused, message)
-            .with_help(format!("give it more with: teamctl policy FILE -t {team}")),
-    )
+    let help = match state.host_links.home_of(team) {
+        Some(_) => format!("give it more at its home with: teamctl policy FILE -t {team}"),
+        None => format!("give it more with: teamctl policy FILE -t {team}"),
+    };
+    Some(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
-/// The budget for `status`. `None` for a team without limits and without reported usage.
+/// The budget for `status`. `None` for a team without limits and without reported usage. An annex
+/// has no limits of its own, but the home can have told it that the budget is exhausted.
 pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
     let (policy, team_usage) = (&team_state.policy, &team_state.usage);
-    (policy.has_limits() || !team_usage.usage.is_zero()).then(|| BudgetStatus {
+    let is_known =
+        policy.has_limits() || !team_usage.usage.is_zero() || team_usage.exhausted_reason.is_some();
+    is_known.then(|| BudgetStatus {
         turns: team_usage.turns,
         max_turns: policy.max_turns,
         usage: team_usage.usage,
@@ -48,10 +52,19 @@ pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     Some(Usage { tokens: share(policy.max_tokens), microdollars: share(policy.max_microdollars) })
 }
 
+/// As [`member_limit`], for a member of this team that runs here. At an annex, the home has sent the
+/// limit.
+pub(crate) fn member_limit_here(state: &State, team: &TeamName) -> Option<Usage> {
+    match state.host_links.home_budget(team) {
+        Some(budget) => budget.member_limit,
+        None => member_limit(&state.teams.get(team)?.policy),
+    }
+}
+
 /// Why a member with this usage is suspended and not started again: a text for people. `None` if
-/// the member has not used its share of the budget.
-pub(crate) fn used_share_reason(policy: &Policy, usage: Usage) -> Option<String> {
-    let limit = member_limit(policy)?;
+/// the member has not used its share of the budget, which is `limit`.
+pub(crate) fn used_share_reason(limit: Option<Usage>, usage: Usage) -> Option<String> {
+    let limit = limit?;
     let amount = match usage {
         usage if usage.tokens >= limit.tokens => format!("{} tokens", format_count(limit.tokens)),
         usage if usage.microdollars >= limit.microdollars => format_dollars(limit.microdollars),

@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::LinkId;
+use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, MemberHost};
 use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
@@ -15,8 +16,6 @@ pub(crate) struct HostLinks {
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
     pub(crate) reserved_slots: Vec<ReservedSlot>,
-    /// The policies with a budget that are being saved: the client that waits, and the team.
-    pub(crate) budgets_being_saved: Vec<(ConnId, TeamName)>,
     pub(crate) event_numbers: EventNumbers,
 }
 
@@ -58,6 +57,8 @@ pub(crate) struct HostLink {
     pub(crate) teams: BTreeSet<TeamName>,
     /// The members that config.json lists for the annex, by team. Empty if the other end is a home.
     pub(crate) members: BTreeMap<TeamName, BTreeSet<MemberName>>,
+    /// At the annex: the budgets that the home has sent, by team.
+    pub(crate) budgets: BTreeMap<TeamName, HomeBudget>,
     pub(crate) connection: LinkConnection,
     pub(crate) lease: Lease,
 }
@@ -153,6 +154,11 @@ impl HostLinks {
         to_homes.flat_map(|(id, link)| link.teams.iter().map(|team| (team.clone(), id.clone()))).collect()
     }
 
+    /// The budget that the home of this team has sent. `None` at the home.
+    pub(crate) fn home_budget(&self, team: &TeamName) -> Option<&HomeBudget> {
+        self.home_of(team).and_then(|home| self.links.get(home)?.budgets.get(team))
+    }
+
     /// The links that mirror this team.
     pub(crate) fn links_of(&self, team: &TeamName) -> impl Iterator<Item = &LinkId> {
         self.links.iter().filter(|(_, link)| link.teams.contains(team)).map(|(id, _)| id)
@@ -205,6 +211,7 @@ impl HostLink {
         HostLink {
             teams: BTreeSet::new(),
             members: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             connection: LinkConnection::Connecting { since: now },
             lease: Lease::Unlimited,
         }

@@ -6,12 +6,15 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
+use crate::core::hosts::send_budgets::send_budget;
 use crate::core::members::shutdown_requests;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::OnExit;
 use crate::core::state::core_state::State;
-use crate::core::state::exhausted_budget::{exhausted_reason, member_limit, remaining_ms, used_share_reason};
+use crate::core::state::exhausted_budget::{
+    exhausted_reason, member_limit, member_limit_here, remaining_ms, used_share_reason,
+};
 use crate::core::state::find_team_or_member::living_ids;
 use crate::core::state::team::TeamState;
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -51,7 +54,11 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     let before = agent.record.respawn.usage.usage;
     match agent.record.respawn.usage.add_report(report, limit) {
         Ok(increase) if increase.is_zero() => return,
-        Ok(_) => {}
+        Ok(used) => {
+            let total = agent.record.respawn.usage.usage;
+            let event = EventKind::MemberUsage { used, total };
+            context.effects.push(Effect::log_member(&agent.record, event));
+        }
         Err(total) => {
             let reason = format!("{total} is more than a program can use in its time");
             return refuse_usage(context, id, &reason);
@@ -60,11 +67,15 @@ pub(crate) fn add_usage(context: &mut Context, id: &SpawnId, report: UsageReport
     let after = agent.record.respawn.usage.usage;
     context.state.has_roster_changed = true;
     if let Some(team_state) = context.state.teams.get_mut(&team) {
-        let increase = counted_usage(&team_state.policy, after)
-            .saturating_sub(counted_usage(&team_state.policy, before));
+        let increase = counted_increase(&team_state.policy, before, after);
         team_state.usage.usage = team_state.usage.usage.saturating_add(increase);
         check(context, &team);
     }
+}
+
+/// What counts for the team when a member's usage increases.
+pub(crate) fn counted_increase(policy: &Policy, before: Usage, after: Usage) -> Usage {
+    counted_usage(policy, after).saturating_sub(counted_usage(policy, before))
 }
 
 /// The part of a member's usage that counts for the team.
@@ -81,10 +92,12 @@ pub(crate) fn recount_usage(state: &mut State, team: &TeamName, next: &Policy) {
     let agents = state.agents.values().filter(|agent| !agent.record.lifecycle.is_exited());
     let agents = agents.map(|agent| (&agent.record.request, &agent.record.respawn));
     let suspended = state.pending_respawns.iter().map(|pending| (&pending.request, &pending.respawn));
-    let members = agents.chain(suspended).filter(|(request, _)| request.team == *team);
-    for (_, respawn) in members {
-        let [before, after] =
-            [&team_state.policy, next].map(|policy| counted_usage(policy, respawn.usage.usage));
+    let here = agents.chain(suspended).filter(|(request, _)| request.team == *team);
+    let here = here.map(|(_, respawn)| respawn.usage.usage);
+    let annexes = team_state.usage.annexes.values();
+    let elsewhere = annexes.flat_map(|annex| annex.members.values().copied());
+    for usage in here.chain(elsewhere).collect::<Vec<_>>() {
+        let [before, after] = [&team_state.policy, next].map(|policy| counted_usage(policy, usage));
         team_state.usage.usage = team_state.usage.usage.saturating_sub(before).saturating_add(after);
     }
     state.has_roster_changed = true;
@@ -118,15 +131,26 @@ pub(crate) fn refuse_usage(context: &mut Context, id: &SpawnId, reason: &str) {
 pub(crate) fn check(context: &mut Context, team: &TeamName) {
     let Some(team_state) = context.state.teams.get_mut(team) else { return };
     let left_ms = remaining_ms(team_state, context.now);
-    let reason = exhausted_reason(team_state, left_ms);
+    let home_budget = context.state.host_links.home_budget(team);
+    let reason = match home_budget {
+        Some(budget) => budget.exhausted_reason.clone(),
+        None => exhausted_reason(team_state, left_ms),
+    };
     team_state.time_limit_at =
         left_ms.filter(|_| reason.is_none()).map(|left_ms| context.now.mono.saturating_add(left_ms));
     let is_newly_exhausted = reason.is_some() && team_state.usage.exhausted_reason.is_none();
-    context.state.has_roster_changed |= team_state.usage.exhausted_reason != reason;
+    let has_changed = team_state.usage.exhausted_reason != reason;
+    context.state.has_roster_changed |= has_changed;
     team_state.usage.exhausted_reason.clone_from(&reason);
+    let is_home = home_budget.is_none();
+    if has_changed {
+        send_budget(context, team);
+    }
     if let Some(reason) = reason.filter(|_| is_newly_exhausted) {
         context.effects.push(Effect::log_team(team, EventKind::BudgetExhausted { reason: reason.clone() }));
-        context.state.notices.add_budget_exhausted(team);
+        if is_home {
+            context.state.notices.add_budget_exhausted(team);
+        }
         let all = living_ids(context.state, team);
         shutdown_requests::request_suspension(context, &all, &reason);
     }
@@ -135,14 +159,11 @@ pub(crate) fn check(context: &mut Context, team: &TeamName) {
 
 /// Suspends the members that have used their share of the team's budget.
 fn suspend_members_over_share(context: &mut Context, team: &TeamName) {
-    let Some(team_state) = context.state.teams.get(team) else { return };
-    if team_state.policy.member_share.is_none() {
-        return;
-    }
+    let Some(limit) = member_limit_here(context.state, team) else { return };
     let over_share = living_ids(context.state, team).into_iter().filter_map(|id| {
         let record = &context.state.agents.get(&id)?.record;
         let is_running_on = record.lifecycle.process().on_exit == OnExit::ApplyRestartPolicy;
-        let reason = used_share_reason(&team_state.policy, record.usage()).filter(|_| is_running_on)?;
+        let reason = used_share_reason(Some(limit), record.usage()).filter(|_| is_running_on)?;
         Some((id, record.request.name.clone(), reason))
     });
     for (id, name, reason) in over_share.collect::<Vec<_>>() {

@@ -3,33 +3,39 @@
 use crate::core::apply_policy_to_member_requests;
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Wake};
-use crate::core::hosts::place_member::check_budget_reaches_members;
+use crate::core::hosts::send_budgets::send_budget;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::agent::Agent;
+use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use protocol::control_socket::{Reply, SetPolicyRequest};
-use protocol::error_kind_and_report::ErrorReport;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
-    let is_same = supervised_team(context.state, &request.team)
-        .map(|team_state| team_state.policy == request.policy)
-        .and_then(|is_same| {
-            check_budget_reaches_members(context.state, &request.team, &request.policy).map(|()| is_same)
-        });
+    let is_same = check_policy_fits(context.state, &request);
     match is_same {
         Err(error) => send_reply(context, client, Err(error)),
         Ok(true) => send_reply(context, client, Ok(Reply::Ack)),
         Ok(false) => {
-            if request.policy.has_limits() {
-                context.state.host_links.budgets_being_saved.push((client, request.team.clone()));
-            }
             context.effects.push(Effect::File(FileJob::SavePolicy { client, request }));
         }
     }
+}
+
+/// Whether the team has this policy already. An error for an unknown team, and for a budget of a
+/// mirror, because the home counts.
+fn check_policy_fits(state: &State, request: &SetPolicyRequest) -> Result<bool, ErrorReport> {
+    let team_state = supervised_team(state, &request.team)?;
+    if request.policy.has_limits() && state.host_links.home_of(&request.team).is_some() {
+        let message =
+            format!("cannot set a budget for {}: this host has only a mirror of the team", request.team);
+        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("set it at the team's home"));
+    }
+    Ok(team_state.policy == request.policy)
 }
 
 /// Applies a new policy once it is saved. After an error the old one stays.
@@ -39,7 +45,6 @@ pub(crate) fn handle_policy_saved(
     request: SetPolicyRequest,
     result: Result<(), ErrorReport>,
 ) {
-    forget_saved_budget(&mut context.state.host_links.budgets_being_saved, client, &request);
     if result.is_ok() {
         budget::recount_usage(context.state, &request.team, &request.policy);
         if let Some(team_state) = context.state.teams.get_mut(&request.team) {
@@ -47,17 +52,10 @@ pub(crate) fn handle_policy_saved(
         }
         wake_paused_members(context, |team| *team == request.team);
         budget::check(context, &request.team);
+        send_budget(context, &request.team);
         apply_policy_to_member_requests::reapply_policy(context, &request.team);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
-}
-
-fn forget_saved_budget(saved: &mut Vec<(ConnId, TeamName)>, client: ConnId, request: &SetPolicyRequest) {
-    if request.policy.has_limits()
-        && let Some(at) = saved.iter().position(|(other, team)| *other == client && *team == request.team)
-    {
-        saved.remove(at);
-    }
 }
 
 /// Wakes the members of the selected teams whose turns wait, so that they find out whether to go on.

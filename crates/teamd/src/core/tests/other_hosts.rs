@@ -332,47 +332,6 @@ fn members_between_spawns_keep_their_slots_at_home() {
 }
 
 #[test]
-fn member_of_a_team_with_a_budget_is_placed_at_home() {
-    let mut state = new_state();
-    start_member(&mut state, "ann", 50);
-    let budget = Policy { max_turns: Some(3), ..Policy::default() };
-    state.teams.get_mut(&survey_team()).unwrap().policy = budget;
-    let error = error_message(&place(&mut state, 1, "bob"), 1);
-    let expected =
-        "cannot place bob on a host: home is full (1 of 1 slots), the budget of survey covers no other host";
-    assert_eq!(error, expected);
-    state.agents.clear();
-    // After the first of these members, devbox has the lower share.
-    assert_eq!(placed_host(&place_with_slots(&mut state, 2, "bob", 2), 2).as_deref(), Some("home"));
-    assert_eq!(placed_host(&place_with_slots(&mut state, 3, "eve", 2), 3).as_deref(), Some("home"));
-}
-
-#[test]
-fn budget_and_members_on_other_hosts_exclude_each_other() {
-    let mut state = new_state();
-    let budget = Policy { max_turns: Some(3), ..Policy::default() };
-    let set_budget = || Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy: budget.clone() });
-    assert_eq!(placed_host(&place(&mut state, 1, "ann"), 1).as_deref(), Some("home"));
-    assert_eq!(placed_host(&place(&mut state, 2, "bob"), 2).as_deref(), Some("devbox"));
-    let effects = send_call(&mut state, 3, set_budget());
-    assert_eq!(
-        error_message(&effects, 3),
-        "cannot set a budget for survey: it does not cover its members on devbox"
-    );
-    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 2 }, NOW);
-    handle_event(&mut state, CoreEvent::ConnectionClosed { conn: 1 }, NOW);
-    assert!(reply(&send_call(&mut state, 4, set_budget()), 4).is_none(), "the policy is being saved");
-    let error = error_message(&place_on_devbox(&mut state, 5, "eve"), 5);
-    assert!(error.contains("the budget of its policy covers only its home"), "{error}");
-    assert_eq!(error_kind(&send_call(&mut state, 6, use_host()), 6), Some(ErrorKind::Refused));
-    let request = SetPolicyRequest { team: survey_team(), policy: budget };
-    let result = Err(ErrorReport::new(ErrorKind::Io, "the disk is full"));
-    let saved = CoreEvent::FileJobDone(FileResult::PolicySaved { client: 4, request, result });
-    handle_event(&mut state, saved, NOW);
-    assert_eq!(placed_host(&place_on_devbox(&mut state, 5, "eve"), 5).as_deref(), Some("devbox"));
-}
-
-#[test]
 fn mirror_gets_no_budget() {
     let mut state = new_state();
     let home = ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() };
@@ -382,24 +341,4 @@ fn mirror_gets_no_budget() {
     let request = Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy });
     let message = error_message(&send_call(&mut state, 1, request), 1);
     assert_eq!(message, "cannot set a budget for survey: this host has only a mirror of the team");
-}
-
-/// A call to place a member on devbox only.
-fn place_on_devbox(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
-    let candidates =
-        vec![HostCandidate { host: MemberHost::Other(devbox()), labels: Vec::new(), slots: None }];
-    let (team, name) = (survey_team(), MemberName::parse(name).unwrap());
-    let request = PlaceMemberRequest { team, name, needs: Vec::new(), candidates };
-    send_call(state, client, Request::PlaceMember(request))
-}
-
-#[test]
-fn mirror_without_listed_members_excludes_a_budget() {
-    let mut state = new_state();
-    mirror_survey(&mut state, annex_link());
-    list_members(&mut state, &[]);
-    let policy = Policy { max_tokens: Some(3), ..Policy::default() };
-    let request = Request::SetPolicy(SetPolicyRequest { team: survey_team(), policy });
-    let expected = "cannot set a budget for survey: it does not cover its members on devbox";
-    assert_eq!(error_message(&send_call(&mut state, 3, request), 3), expected);
 }

@@ -11,11 +11,12 @@ use crate::io::hosts::open_link::{LinkSetup, OpenLink};
 use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_to_annex, run_to_home};
 use crate::io::hosts::shared_mirror::LinkReporter;
 use link::LinkStream;
+use mirror::MirroredTeamState;
 use protocol::control_socket::ConnectHomeRequest;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::{BTreeMap, BTreeSet};
+use protocol::team_and_member_names::TeamName;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use store::{Durability, Root, StateDir};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel, unbounded_channel};
@@ -31,7 +32,7 @@ pub(crate) struct LinkHandles {
     events: UnboundedSender<CoreEvent>,
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
-    mirrored_at_start: Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)>,
+    mirrored_at_start: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
 }
 
 #[derive(Debug)]
@@ -90,9 +91,8 @@ impl LinkHandles {
         Ok(links)
     }
 
-    /// Takes the links that were started, with the teams that each link mirrors, and their members on
-    /// the annex.
-    pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)> {
+    /// Takes the links that were started, with the teams that each link mirrors.
+    pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)> {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
@@ -140,7 +140,7 @@ impl LinkHandles {
     fn open_at_start(&mut self, closed: &LinkSetup) -> Option<OpenLink> {
         let open =
             closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
-        self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.teams_with_members()));
+        self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.team_states()));
         Some(open)
     }
 

@@ -72,6 +72,9 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
         MirrorJob::SendEvents { team, events } => {
             mirror.update(|mirror| mirror.send_events(&team, &events).map(plain), |()| None)
         }
+        MirrorJob::SendBudget { team, budget } => {
+            mirror.update(|mirror| mirror.send_budget(&team, &budget).map(plain), |()| None)
+        }
         MirrorJob::NoteEventsLogged { team, number } => {
             let none = |()| ((), MirrorOutput::default());
             mirror.update(|mirror| mirror.note_events_logged(&team, number).map(none), |()| None)

@@ -3,10 +3,10 @@
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId};
-use mirror::{Mirror, MirrorOutput};
+use mirror::{Mirror, MirrorOutput, MirroredTeamState};
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
-use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
@@ -91,9 +91,9 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// The teams that are mirrored, each with its members on the annex.
-    pub(super) fn teams_with_members(&self) -> BTreeMap<TeamName, BTreeSet<MemberName>> {
-        self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.teams_with_members()
+    /// The teams that are mirrored.
+    pub(super) fn team_states(&self) -> BTreeMap<TeamName, MirroredTeamState> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.team_states()
     }
 
     pub(super) fn reporter(&self) -> &LinkReporter {

@@ -12,11 +12,12 @@ use link::{
     ItemReceiver, LinkEffect, LinkEvent, LinkReport, LinkSettings, LinkState, LinkTime, ReceivedPosition,
     SpoolFile, SpoolWrite, Submission,
 };
+use mirror::MirroredTeamState;
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::control_socket::HomeId;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use protocol::team_and_member_names::TeamName;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{Durability, Root};
@@ -111,9 +112,9 @@ impl SimulatedLinkFiles {
 }
 
 impl SimulatedLinkEnd {
-    /// The teams that are mirrored, with the members that the annex runs.
-    pub(crate) fn teams_with_members(&self) -> BTreeMap<TeamName, BTreeSet<MemberName>> {
-        self.mirror.teams_with_members()
+    /// The teams that are mirrored.
+    pub(crate) fn team_states(&self) -> BTreeMap<TeamName, MirroredTeamState> {
+        self.mirror.team_states()
     }
 
     /// Queues a job for the mirrors. `MirrorQueue` does the same.

@@ -14,10 +14,11 @@ use crate::io::files::simulated_files_thread::SimulatedFilesThread;
 use crate::read_roster_and_update_its_teams::add_unknown_teams;
 use crate::simulator::chance::Chance;
 use crate::simulator::simulation::{Conditions, Simulation};
+use mirror::MirroredTeamState;
 use protocol::control_socket::Response;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::{MemberName, TeamName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use protocol::team_and_member_names::TeamName;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use store::Root;
 
@@ -51,7 +52,7 @@ pub(super) struct HostConditions {
     /// How long file jobs have taken since this was read last.
     pub(super) files_time: Duration,
     /// The links of the daemon that starts, with their mirrored teams.
-    pub(super) links_at_start: Vec<(LinkId, BTreeMap<TeamName, BTreeSet<MemberName>>)>,
+    pub(super) links_at_start: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
     /// Jobs that the network has not run yet.
     pub(super) host_jobs: VecDeque<HostJob>,
     /// Replies that the network has not handled yet.

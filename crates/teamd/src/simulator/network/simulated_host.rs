@@ -78,7 +78,7 @@ impl SimulatedHost {
         let annexes = self.used_annexes.iter().cloned().map(LinkId::ToAnnex);
         let known: Vec<LinkId> = homes.into_iter().chain(annexes).collect();
         known.into_iter().for_each(|link| self.open_link(link));
-        let links = self.links.iter().map(|(id, end)| (id.clone(), end.teams_with_members())).collect();
+        let links = self.links.iter().map(|(id, end)| (id.clone(), end.team_states())).collect();
         self.simulation.conditions.links_at_start = links;
         let log = self.simulation.disk.log.iter().flatten().map(String::as_bytes);
         let logged_counts = EventLogCursor::from_lines(log).inboxes.clone();

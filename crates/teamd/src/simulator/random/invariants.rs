@@ -265,14 +265,18 @@ pub(super) fn check_worktree_recorded(disk: &SimulatedDisk, creation: &WorktreeC
 /// The roster as text. The simulator compares such texts to find changes that were not saved. Two
 /// fields may change without a save and are left out:
 ///
-/// - the number of turns of a team without a limit of turns;
+/// - the number of turns of a team without a limit of turns, and how far the events of other hosts
+///   are counted;
 /// - the tracking task of a starting member, an internal task that represents the member. If the id
 ///   of this task is not saved, the deregistration finds the task by its subject.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());
     for (team, _) in unlimited {
-        roster.usage.entry(team.clone()).and_modify(|usage| usage.turns = 0);
+        roster.usage.entry(team.clone()).and_modify(|usage| {
+            usage.turns = 0;
+            usage.annexes.values_mut().for_each(|annex| annex.counted = 0);
+        });
     }
     let starting = roster.records.iter_mut().filter(|record| record.lifecycle.is_starting());
     starting.for_each(|record| record.tracking_task = None);
