@@ -3,6 +3,7 @@
 
 mod budgets;
 mod events;
+mod forget_host;
 mod members;
 mod no_contact;
 mod over_network;

@@ -146,7 +146,7 @@ impl Mirror {
 
     /// At the annex: asks the daemon to delete a mirror. The end of the team is recorded, so that
     /// the daemon is asked again after a crash.
-    fn end_team(&mut self, team: &TeamName) -> Result<(), Error> {
+    pub(crate) fn end_team(&mut self, team: &TeamName) -> Result<(), Error> {
         if self.teams.active.contains(team) {
             self.teams.ended.insert(team.clone());
             self.teams.save(&self.state)?;

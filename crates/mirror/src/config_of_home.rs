@@ -24,6 +24,7 @@ impl Mirror {
             Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
                 self.mirror(team)?.store_config(&config)?;
             }
+            Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
             Ok(_) => {
                 let refused = ItemPayload::TeamRefused { team: team.clone(), error: other_team_error(team) };
                 self.send(refused);

@@ -114,6 +114,16 @@ impl Mirror {
         Ok(self.take_output())
     }
 
+    /// At the annex: ends all mirrors, because the home has forgotten this host.
+    ///
+    /// # Errors
+    ///
+    /// If the state can't be written.
+    pub fn end_teams(&mut self) -> Result<MirrorOutput, ErrorReport> {
+        self.teams().iter().try_for_each(|team| self.end_team(team))?;
+        Ok(self.take_output())
+    }
+
     /// Sends a barrier. [`MirrorNotice::BarrierReached`] follows.
     pub fn send_barrier(&mut self, number: u64) -> MirrorOutput {
         self.barriers.note_sent(number);
@@ -155,6 +165,17 @@ impl Mirror {
     /// The mark of a mirror: the link, and when the team was created.
     pub(crate) fn mark(&self, config: &TeamConfig) -> String {
         format!("{} {}", self.link, config.created_at)
+    }
+
+    /// At the annex: whether the team is a mirror of an earlier link from the same home. The names of
+    /// both links differ only in their generation.
+    pub(crate) fn is_of_earlier_link(&self, team: &TeamName) -> Result<bool, Error> {
+        let without_generation = |link: &str| link.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
+        let mark = self.root.mirror_mark(team)?;
+        let link = mark.as_ref().and_then(|mark| mark.split(' ').next());
+        Ok(link.is_some_and(|link| {
+            link != self.link && without_generation(link) == without_generation(&self.link)
+        }))
     }
 
     /// Forgets a team whose mirror does not exist, or was refused.

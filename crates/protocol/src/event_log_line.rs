@@ -136,6 +136,11 @@ pub enum EventKind {
         /// Why, as a text for people.
         reason: String,
     },
+    /// A person has let the daemon forget another host. Its members are deregistered.
+    HostForgotten {
+        /// Name of the host in the hosts file.
+        host: String,
+    },
     /// The process of the session that led the team has ended. The team has no leading session now.
     LeadSessionEnded,
     /// The member's turn has produced no output for a long time. Logged at most once per turn.
@@ -412,6 +417,7 @@ impl fmt::Display for EventKind {
             EventKind::NotificationFailed { reason } => write!(f, "a notification failed: {reason}"),
             EventKind::HostConnected { host } => write!(f, "host {host} is connected"),
             EventKind::HostLost { host, reason } => write!(f, "no contact to host {host}: {reason}"),
+            EventKind::HostForgotten { host } => write!(f, "host {host} is forgotten"),
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {
                 write!(f, "has written nothing for {} s", no_output_ms / 1_000)

@@ -53,6 +53,7 @@ samples! {
     NotificationFailed: EventKind::NotificationFailed { reason: text() };
     HostConnected: EventKind::HostConnected { host: "devbox".into() };
     HostLost: EventKind::HostLost { host: "devbox".into(), reason: text() };
+    HostForgotten: EventKind::HostForgotten { host: "devbox".into() };
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };
     MemberTurnsFailed: EventKind::MemberTurnsFailed { failed_turns: 3, reason: text(), next_turn_at: Some(7) }, EventKind::MemberTurnsFailed { failed_turns: 33, reason: text(), next_turn_at: None };

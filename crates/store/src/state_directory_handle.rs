@@ -110,6 +110,18 @@ impl StateDir {
         self.0.unlink(name)
     }
 
+    /// Deletes a directory with everything in it. A missing directory is not an error.
+    ///
+    /// # Errors
+    /// `UnexpectedFileType` if the entry is no directory; `Io`.
+    pub fn remove_subdir(&self, name: &str) -> Result<(), Error> {
+        self.check_plain_name(name)?;
+        match self.0.open_dir(name)? {
+            Some(dir) => remove_contents(&dir).and_then(|()| self.0.rmdir(name)),
+            None => Ok(()),
+        }
+    }
+
     /// The names of the entries, sorted.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         self.0.file_names()
@@ -131,6 +143,18 @@ impl StateDir {
         }
         Ok(())
     }
+}
+
+fn remove_contents(dir: &DirHandle) -> Result<(), Error> {
+    for name in dir.file_names()? {
+        match dir.open_dir(&name) {
+            Ok(Some(subdir)) => remove_contents(&subdir).and_then(|()| dir.rmdir(&name))?,
+            Ok(None) => {}
+            Err(Error::UnexpectedFileType { .. }) => dir.unlink(&name)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The maximum size of a file, for reading and for writing. The roster has no maximum: it grows

@@ -180,6 +180,7 @@ fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
         "place_member",
         "use_host",
         "await_host",
+        "forget_host",
         "confirm_task",
         "connect_home",
         "connect_shim",

@@ -299,3 +299,21 @@ fn annex_keeps_the_budget_of_the_home_across_restarts_until_the_team_ends() {
     pair.deliver_all();
     assert_eq!(budget(&pair), None);
 }
+
+#[test]
+fn new_link_makes_its_mirror_only_after_the_one_of_the_earlier_link_is_gone() {
+    let mut pair = Pair::new();
+    let state = store::StateDir::open(&tempfile::tempdir().unwrap().keep().join("second-link")).unwrap();
+    let link = (mirror::MirrorSide::Annex, "home.devbox.2".to_owned());
+    let mut second = mirror::Mirror::open(link, pair.annex.root.clone(), state, (&[], 0)).unwrap();
+    pair.home.add_team();
+    pair.home.accept_all();
+    let team = pair.home.spool.front().unwrap().payload.clone();
+    assert!(second.apply(&team).unwrap_err().message.contains("its last mirror is being deleted"));
+    let output = pair.annex.mirror.end_teams().unwrap();
+    assert!(matches!(output.notices[..], [MirrorNotice::TeamEnded { .. }]));
+    pair.annex.team().delete().unwrap();
+    pair.annex.mirror.remove_team(&team_name()).unwrap();
+    assert!(matches!(second.apply(&team).unwrap().notices[..], [MirrorNotice::TeamMade { .. }]));
+    assert!(pair.annex.team().is_mirror());
+}

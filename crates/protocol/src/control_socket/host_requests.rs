@@ -55,6 +55,29 @@ pub struct ConnectHomeRequest {
     pub home: HomeId,
     /// The name by which the home knows this host.
     pub annex: HostName,
+    /// The generation of the link. It is higher if the home has forgotten this host since.
+    #[serde(default = "first_generation", skip_serializing_if = "is_first_generation")]
+    pub generation: u32,
+}
+
+/// The generation of a link to a host that the home has never forgotten.
+pub const FIRST_LINK_GENERATION: u32 = 1;
+
+fn first_generation() -> u32 {
+    FIRST_LINK_GENERATION
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_generation(generation: &u32) -> bool {
+    *generation == FIRST_LINK_GENERATION
+}
+
+/// Forgets a host that is gone for good: its members are deregistered, and their tasks released.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForgetHostRequest {
+    /// The host.
+    pub host: HostName,
 }
 
 /// Waits until the team's files here have every change that the host made before this request.

@@ -1,7 +1,9 @@
 //! Requests of clients to the daemon.
 
 use super::hook_messages::{HookReport, LongPollRequest};
-use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, UseHostRequest};
+use super::host_requests::{
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, ForgetHostRequest, UseHostRequest,
+};
 use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task_messages::NextTaskRequest;
 use super::pane_layout_and_visibility::{SetLayoutRequest, SetPersonPaneRequest};
@@ -123,6 +125,8 @@ pub enum Request {
     UseHost(UseHostRequest),
     /// Waits until the files here have all changes of a host.
     AwaitHost(AwaitHostRequest),
+    /// Forgets a host that is gone for good.
+    ForgetHost(ForgetHostRequest),
     /// Waits until the home of a mirrored team has decided about the changes of a task.
     ConfirmTask(ConfirmTaskRequest),
     /// Turns the connection into the link with the home of teams (the host with their true files).
@@ -168,6 +172,7 @@ impl Request {
             | Request::LongPoll(_)
             | Request::StopDaemon
             | Request::StopDaemonAndSuspend
+            | Request::ForgetHost(_)
             | Request::ConnectHome(_)
             | Request::ConnectShim(_) => None,
         }
@@ -207,6 +212,7 @@ impl Request {
             | Request::PlaceMember(_)
             | Request::UseHost(_)
             | Request::AwaitHost(_)
+            | Request::ForgetHost(_)
             | Request::ConnectHome(_)
             | Request::ResumeMembers(_) => AllowedCallers::LeadOrPerson,
         }

@@ -8,7 +8,7 @@ use client::connection::Connection;
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::start_daemon_unless_running::{DaemonStart, start_unless_running};
 use profile::ProfileRegistry;
-use protocol::control_socket::{Call, ConnectHomeRequest, HomeId, Request, Response};
+use protocol::control_socket::{Call, ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId, Request, Response};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use std::io::{Read, Write};
@@ -39,6 +39,9 @@ pub(crate) struct AnnexArgs {
     /// Name of this host in the hosts file of the home
     #[arg(value_name = "HOST", value_parser = parse_host)]
     annex: HostName,
+    /// Generation of the link, if the home has forgotten this host before
+    #[arg(default_value_t = FIRST_LINK_GENERATION)]
+    generation: u32,
 }
 
 fn parse_home(text: &str) -> Result<HomeId, String> {
@@ -77,7 +80,11 @@ fn connect_home(
     args: AnnexArgs,
 ) -> Result<(), ErrorReport> {
     connection.set_timeout(REPLY_TIMEOUT)?;
-    let request = Request::ConnectHome(ConnectHomeRequest { home: args.home, annex: args.annex });
+    let request = Request::ConnectHome(ConnectHomeRequest {
+        home: args.home,
+        annex: args.annex,
+        generation: args.generation,
+    });
     let root = Some(context.root_path()?.to_string_lossy().into_owned());
     match connection.call(&Call { root, token: context.token(), ..Call::new(request) })? {
         Response::Done(_) => Ok(()),

@@ -4,6 +4,7 @@
 
 mod check_host;
 mod exec_for_other_host;
+mod forget_host;
 mod host_connection;
 mod install_on_host;
 mod print_checks;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// List or check other machines, or install teamd there
+/// List, check or forget other machines, or install teamd there
 ///
 /// Example: teamctl hosts check devbox
 ///
@@ -79,6 +80,14 @@ enum HostsCommand {
     /// The programs are copied through the host's connect command to ~/.local there. If they work
     /// there, they replace an earlier installation, which is kept.
     Install(install_on_host::InstallArgs),
+    /// Forget a host that is gone for good
+    ///
+    /// Example: teamctl hosts forget devbox
+    ///
+    /// Its members are deregistered, and their unfinished tasks released. What it has not sent is never
+    /// taken. The command is refused (76) while the host has contact and runs members. If the host is
+    /// used again, its daemon first ends the members that it still runs.
+    Forget(forget_host::ForgetArgs),
     /// Answer a check of another machine
     ///
     /// Example: teamctl hosts report
@@ -100,6 +109,7 @@ pub(crate) fn run(context: &CommandContext, args: &HostsArgs) -> Result<ExitCode
             check(context, &source, names, *timeout)
         }
         Some(HostsCommand::Install(args)) => install_on_host::run(context, args),
+        Some(HostsCommand::Forget(args)) => forget_host::run(context, args),
         Some(HostsCommand::Report) => report_to_other_host::run(context),
         Some(HostsCommand::Exec(args)) => exec_for_other_host::run(args),
     }

@@ -6,6 +6,7 @@ mod answer_request;
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
 pub(crate) mod ask;
+mod ask_person;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;

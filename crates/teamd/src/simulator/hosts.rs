@@ -32,6 +32,9 @@ impl<C: Conditions> Simulation<C> {
                 self.clients.remove(&client);
                 self.report_host(&LinkId::ToHome(home), HostEvent::Connected);
             }
+            HostJob::ForgetHost(host) => {
+                self.report_host(&LinkId::ToAnnex(host), HostEvent::Forgotten(Ok(())));
+            }
             HostJob::Mirror { link, job: MirrorJob::SendBarrier(barrier) } => {
                 self.report_barrier(&link, barrier);
             }
@@ -46,6 +49,7 @@ impl<C: Conditions> Simulation<C> {
                     MirrorJob::AddTeam { .. }
                     | MirrorJob::Compare { .. }
                     | MirrorJob::CompareAll
+                    | MirrorJob::EndTeams
                     | MirrorJob::SendEvents { .. }
                     | MirrorJob::SendBudget { .. }
                     | MirrorJob::NoteEventsLogged { .. }

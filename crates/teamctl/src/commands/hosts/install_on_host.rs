@@ -6,6 +6,7 @@ use super::host_connection::{AnswerDeadline, HostConnection};
 use super::read_hosts::{HostSource, hosts_file_text};
 use super::transport_command::OWN_VERSION;
 use crate::command_context::CommandContext;
+use crate::commands::ask_person::ask_person;
 use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
@@ -13,7 +14,7 @@ use protocol::hosts_file_entry::{Host, HostName};
 use protocol::shell_quote::shell_quote;
 use serde::Serialize;
 use serde_json::json;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -178,11 +179,6 @@ fn rust_architecture(machine: &str) -> &str {
 }
 
 fn ask_user(name: &HostName, host: &Host, machine: &OtherMachine) -> Result<bool, ErrorReport> {
-    if !std::io::stdin().is_terminal() {
-        let message = format!("cannot ask whether to install on {name}: standard input is no terminal");
-        return Err(ErrorReport::new(ErrorKind::Usage, message)
-            .with_help(format!("to install without a question: teamctl hosts install {name} --yes")));
-    }
     let present = match machine.teamctl.as_str() {
         "" => "its PATH has no teamctl".to_owned(),
         path => format!("its PATH has {path}"),
@@ -194,11 +190,8 @@ fn ask_user(name: &HostName, host: &Host, machine: &OtherMachine) -> Result<bool
         machine.system,
         machine.architecture
     );
-    let mut stderr = std::io::stderr();
-    write!(stderr, "{}", output::sanitize(&question)).and_then(|()| stderr.flush()).ok();
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).ok();
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    let yes = format!("to install without a question: teamctl hosts install {name} --yes");
+    ask_person(&question, &format!("whether to install on {name}"), &yes)
 }
 
 fn copy_programs(

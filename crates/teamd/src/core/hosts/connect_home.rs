@@ -2,13 +2,38 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::jobs::host_jobs::{HostJob, LinkId};
+use crate::core::hosts::compare_changed_files::push_job;
+use crate::core::jobs::host_jobs::{HostJob, LinkId, MirrorJob};
+use crate::core::reply_to_client::error_reply;
 use crate::core::state::host_links::HostLink;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::ConnectHomeRequest;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
+/// Accepts the connection, unless the home has forgotten this host since the link began. Ends the
+/// mirrors of the home's earlier links, with their members.
 pub(crate) fn connect_home(context: &mut Context, client: ConnId, home: ConnectHomeRequest) {
+    let others = other_generations(context, &home);
+    if others.iter().any(|other| other.generation > home.generation) {
+        let message = format!("cannot use this link: its home has forgotten {} since", home.annex);
+        context.effects.push(error_reply(client, ErrorReport::new(ErrorKind::Refused, message)));
+        return context.effects.push(Effect::CloseConnection { conn: client });
+    }
+    others.into_iter().for_each(|earlier| push_job(context, LinkId::ToHome(earlier), MirrorJob::EndTeams));
     let links = &mut context.state.host_links.links;
     links.entry(LinkId::ToHome(home.clone())).or_insert_with(|| HostLink::new(context.now.wall));
     context.effects.push(Effect::Host(HostJob::AcceptHome { client, home }));
+}
+
+/// The other links from this home that mirror a team or have a higher generation.
+fn other_generations(context: &Context, home: &ConnectHomeRequest) -> Vec<ConnectHomeRequest> {
+    let links = context.state.host_links.links.iter();
+    let others = links.filter_map(|(id, link)| match id {
+        LinkId::ToHome(other) if (&other.home, &other.annex) == (&home.home, &home.annex) => {
+            let is_relevant = other.generation > home.generation || !link.teams.is_empty();
+            (is_relevant && other.generation != home.generation).then(|| other.clone())
+        }
+        _ => None,
+    });
+    others.collect()
 }

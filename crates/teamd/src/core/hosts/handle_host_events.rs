@@ -5,15 +5,15 @@ use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::confirm_task::{
     fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
 };
+use crate::core::hosts::forget_host;
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::send_budgets::send_budgets;
-use crate::core::hosts::use_and_await_host::{handle_barrier_reached, unreachable_error};
+use crate::core::hosts::use_and_await_host::{fail_waiters, handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
-use crate::core::reply_to_client::send_reply;
 use crate::core::state::core_state::State;
-use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, LinkConnection};
+use crate::core::state::host_links::{BarrierPurpose, HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::{budget, delete};
 use mirror::{MirrorNotice, MirroredTeamState};
@@ -21,12 +21,15 @@ use protocol::annex_link::HomeBudget;
 use protocol::control_socket::DeleteTeamRequest;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
-use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: HostEvent) {
+    if forget_host::is_outdated(&context.state.host_links, link, &event) {
+        return;
+    }
     match event {
+        HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
         HostEvent::Connected => handle_connected(context, link),
@@ -135,18 +138,6 @@ fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
 fn refuse_team(context: &mut Context, link: &LinkId, team: &TeamName, error: &ErrorReport) {
     if let LinkId::ToAnnex(host) = link {
         fail_waiters(context, host, error, |waiter| waiter.team == *team);
-    }
-}
-
-fn fail_waiters(
-    context: &mut Context,
-    host: &HostName,
-    error: &ErrorReport,
-    is_failed: impl Fn(&BarrierWaiter) -> bool,
-) {
-    let links = &mut context.state.host_links;
-    for waiter in links.take_waiters(|waiter| waiter.host == *host && is_failed(waiter)) {
-        send_reply(context, waiter.client, Err(error.clone()));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::core_state::State;
 use crate::core::state::exhausted_budget::exhausted_error;
 use crate::core::state::find_team_or_member::supervised_team;
-use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, LinkConnection};
+use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, HostLinks, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{AwaitHostRequest, Reply, UseHostRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -35,6 +35,7 @@ pub(crate) fn use_host(context: &mut Context, client: ConnId, request: UseHostRe
 fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorReport> {
     let (team, host) = (&request.team, &request.host);
     check_not_deleting(team, supervised_team(state, team)?)?;
+    check_not_being_forgotten(&state.host_links, host)?;
     if state.host_links.home_of(team).is_some() {
         let message = format!("cannot use {host} for {team}: this host has only a mirror of the team");
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
@@ -48,9 +49,21 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
     }
 }
 
+/// Refuses a request about a host that is being forgotten.
+pub(crate) fn check_not_being_forgotten(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> {
+    match links.hosts_being_forgotten.contains_key(host) {
+        true => {
+            let message = format!("cannot use {host}: it is being forgotten");
+            Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Decides when the link connects. A link that has lost its connection would otherwise wait for its
 /// next attempt.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {
+    context.state.host_links.forgotten_hosts.remove(host);
     let (links, now) = (&mut context.state.host_links.links, context.now.wall);
     let link = links.entry(LinkId::ToAnnex(host.clone())).or_insert_with(|| HostLink::new(now));
     match link.connection {
@@ -101,6 +114,19 @@ pub(crate) fn fail_overdue_waiters(context: &mut Context) {
             }
         };
         send_reply(context, waiter.client, Err(error));
+    }
+}
+
+/// Replies with an error to the clients that wait for this host and for which `is_failed` is true.
+pub(crate) fn fail_waiters(
+    context: &mut Context,
+    host: &HostName,
+    error: &ErrorReport,
+    is_failed: impl Fn(&BarrierWaiter) -> bool,
+) {
+    let links = &mut context.state.host_links;
+    for waiter in links.take_waiters(|waiter| waiter.host == *host && is_failed(waiter)) {
+        send_reply(context, waiter.client, Err(error.clone()));
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum LinkId {
 pub(crate) enum HostJob {
     /// Connect to a host, and mirror a team there.
     UseHost { host: HostName, command: Vec<String>, attempt: ConnectAttempt, team: TeamName, barrier: u64 },
+    /// End the link to a host, forget it, deregister its members and release their tasks.
+    ForgetHost(HostName),
     /// Use the connection of a client as the link to its home.
     AcceptHome { client: ConnId, home: ConnectHomeRequest },
     /// A job for the mirrors of a link.
@@ -47,6 +49,8 @@ pub(crate) enum MirrorJob {
     AddTeam { team: TeamName, barrier: u64 },
     /// Forget a team that was deleted.
     RemoveTeam(TeamName),
+    /// At the annex: end the mirrors of a link that the home has forgotten.
+    EndTeams,
     /// Compare a changed file with what the other host has.
     Compare { team: TeamName, change: FileChange },
     /// Compare all files.
@@ -77,6 +81,8 @@ pub(crate) enum HostEvent {
     Connected,
     /// The link has no connection.
     Disconnected { reason: String },
+    /// The result of [`HostJob::ForgetHost`].
+    Forgotten(Result<(), ErrorReport>),
     /// A team can't be mirrored, because its files can't be read.
     TeamNotAdded { team: TeamName, error: ErrorReport },
     /// A notice of the mirrors.

@@ -16,6 +16,10 @@ pub(crate) struct HostLinks {
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
     pub(crate) reserved_slots: Vec<ReservedSlot>,
+    /// The hosts that are being forgotten, each with the client that waits for it.
+    pub(crate) hosts_being_forgotten: BTreeMap<HostName, ConnId>,
+    /// The hosts that were forgotten and not used since. The threads of such a link may still report.
+    pub(crate) forgotten_hosts: BTreeSet<HostName>,
     pub(crate) event_numbers: EventNumbers,
 }
 

@@ -10,8 +10,8 @@ use crate::core::tests::shutdown::next_daemon;
 use mirror::MirrorNotice;
 use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{
-    ConnectHomeRequest, HomeId, HostCandidate, MemberHost, PlaceMemberRequest, ResumeMembersRequest,
-    SetPolicyRequest, TurnStatus, UseHostRequest,
+    ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId, HostCandidate, MemberHost, PlaceMemberRequest,
+    ResumeMembersRequest, SetPolicyRequest, TurnStatus, UseHostRequest,
 };
 use protocol::event_log_line::{Event, EventKind};
 use protocol::hosts_file_entry::HostName;
@@ -28,7 +28,11 @@ fn annex_link() -> LinkId {
 }
 
 fn home_link() -> LinkId {
-    LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() })
+    LinkId::ToHome(ConnectHomeRequest {
+        home: HomeId::parse("7f").unwrap(),
+        annex: devbox(),
+        generation: FIRST_LINK_GENERATION,
+    })
 }
 
 fn report_host(state: &mut State, link: LinkId, event: HostEvent) -> Vec<Effect> {

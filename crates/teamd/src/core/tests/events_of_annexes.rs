@@ -47,7 +47,11 @@ fn job_after_log(effects: &[Effect]) -> Option<&MirrorJob> {
 #[test]
 fn annex_numbers_its_events_and_leaves_the_notice_to_the_home() {
     let mut state = new_state();
-    let link = LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() });
+    let link = LinkId::ToHome(ConnectHomeRequest {
+        home: HomeId::parse("7f").unwrap(),
+        annex: devbox(),
+        generation: 1,
+    });
     mirror_survey(&mut state, link);
     let mut context = Context::new(&mut state, NOW);
     context.effects.push(Effect::Log(Event::for_member(

@@ -21,7 +21,8 @@ const LEASE: u64 = 60_000;
 
 fn report(state: &mut State, event: HostEvent) -> Vec<Effect> {
     let annex = HostName::parse("devbox").unwrap();
-    let link = LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex });
+    let link =
+        LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex, generation: 1 });
     handle_event(state, CoreEvent::HostReported { link, event }, NOW)
 }
 

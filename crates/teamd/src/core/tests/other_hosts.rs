@@ -15,19 +15,19 @@ use protocol::hosts_file_entry::HostName;
 use protocol::policy::Policy;
 use std::collections::BTreeSet;
 
-fn devbox() -> HostName {
+pub(super) fn devbox() -> HostName {
     HostName::parse("devbox").unwrap()
 }
 
-fn annex_link() -> LinkId {
+pub(super) fn annex_link() -> LinkId {
     LinkId::ToAnnex(devbox())
 }
 
-fn home_link() -> LinkId {
-    LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() })
+pub(super) fn home_link() -> LinkId {
+    LinkId::ToHome(ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox(), generation: 1 })
 }
 
-fn use_host() -> Request {
+pub(super) fn use_host() -> Request {
     Request::UseHost(UseHostRequest {
         team: survey_team(),
         host: devbox(),
@@ -35,11 +35,11 @@ fn use_host() -> Request {
     })
 }
 
-fn report(state: &mut State, link: LinkId, event: HostEvent) -> Vec<Effect> {
+pub(super) fn report(state: &mut State, link: LinkId, event: HostEvent) -> Vec<Effect> {
     handle_event(state, CoreEvent::HostReported { link, event }, NOW)
 }
 
-fn mirror_survey(state: &mut State, link: LinkId) {
+pub(super) fn mirror_survey(state: &mut State, link: LinkId) {
     report(state, link, HostEvent::TeamsChanged(BTreeSet::from([survey_team()])));
 }
 
@@ -47,7 +47,7 @@ fn lose(state: &mut State) -> Vec<Effect> {
     report(state, annex_link(), HostEvent::Disconnected { reason: "no route".to_owned() })
 }
 
-fn host_job(effects: &[Effect]) -> &HostJob {
+pub(super) fn host_job(effects: &[Effect]) -> &HostJob {
     let mut jobs = effects.iter().filter_map(|effect| match effect {
         Effect::Host(job) => Some(job),
         _ => None,
@@ -56,7 +56,7 @@ fn host_job(effects: &[Effect]) -> &HostJob {
 }
 
 /// The jobs for mirrors.
-fn mirror_jobs(effects: &[Effect]) -> Vec<&MirrorJob> {
+pub(super) fn mirror_jobs(effects: &[Effect]) -> Vec<&MirrorJob> {
     let jobs = effects.iter().filter_map(|effect| match effect {
         Effect::Host(HostJob::Mirror { job, .. }) => Some(job),
         _ => None,
@@ -64,7 +64,7 @@ fn mirror_jobs(effects: &[Effect]) -> Vec<&MirrorJob> {
     jobs.collect()
 }
 
-fn error_message(effects: &[Effect], client: u64) -> String {
+pub(super) fn error_message(effects: &[Effect], client: u64) -> String {
     match reply(effects, client) {
         Some(Response::Failed(error)) => error.message.clone(),
         other => panic!("an error is expected: {other:?}"),
@@ -334,7 +334,7 @@ fn members_between_spawns_keep_their_slots_at_home() {
 #[test]
 fn mirror_gets_no_budget() {
     let mut state = new_state();
-    let home = ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox() };
+    let home = ConnectHomeRequest { home: HomeId::parse("7f").unwrap(), annex: devbox(), generation: 1 };
     let event = HostEvent::TeamsChanged(BTreeSet::from([survey_team()]));
     handle_event(&mut state, CoreEvent::HostReported { link: LinkId::ToHome(home), event }, NOW);
     let policy = Policy { max_turns: Some(3), ..Policy::default() };

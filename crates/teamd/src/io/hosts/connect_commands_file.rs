@@ -1,6 +1,6 @@
 //! The file `hosts.json`: the identity of this home, and how it connects to other hosts.
 
-use protocol::control_socket::HomeId;
+use protocol::control_socket::{FIRST_LINK_GENERATION, HomeId};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::state_file_names::HOSTS;
@@ -15,6 +15,9 @@ pub(super) struct ConnectCommandsFile {
     pub(super) home: HomeId,
     /// The connect command of each host.
     pub(super) commands: BTreeMap<HostName, Vec<String>>,
+    /// The generations of the links to hosts that were forgotten before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    generations: BTreeMap<HostName, u32>,
 }
 
 impl ConnectCommandsFile {
@@ -33,7 +36,7 @@ impl ConnectCommandsFile {
             None => {
                 let id = uuid::Uuid::new_v4().to_string();
                 let home = HomeId::parse(&id).expect("a uuid has digits, letters and hyphens");
-                Ok(ConnectCommandsFile { home, commands: BTreeMap::new() })
+                Ok(ConnectCommandsFile { home, commands: BTreeMap::new(), generations: BTreeMap::new() })
             }
         }
     }
@@ -54,6 +57,30 @@ impl ConnectCommandsFile {
         }
         let mut changed = self.clone();
         changed.commands.insert(host.clone(), command.to_vec());
+        self.store(dir, changed)
+    }
+
+    /// The generation of the link to a host.
+    pub(super) fn generation(&self, host: &HostName) -> u32 {
+        self.generations.get(host).copied().unwrap_or(FIRST_LINK_GENERATION)
+    }
+
+    /// Forgets a host. The next link to it has the next generation. Does nothing if the file has no
+    /// command for it.
+    ///
+    /// # Errors
+    ///
+    /// If the file can't be written. The host is not forgotten then.
+    pub(super) fn forget(&mut self, dir: &StateDir, host: &HostName) -> Result<(), ErrorReport> {
+        let mut changed = self.clone();
+        if changed.commands.remove(host).is_none() {
+            return Ok(());
+        }
+        changed.generations.insert(host.clone(), self.generation(host) + 1);
+        self.store(dir, changed)
+    }
+
+    fn store(&mut self, dir: &StateDir, changed: ConnectCommandsFile) -> Result<(), ErrorReport> {
         let json = serde_json::to_vec_pretty(&changed).expect("names and commands are valid JSON");
         dir.replace(HOSTS, &json)?;
         *self = changed;
@@ -73,7 +100,12 @@ mod tests {
         let host = HostName::parse("devbox").unwrap();
         file.set_command(&state, &host, &["ssh".to_owned(), "devbox".to_owned()]).unwrap();
         let read = ConnectCommandsFile::read(&state).unwrap();
-        assert_eq!((read.home, read.commands), (file.home, file.commands));
+        assert_eq!((read.home, read.commands), (file.home.clone(), file.commands.clone()));
+        let forget = |file: &mut ConnectCommandsFile| file.forget(&state, &host).unwrap();
+        forget(&mut file);
+        forget(&mut file);
+        let read = ConnectCommandsFile::read(&state).unwrap();
+        assert_eq!((read.generation(&host), read.commands.len()), (2, 0), "a repeated command has no effect");
         state.replace(HOSTS, b"{").unwrap();
         assert!(ConnectCommandsFile::read(&state).unwrap_err().message.contains("cannot read"));
     }

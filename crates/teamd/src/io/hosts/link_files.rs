@@ -3,7 +3,7 @@
 use crate::core::jobs::host_jobs::LinkId;
 use link::{LinkIdentity, LinkRole, SpoolContents, SpoolFile};
 use mirror::{Mirror, MirrorSide};
-use protocol::control_socket::{ConnectHomeRequest, HomeId};
+use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::state_file_names::{HOMES_DIR, LINKS_DIR};
@@ -27,6 +27,8 @@ pub(super) struct LinkFiles {
     pub(super) durability: Durability,
     /// Identity of this home.
     pub(super) home: HomeId,
+    /// The generation of the link, if it goes to an annex.
+    pub(super) generation: u32,
 }
 
 impl LinkFiles {
@@ -37,10 +39,23 @@ impl LinkFiles {
     /// If it can't be opened.
     pub(super) fn directory(&self, link: &LinkId) -> Result<StateDir, ErrorReport> {
         let path = match link {
-            LinkId::ToAnnex(host) => self.state_dir.join(LINKS_DIR).join(host.as_str()),
+            LinkId::ToAnnex(host) => {
+                self.state_dir.join(LINKS_DIR).join(of_generation(host.to_string(), self.generation))
+            }
             LinkId::ToHome(home) => self.state_dir.join(HOMES_DIR).join(directory_name(home)),
         };
         Ok(StateDir::open(&path)?)
+    }
+
+    /// Removes the directories of the earlier generations of the link to a host. If that fails, the
+    /// error is only logged, because no link uses them.
+    pub(super) fn remove_earlier_generations(&self, host: &HostName) {
+        let earlier = FIRST_LINK_GENERATION..self.generation;
+        let removed = StateDir::open(&self.state_dir.join(LINKS_DIR)).and_then(|links| {
+            let mut names = earlier.map(|generation| of_generation(host.to_string(), generation));
+            names.try_for_each(|name| links.remove_subdir(&name))
+        });
+        removed.unwrap_or_else(|error| tracing::warn!("{error}"));
     }
 
     /// Removes the temporary files that killed daemons have left. Must be called before this daemon
@@ -90,7 +105,7 @@ impl LinkFiles {
     pub(super) fn identity(&self, link: &LinkId) -> LinkIdentity {
         let (role, home, annex) = match link {
             LinkId::ToAnnex(host) => (LinkRole::Home { epoch: FIRST_EPOCH }, &self.home, host),
-            LinkId::ToHome(ConnectHomeRequest { home, annex }) => (LinkRole::Annex, home, annex),
+            LinkId::ToHome(ConnectHomeRequest { home, annex, .. }) => (LinkRole::Annex, home, annex),
         };
         LinkIdentity {
             role,
@@ -111,14 +126,23 @@ impl LinkFiles {
     }
 }
 
-/// The directory of a link to a home. Neither part of its name contains a full stop.
+/// The name of a link's directory. The first generation has no number.
+fn of_generation(name: String, generation: u32) -> String {
+    if generation == FIRST_LINK_GENERATION { name } else { format!("{name}.{generation}") }
+}
+
+/// The directory of a link to a home. No part of its name contains a full stop.
 fn directory_name(home: &ConnectHomeRequest) -> String {
-    format!("{}.{}", home.home.as_str(), home.annex)
+    of_generation(format!("{}.{}", home.home.as_str(), home.annex), home.generation)
 }
 
 fn parse_directory_name(name: &str) -> Option<ConnectHomeRequest> {
     let (home, annex) = name.split_once('.')?;
-    Some(ConnectHomeRequest { home: HomeId::parse(home)?, annex: HostName::parse(annex)? })
+    let (annex, generation) = match annex.split_once('.') {
+        Some((annex, generation)) => (annex, generation.parse().ok()?),
+        None => (annex, FIRST_LINK_GENERATION),
+    };
+    Some(ConnectHomeRequest { home: HomeId::parse(home)?, annex: HostName::parse(annex)?, generation })
 }
 
 #[cfg(test)]
@@ -127,11 +151,15 @@ mod tests {
 
     #[test]
     fn directory_name_is_parsed_back() {
-        let home = ConnectHomeRequest {
-            home: HomeId::parse("0f-1").unwrap(),
-            annex: HostName::parse("dev_box-2").unwrap(),
-        };
-        assert_eq!(parse_directory_name(&directory_name(&home)), Some(home));
+        for (generation, name) in [(1, "0f-1.dev_box-2"), (2, "0f-1.dev_box-2.2")] {
+            let home = ConnectHomeRequest {
+                home: HomeId::parse("0f-1").unwrap(),
+                annex: HostName::parse("dev_box-2").unwrap(),
+                generation,
+            };
+            assert_eq!(directory_name(&home), name);
+            assert_eq!(parse_directory_name(name), Some(home));
+        }
         assert_eq!(parse_directory_name("x"), None);
         assert_eq!(parse_directory_name("A.devbox"), None);
     }

@@ -5,6 +5,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use crate::io::control_connections::Connections;
 use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
+use crate::io::hosts::forget_host::forget_host;
 use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::open_link::{LinkSetup, OpenLink};
@@ -12,14 +13,15 @@ use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_to_annex, run_to
 use crate::io::hosts::shared_mirror::LinkReporter;
 use link::LinkStream;
 use mirror::MirroredTeamState;
-use protocol::control_socket::ConnectHomeRequest;
+use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{Durability, Root, StateDir};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel, unbounded_channel};
+use tokio::task::JoinHandle;
 
 /// Maximum number of connections of one home that wait for its link.
 const QUEUED_STREAMS: usize = 4;
@@ -41,6 +43,7 @@ struct LinkToAnnex {
     commands: UnboundedSender<Vec<String>>,
     /// The last connect command. Empty if there was none.
     command: Vec<String>,
+    task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -65,8 +68,13 @@ impl LinkHandles {
     ) -> Result<LinkHandles, ErrorReport> {
         let connect_commands = ConnectCommandsFile::read(state_dir)?;
         let (root, state_path) = (root.clone(), state_dir.path().to_owned());
-        let files =
-            LinkFiles { root, state_dir: state_path, durability, home: connect_commands.home.clone() };
+        let files = LinkFiles {
+            root,
+            state_dir: state_path,
+            durability,
+            home: connect_commands.home.clone(),
+            generation: FIRST_LINK_GENERATION,
+        };
         let commands = connect_commands.commands.clone();
         let mut links = LinkHandles {
             files,
@@ -111,11 +119,19 @@ impl LinkHandles {
                 link.queue.push(MirrorJob::AddTeam { team, barrier });
             }
             HostJob::AcceptHome { client, home } => self.accept_home(client, &home, connections),
+            HostJob::ForgetHost(host) => self.forget_host(&host),
             HostJob::Mirror { link, job } => match self.queue(&link) {
                 Some(queue) => queue.push(job),
                 None => tracing::warn!(?link, ?job, "dropped a job: there is no such link"),
             },
         }
+    }
+
+    /// Ends the link to a host, and forgets the host afterwards.
+    fn forget_host(&mut self, host: &HostName) {
+        let ended = self.to_annexes.remove(host).map(LinkToAnnex::end);
+        let link = self.new_link(LinkId::ToAnnex(host.clone()));
+        drop(tokio::spawn(forget_host(link, (host.clone(), self.connect_commands.clone()), ended)));
     }
 
     fn accept_home(&mut self, client: ConnId, home: &ConnectHomeRequest, connections: &mut Connections) {
@@ -153,14 +169,20 @@ impl LinkHandles {
 
     fn new_link(&self, link: LinkId) -> LinkSetup {
         let reporter = LinkReporter { link, events: self.events.clone() };
-        LinkSetup { files: self.files.clone(), reporter, queue: Arc::default() }
+        let mut files = self.files.clone();
+        if let LinkId::ToAnnex(host) = &reporter.link {
+            files.generation =
+                self.connect_commands.lock().unwrap_or_else(PoisonError::into_inner).generation(host);
+        }
+        LinkSetup { files, reporter, queue: Arc::default() }
     }
 
     fn add_annex(&mut self, host: &HostName, closed: LinkSetup, open: Option<OpenLink>) -> &mut LinkToAnnex {
         let (commands, received) = unbounded_channel();
-        let link = LinkToAnnex { queue: closed.queue.clone(), commands, command: Vec::new() };
+        let queue = closed.queue.clone();
         let host_and_commands = (host.clone(), self.connect_commands.clone());
-        drop(tokio::spawn(run_to_annex(Arc::new(closed), host_and_commands, open, received)));
+        let task = tokio::spawn(run_to_annex(Arc::new(closed), host_and_commands, open, received));
+        let link = LinkToAnnex { queue, commands, command: Vec::new(), task };
         self.to_annexes.insert(host.clone(), link);
         self.to_annexes.get_mut(host).expect("it was just inserted")
     }
@@ -174,6 +196,12 @@ impl LinkHandles {
 }
 
 impl LinkToAnnex {
+    /// Ends the link. The returned task ends after its last write.
+    fn end(self) -> JoinHandle<()> {
+        self.queue.close();
+        self.task
+    }
+
     /// Connects with this command at once, even if the link waits for its next attempt.
     fn connect(&mut self, command: Vec<String>) {
         self.command.clone_from(&command);

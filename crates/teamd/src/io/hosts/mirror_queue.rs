@@ -10,13 +10,19 @@ use std::time::Duration;
 /// earlier one.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
-    jobs: Mutex<VecDeque<MirrorJob>>,
+    state: Mutex<QueueState>,
     added: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    jobs: VecDeque<MirrorJob>,
+    is_closed: bool,
 }
 
 impl MirrorQueue {
     pub(super) fn push(&self, job: MirrorJob) {
-        let mut jobs = self.lock();
+        let jobs = &mut self.lock().jobs;
         if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) = (&job, jobs.back_mut())
         {
             *last = job;
@@ -26,26 +32,33 @@ impl MirrorQueue {
         }
     }
 
-    /// Waits for the next job.
-    pub(super) fn pop(&self) -> MirrorJob {
-        let mut jobs = self.lock();
+    /// Waits for the next job. `None` if the link has ended for good.
+    pub(super) fn pop(&self) -> Option<MirrorJob> {
+        let mut state = self.lock();
         loop {
-            match jobs.pop_front() {
-                Some(job) => return job,
-                None => jobs = self.added.wait(jobs).unwrap_or_else(PoisonError::into_inner),
+            match state.jobs.pop_front() {
+                _ if state.is_closed => return None,
+                Some(job) => return Some(job),
+                None => state = self.added.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
+    }
+
+    /// Ends the thread of the mirrors. Jobs that wait do not run.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.added.notify_one();
     }
 
     /// Waits for `pause`, or until another job is added. Then adds a job that has failed as the next
     /// one. A later job can depend on it: the end of a team comes before its new beginning.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
-        self.lock().push_front(job);
+        self.lock().jobs.push_front(job);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<MirrorJob>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,6 +75,10 @@ mod tests {
         queue.push(MirrorJob::NoteAccepted(1));
         queue.push(MirrorJob::NoteAccepted(2));
         let jobs = [queue.pop(), queue.pop(), queue.pop()];
-        assert_eq!(jobs, [MirrorJob::CompareAll, MirrorJob::SendBarrier(1), MirrorJob::NoteAccepted(2)]);
+        let expected = [MirrorJob::CompareAll, MirrorJob::SendBarrier(1), MirrorJob::NoteAccepted(2)];
+        assert_eq!(jobs, expected.map(Some));
+        queue.push(MirrorJob::CompareAll);
+        queue.close();
+        assert_eq!(queue.pop(), None);
     }
 }

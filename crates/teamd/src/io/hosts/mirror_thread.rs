@@ -15,12 +15,11 @@ use store::Root;
 /// The longest pause before a failed job runs again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts the thread. It runs until the daemon ends.
+/// Starts the thread. It runs until the daemon ends or the host is forgotten.
 pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -> std::io::Result<()> {
     let run = move || {
         let mut has_failed = false;
-        loop {
-            let job = queue.pop();
+        while let Some(job) = queue.pop() {
             match run_job(&mirror, &root, job.clone()) {
                 Ok(()) => has_failed = false,
                 Err(error) => {
@@ -58,6 +57,7 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
         MirrorJob::RemoveTeam(team) => {
             mirror.update(|mirror| mirror.remove_team(&team).map(plain), |()| None)
         }
+        MirrorJob::EndTeams => mirror.update(|mirror| mirror.end_teams().map(plain), |()| None),
         MirrorJob::Compare { team, change } => {
             mirror.update(|mirror| mirror.handle_change(&team, &change).map(plain), |()| None)
         }

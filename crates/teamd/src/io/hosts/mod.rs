@@ -2,6 +2,7 @@
 //! a thread that compares the files of its mirrors (`mirror_thread`).
 
 mod connect_commands_file;
+mod forget_host;
 mod link_files;
 pub(crate) mod link_handles;
 mod mirror_queue;

@@ -6,6 +6,7 @@ use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
 use crate::io::hosts::open_link::{LinkSetup, OpenLink, internal_error};
 use link::{ConnectionSource, LinkDriver, LinkInputs, LinkReport, LinkSettings, LinkStream, Submission};
 use protocol::annex_link::ItemPayload;
+use protocol::control_socket::FIRST_LINK_GENERATION;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use std::ffi::OsString;
@@ -64,10 +65,12 @@ fn record_command(
     connect_commands.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
 }
 
-/// The connect command, with the two arguments that name the link to the annex.
+/// The connect command, with the arguments that name the link to the annex.
 fn connect_command(link: &LinkSetup, host: &HostName, command: Vec<String>) -> Vec<OsString> {
     let arguments = [link.files.home.as_str().to_owned(), host.to_string()];
-    command.into_iter().chain(arguments).map(OsString::from).collect()
+    let generation = Some(link.files.generation).filter(|generation| *generation > FIRST_LINK_GENERATION);
+    let generation = generation.map(|generation| generation.to_string());
+    command.into_iter().chain(arguments).chain(generation).map(OsString::from).collect()
 }
 
 /// Runs the annex's end of a link. `opened` is the opened link, if it was opened before.
@@ -164,7 +167,8 @@ fn placeholder() -> Submission {
     Submission::new(None, ItemPayload::BarrierReached { number: 0 }).expect("the item is short")
 }
 
-async fn run_blocking<T: Send + 'static>(
+/// Runs blocking code on another thread.
+pub(super) async fn run_blocking<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, ErrorReport> + Send + 'static,
 ) -> Result<T, ErrorReport> {
     tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| Err(internal_error(error)))

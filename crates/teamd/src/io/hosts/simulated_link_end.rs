@@ -14,7 +14,7 @@ use link::{
 };
 use mirror::MirroredTeamState;
 use protocol::annex_link::{ItemPayload, LinkItem};
-use protocol::control_socket::HomeId;
+use protocol::control_socket::{FIRST_LINK_GENERATION, HomeId};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,13 @@ pub(crate) struct SimulatedLinkFiles(LinkFiles);
 
 impl SimulatedLinkFiles {
     pub(crate) fn new(root: Root, state_dir: PathBuf, home: HomeId) -> SimulatedLinkFiles {
-        SimulatedLinkFiles(LinkFiles { root, state_dir, durability: Durability::Process, home })
+        SimulatedLinkFiles(LinkFiles {
+            root,
+            state_dir,
+            durability: Durability::Process,
+            home,
+            generation: FIRST_LINK_GENERATION,
+        })
     }
 
     pub(crate) fn known_homes(&self) -> Result<Vec<LinkId>, ErrorReport> {

@@ -70,7 +70,7 @@ pub(super) fn link_id(host: HostIndex, annex: HostIndex) -> LinkId {
 
 fn home_request(annex: HostIndex) -> ConnectHomeRequest {
     let home = HomeId::parse(&format!("root-{HOME}")).expect("the identity is valid");
-    ConnectHomeRequest { home, annex: host_name(annex) }
+    ConnectHomeRequest { home, annex: host_name(annex), generation: 1 }
 }
 
 impl NetworkSimulation {
@@ -309,6 +309,8 @@ impl NetworkSimulation {
                     both.number_at_annex = Some(end.open_incoming());
                 }
             }
+            // Nobody forgets a host here: an end-to-end test does.
+            HostJob::ForgetHost(_) => {}
             HostJob::Mirror { link, job } => self.push_mirror_job(host, &link, job),
         }
     }

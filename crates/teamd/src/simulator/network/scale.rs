@@ -129,7 +129,7 @@ impl MeasuredHome {
                 (link, MirrorJob::AddTeam { team, barrier })
             }
             HostJob::Mirror { link, job } => (link, job),
-            HostJob::AcceptHome { .. } => return,
+            HostJob::AcceptHome { .. } | HostJob::ForgetHost(_) => return,
         };
         let annex = (0..self.annexes.len()).find(|index| link == link_of(*index));
         if let (Some(annex), Some(end)) = (annex, self.host.links.get_mut(&link)) {

@@ -5,10 +5,10 @@ use crate::simulator::random::conditions::RandomSimulation;
 use crate::simulator::shim::REQUEST_ID_VARIABLE;
 use protocol::control_socket::{
     AwaitHostRequest, Backend, CapturePaneRequest, ConfirmTaskRequest, ConnectHomeRequest, CreateTeamRequest,
-    DeleteTeamRequest, HomeId, HostCandidate, Iterm2Access, LaunchArgv, Layout, MemberAddress, MemberHost,
-    MemberSelection, PersonPane, PlaceMemberRequest, Request, RestartPolicy, ResumeMembersRequest,
-    SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest, ShimHello,
-    ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply, WorktreeRequest,
+    DeleteTeamRequest, ForgetHostRequest, HomeId, HostCandidate, Iterm2Access, LaunchArgv, Layout,
+    MemberAddress, MemberHost, MemberSelection, PersonPane, PlaceMemberRequest, Request, RestartPolicy,
+    ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest,
+    ShimHello, ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
 use protocol::hosts_file_entry::HostName;
@@ -122,7 +122,8 @@ pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
 /// A request about a team on another host, or the connection of a home.
 fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     let host = HostName::parse("devbox").expect("the name is valid");
-    match simulation.conditions.rng.u8(0..6) {
+    match simulation.conditions.rng.u8(0..7) {
+        6 => Request::ForgetHost(ForgetHostRequest { host }),
         5 => {
             let name = MemberName::parse(random_name(simulation)).expect("the name is valid");
             let candidates = [MemberHost::Home, MemberHost::Other(host)];
@@ -139,7 +140,11 @@ fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
         }
         _ => {
             let home = HomeId::parse("home").expect("the identity is valid");
-            Request::ConnectHome(ConnectHomeRequest { home, annex: host })
+            Request::ConnectHome(ConnectHomeRequest {
+                home,
+                annex: host,
+                generation: simulation.conditions.rng.u32(1..3),
+            })
         }
     }
 }

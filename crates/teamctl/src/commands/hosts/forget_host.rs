@@ -1,0 +1,62 @@
+//! `teamctl hosts forget`: the daemon forgets a host that is gone for good.
+
+use crate::command_context::CommandContext;
+use crate::commands::ask_person::ask_person;
+use crate::output;
+use protocol::control_socket::{ForgetHostRequest, Request};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use serde_json::json;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ForgetArgs {
+    /// The host
+    name: String,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCode, ErrorReport> {
+    let host = HostName::try_from(args.name.clone())
+        .map_err(|reason| ErrorReport::new(ErrorKind::Usage, format!("cannot forget a host: {reason}")))?;
+    let members = members_on(context, &host)?;
+    let names: Vec<String> = members.iter().map(|(team, name)| format!("{name} of {team}")).collect();
+    let question = format!("Forget {host}, and deregister {}? [y/N] ", list_or_nobody(&names));
+    let yes = format!("to forget it without a question: teamctl hosts forget {host} --yes");
+    if !args.yes && !ask_person(&question, &format!("whether to forget {host}"), &yes)? {
+        output::print_warning("nothing was forgotten");
+        return Ok(ExitCode::FAILURE);
+    }
+    context.request::<()>(Request::ForgetHost(ForgetHostRequest { host: host.clone() }))?;
+    let object = json!({
+        "host": host,
+        "members": members.iter().map(|(team, name)| json!({"team": team, "name": name})).collect::<Vec<_>>(),
+    });
+    let text = format!(
+        "{host} is forgotten. Deregistered: {}.\nIf it comes back, what its members have not sent is not \
+         taken. Its next use from here ends them; to end them at once: teamctl --host {host} down",
+        list_or_nobody(&names)
+    );
+    output::print_result(context, &object, &text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_or_nobody(names: &[String]) -> String {
+    if names.is_empty() { "no members".to_owned() } else { names.join(", ") }
+}
+
+/// The members that config.json lists on the host, in all teams whose home is here.
+fn members_on(context: &CommandContext, host: &HostName) -> Result<Vec<(TeamName, MemberName)>, ErrorReport> {
+    let root = context.root()?;
+    let mut members = Vec::new();
+    for name in root.teams()? {
+        let team = root.team(&name)?;
+        let Some(config) = team.config_if_valid().filter(|_| !team.is_mirror()) else { continue };
+        let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
+        members.extend(on_host.map(|member| (name.clone(), member.name.clone())));
+    }
+    Ok(members)
+}

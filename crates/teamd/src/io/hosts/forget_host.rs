@@ -1,0 +1,81 @@
+//! Forgets a host: after the record in `hosts.json`, no frame of the old link counts any more. A crash
+//! between two steps leaves the rest to a repeated command.
+
+use crate::core::jobs::host_jobs::HostEvent;
+use crate::io::hosts::open_link::LinkSetup;
+use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_blocking};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use protocol::task::TaskStatus;
+use protocol::team_and_member_names::MemberName;
+use std::sync::PoisonError;
+use store::{Error, StateDir, Team};
+use tokio::task::JoinHandle;
+
+/// Waits for the end of the link, and forgets the host. Reports [`HostEvent::Forgotten`].
+pub(super) async fn forget_host(
+    mut link: LinkSetup,
+    (host, connect_commands): (HostName, SharedConnectCommandsFile),
+    ended: Option<JoinHandle<()>>,
+) {
+    if let Some(task) = ended {
+        task.await.ok();
+    }
+    let reporter = link.reporter.clone();
+    let result = run_blocking(move || {
+        let state_dir = StateDir::open(&link.files.state_dir)?;
+        let mut commands = connect_commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_used = commands.commands.contains_key(&host);
+        commands.forget(&state_dir, &host)?;
+        link.files.generation = commands.generation(&host);
+        drop(commands);
+        let had_members = deregister_members(&link, &host)?;
+        link.files.remove_earlier_generations(&host);
+        if was_used || had_members { Ok(()) } else { Err(unknown_host_error(&host)) }
+    });
+    reporter.report(HostEvent::Forgotten(result.await));
+}
+
+fn unknown_host_error(host: &HostName) -> ErrorReport {
+    let message = format!("cannot forget {host}: teamd has no link to it, and it runs no members");
+    ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts")
+}
+
+/// Deregisters the members on the host in all teams. Returns whether there was one.
+fn deregister_members(link: &LinkSetup, host: &HostName) -> Result<bool, ErrorReport> {
+    let mut had_members = false;
+    for name in link.files.root.teams()? {
+        let team = match link.files.root.team(&name) {
+            Ok(team) if !name.is_claude_session() && !team.is_mirror() => team,
+            _ => continue,
+        };
+        let Some(config) = team.config_if_valid() else { continue };
+        let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
+        let members: Vec<MemberName> = on_host.map(|member| member.name.clone()).collect();
+        if !members.is_empty() {
+            // The tasks come first: after a crash, the members in config.json say which are left.
+            release_tasks(&team, &members)?;
+            team.remove_members(&members)?;
+            had_members = true;
+        }
+    }
+    Ok(had_members)
+}
+
+/// Releases the unfinished tasks of members. A failed task stays failed.
+fn release_tasks(team: &Team, members: &[MemberName]) -> Result<(), Error> {
+    let is_held = |task: &protocol::task::Task| {
+        let is_open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);
+        is_open
+            && task.failure().is_none()
+            && task.owner.as_ref().is_some_and(|owner| members.contains(owner))
+    };
+    let tasks = team.tasks();
+    for task in tasks.list()?.into_iter().filter(is_held) {
+        match tasks.release(&task.id, &MemberName::lead()) {
+            Ok(_) | Err(Error::NoSuchTask { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
