@@ -9,6 +9,7 @@ mod no_contact;
 mod over_network;
 mod over_ssh;
 mod run_file;
+mod take_home;
 
 use harness::TestEnv;
 use serde_json::{Value, json};

@@ -25,7 +25,9 @@ pub fn reply_timeout(request: &Request) -> Duration {
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         // The home of a mirrored team may be out of reach for any time.
         Request::ConfirmTask(_) => Duration::from_secs(24 * 3600),
-        Request::UseHost(_) | Request::AwaitHost(_) | Request::ForgetHost(_) => Duration::from_secs(90),
+        Request::UseHost(_) | Request::AwaitHost(_) | Request::ForgetHost(_) | Request::TakeHome(_) => {
+            Duration::from_secs(90)
+        }
         Request::SetMode(_) => Duration::from_secs(20),
         // For a spawn request, the daemon opens a pane, the shim starts the agent, and the agent's
         // program may have to open a session. Together these steps may take long.

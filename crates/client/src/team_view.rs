@@ -410,7 +410,7 @@ fn remote_lifecycle(member: &Member, hosts: &[HostStatus]) -> &'static str {
     let host = hosts.iter().find(|host| member.host.as_deref() == Some(host.host.as_str()));
     match host.map(|host| &host.contact) {
         Some(HostContact::NoContact { .. }) => "unknown",
-        Some(HostContact::Connected) | None => "running",
+        Some(HostContact::Connected | HostContact::IsHome { .. }) | None => "running",
     }
 }
 

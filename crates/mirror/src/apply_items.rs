@@ -26,6 +26,7 @@ impl MirrorSide {
             | ItemPayload::TaskChangeAnswer { .. } => !is_home,
             ItemPayload::TeamRefused { .. }
             | ItemPayload::TeamWanted { .. }
+            | ItemPayload::HomeMoved { .. }
             | ItemPayload::Members { .. }
             | ItemPayload::Read { .. }
             | ItemPayload::Events { .. }
@@ -51,8 +52,13 @@ impl Mirror {
         match payload {
             ItemPayload::Barrier { number } => self.send(ItemPayload::BarrierReached { number: *number }),
             ItemPayload::BarrierReached { number } => self.finish_barrier(*number),
-            ItemPayload::Team { team, config, version } => self.apply_config(team, config, *version)?,
+            ItemPayload::Team { team, config, version, epoch } => {
+                self.apply_config(team, config, (*version, *epoch))?;
+            }
             ItemPayload::TeamChange { team, change } => self.apply_config_change(team, change)?,
+            ItemPayload::HomeMoved { team, created_at, epoch } => {
+                self.note_home_moved(team, (*created_at, *epoch))?;
+            }
             ItemPayload::TeamDeleted { team } => self.end_team(team)?,
             ItemPayload::TeamRefused { team, error } => {
                 self.forget_team(team)?;
@@ -127,6 +133,7 @@ impl Mirror {
             | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::TeamRefused { .. }
+            | ItemPayload::HomeMoved { .. }
             | ItemPayload::Barrier { .. }
             | ItemPayload::BarrierReached { .. } => Ok(()),
         }

@@ -78,6 +78,7 @@ impl Mirror {
     /// If files can't be read.
     pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
         self.send_ended_teams();
+        self.send_taken_teams()?;
         // An answer of the home may have been lost, such as a config that was too long for the link.
         self.wanted.clear();
         for team in self.teams() {
@@ -118,9 +119,9 @@ impl Mirror {
 
     fn compare_config(&mut self, team: &TeamName, purpose: ConfigPurpose) -> Result<(), Error> {
         let (side, version) = (self.side.clone(), self.awaiting.next_number());
-        let mirror = self.mirror(team)?;
         let MirrorSide::Home { annex } = &side else { return self.compare_members(team) };
-        let item = mirror.config_for_annex(annex, version, purpose)?;
+        let epoch = self.root.team_home(team)?.epoch;
+        let item = self.mirror(team)?.config_for_annex(annex, (version, epoch), purpose)?;
         item.into_iter().for_each(|item| self.send(item));
         Ok(())
     }

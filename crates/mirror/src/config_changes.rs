@@ -47,11 +47,12 @@ pub(crate) enum ConfigPurpose {
 
 impl TeamMirror {
     /// At the home: the config without the members of this annex, or what has changed in it. `None`
-    /// if there is nothing to send. `version` is the number of the next item.
+    /// if there is nothing to send. `version` is the number of the next item, `epoch` that of the
+    /// team's home.
     pub(crate) fn config_for_annex(
         &mut self,
         annex: &HostName,
-        version: u64,
+        (version, epoch): (u64, u64),
         purpose: ConfigPurpose,
     ) -> Result<Option<ItemPayload>, Error> {
         let config = self.team.cached_config()?;
@@ -65,7 +66,7 @@ impl TeamMirror {
         let team = self.name();
         let item = match change {
             Some(change) => ItemPayload::TeamChange { team, change },
-            None => ItemPayload::Team { team, config: whole_config(&config, annex), version },
+            None => ItemPayload::Team { team, config: whole_config(&config, annex), version, epoch },
         };
         self.sent_config = Some(SentConfig { config, version });
         Ok(Some(item))

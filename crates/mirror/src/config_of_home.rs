@@ -8,6 +8,7 @@ use crate::output::MirrorNotice;
 use protocol::annex_link::{ConfigChange, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::TeamHome;
 use store::Error;
 
 impl Mirror {
@@ -16,9 +17,12 @@ impl Mirror {
         &mut self,
         team: &TeamName,
         config: &Fields,
-        version: u64,
+        (version, epoch): (u64, u64),
     ) -> Result<(), ErrorReport> {
         let config = parse_config(config).map_err(|reason| cannot_mirror_error(team, &reason))?;
+        if self.is_taken(team, &config) {
+            return Ok(self.send_taken_teams()?);
+        }
         match self.root.team(team) {
             Ok(_) if self.teams.ended.contains(team) => return Err(being_deleted_error(team)),
             Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
@@ -36,6 +40,9 @@ impl Mirror {
                 self.notify(MirrorNotice::TeamMade { team: team.clone() });
             }
             Err(error) => return Err(error.into()),
+        }
+        if self.root.team_home(team)?.epoch != epoch {
+            self.root.set_team_home(team, &TeamHome { epoch, moved: None })?;
         }
         self.teams.add(team, &self.state)?;
         self.mirror(team)?.home_config = Some(HomeConfig { config, version });

@@ -46,6 +46,7 @@ mod received_events;
 mod record_kept_items;
 mod send_events;
 mod sent_events;
+mod take_team;
 mod tasks_at_annex;
 mod tasks_at_home;
 mod team_mirror;

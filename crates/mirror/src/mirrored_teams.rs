@@ -2,7 +2,7 @@
 
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, StateDir};
 
 /// The name of the record's file.
@@ -17,6 +17,18 @@ pub(crate) struct MirroredTeams {
     /// the home has deleted, and whose mirrors the daemon has not deleted yet.
     #[serde(default)]
     pub(crate) ended: BTreeSet<TeamName>,
+    /// At the annex: former mirrors, whose home this host is now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) taken: BTreeMap<TeamName, TakenTeam>,
+}
+
+/// A team whose home has moved to the annex.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TakenTeam {
+    /// When the team was created. Another team of its name was not moved.
+    pub(crate) created_at: u64,
+    /// The epoch of the new home.
+    pub(crate) epoch: u64,
 }
 
 impl MirroredTeams {

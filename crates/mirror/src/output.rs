@@ -5,6 +5,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_home::MovedHome;
 use std::collections::BTreeSet;
 
 /// Items for the other end, and notices for the daemon.
@@ -29,6 +30,21 @@ pub enum MirrorNotice {
     TeamEnded {
         /// The team.
         team: TeamName,
+    },
+    /// At the annex: the mirror is the true team now.
+    HomeTaken {
+        /// The team.
+        team: TeamName,
+        /// The epoch of the home.
+        epoch: u64,
+    },
+    /// At the home: the annex is the team's home now. The daemon changes the team no more, and ends
+    /// its members.
+    HomeMoved {
+        /// The team.
+        team: TeamName,
+        /// The new home.
+        moved: MovedHome,
     },
     /// At the home: the annex can't mirror the team.
     TeamRefused {

@@ -136,6 +136,14 @@ pub enum EventKind {
         /// Why, as a text for people.
         reason: String,
     },
+    /// A person has moved the team's home.
+    HomeMoved {
+        /// Name of the new home in the hosts file here. `None` if this machine is the new home.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        /// The epoch of the new home.
+        epoch: u64,
+    },
     /// A person has let the daemon forget another host. Its members are deregistered.
     HostForgotten {
         /// Name of the host in the hosts file.
@@ -417,6 +425,9 @@ impl fmt::Display for EventKind {
             EventKind::NotificationFailed { reason } => write!(f, "a notification failed: {reason}"),
             EventKind::HostConnected { host } => write!(f, "host {host} is connected"),
             EventKind::HostLost { host, reason } => write!(f, "no contact to host {host}: {reason}"),
+            EventKind::HomeMoved { host, epoch } => {
+                write!(f, "its home is {} now (epoch {epoch})", host.as_deref().unwrap_or("here"))
+            }
             EventKind::HostForgotten { host } => write!(f, "host {host} is forgotten"),
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {

@@ -125,6 +125,7 @@ pub mod state_file_names;
 pub mod task;
 pub mod team_and_member_names;
 pub mod team_config;
+pub mod team_home;
 pub mod team_record_line;
 pub mod teamctl_ask_setup_and_record;
 pub mod timestamp;

@@ -61,6 +61,11 @@ pub fn mirror_marker(team: &TeamName) -> String {
     format!("mirrored-{team}")
 }
 
+/// Which machine is the team's home. Exists if it was moved, or if the files here are a mirror.
+pub fn team_home(team: &TeamName) -> String {
+    format!("home-{team}.json")
+}
+
 /// The team whose policy or config backup `file` is.
 pub fn team_of_policy_or_backup(file: &str) -> Option<TeamName> {
     let team = file.strip_prefix("policy-").or_else(|| file.strip_prefix("config-backup-"))?;

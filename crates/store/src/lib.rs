@@ -44,6 +44,7 @@ mod team_config_cache;
 mod team_export_import;
 mod team_file_names;
 mod team_handle;
+mod team_home;
 mod try_flock_despite_readers;
 mod usage_limit_in_local_time;
 

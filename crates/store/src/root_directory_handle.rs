@@ -19,9 +19,10 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fstat};
 use protocol::did_you_mean::nearest_names;
-use protocol::state_file_names::{ANSWERS_DIR, CORRUPT_DIR, JOURNAL_DIR, mirror_marker};
+use protocol::state_file_names::{ANSWERS_DIR, CORRUPT_DIR, JOURNAL_DIR, mirror_marker, team_home};
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::TeamConfig;
+use protocol::team_home::TeamHome;
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -251,13 +252,31 @@ impl Root {
         StateDir::open(&self.0.state_dir)?.remove(&mirror_marker(team))
     }
 
-    /// Deletes the answer log and the journal of a team. Callers do this when they create or delete
+    /// Which machine is the team's home.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Malformed`, `Io`.
+    pub fn team_home(&self, team: &TeamName) -> Result<TeamHome, Error> {
+        read_team_home(&self.0.state_dir, team)
+    }
+
+    /// Records which machine is the team's home.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`.
+    pub fn set_team_home(&self, team: &TeamName, home: &TeamHome) -> Result<(), Error> {
+        let json = serde_json::to_vec(home).expect("a home has only numbers and a name");
+        StateDir::open(&self.0.state_dir)?.replace(&team_home(team), &json)
+    }
+
+    /// Deletes the answer log, the journal and the record of the home of a team. Callers do this when they create or delete
     /// a team.
     ///
     /// # Errors
     /// `Io`.
     pub fn delete_records(&self, team: &TeamName) -> Result<(), Error> {
-        self.0.delete_records(team)
+        let home = StateDir::open(&self.0.state_dir)?.remove(&team_home(team));
+        home.and(self.0.delete_records(team))
     }
 
     /// Deletes the answer logs of all session teams that are not in `existing`.
@@ -267,6 +286,13 @@ impl Root {
     pub fn delete_session_records(&self, existing: &[TeamName]) -> Result<(), Error> {
         self.0.answer_log.delete_ended_sessions(existing)
     }
+}
+
+pub(crate) fn read_team_home(state_dir: &Path, team: &TeamName) -> Result<TeamHome, Error> {
+    let (dir, name) = (StateDir::open(state_dir)?, team_home(team));
+    let Some(bytes) = dir.read(&name)? else { return Ok(TeamHome::default()) };
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Error::Malformed { path: state_dir.join(name), reason: error.to_string() })
 }
 
 /// Checks the owner and the permissions of the root at `path`, if it exists.

@@ -17,7 +17,7 @@ const COMMANDS_WITHOUT_TEAM: [&str; 13] = [
 /// The names and aliases of all commands but `help`, which needs no options. Invariant: the
 /// command-line parser accepts exactly these names and `help`;
 /// `cli::tests::command_names_are_those_of_the_parser` checks this.
-pub(crate) const COMMAND_NAMES: [&str; 50] = [
+pub(crate) const COMMAND_NAMES: [&str; 51] = [
     "annex",
     "answer-shutdown",
     "approve",
@@ -34,6 +34,7 @@ pub(crate) const COMMAND_NAMES: [&str; 50] = [
     "events",
     "export",
     "hide",
+    "home",
     "hosts",
     "import",
     "inbox",

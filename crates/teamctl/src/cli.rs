@@ -147,6 +147,7 @@ fn dispatch_here(command: CliCommand, context: &CommandContext) -> Result<ExitCo
         CliCommand::Merge(args) => commands::merge::run(context, &args),
         CliCommand::Export(args) => commands::export::run(context, &args),
         CliCommand::Import(args) => commands::import::run(context, &args),
+        CliCommand::Home(args) => commands::home::run(context, &args),
         CliCommand::Task(args) => commands::task::run(context, &args),
         CliCommand::Run(args) => commands::run_team_from_file::run(context, &args),
         CliCommand::Ask(args) => commands::ask::run(context, &args),

@@ -51,7 +51,7 @@ enum Role {
 /// The arguments of each command, who may run it, and the possible exit codes if it is allowed. The
 /// arguments are chosen so that an allowed command has no effect on the test, for example with an
 /// unknown name.
-const COMMANDS: [(&[&str], CommandPermission, &[i32]); 58] = [
+const COMMANDS: [(&[&str], CommandPermission, &[i32]); 59] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], CommandPermission::Lead, &[67]),
@@ -61,6 +61,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 58] = [
     (&["merge", "nobody"], CommandPermission::LeadAtFiles, &[67]),
     (&["export", "--output", "/nowhere/x.tar"], CommandPermission::LeadAtFiles, &[74]),
     (&["import", "/nowhere.tar"], CommandPermission::LeadAtFiles, &[72]),
+    (&["home", "take", "survey", "--yes"], CommandPermission::LeadAtFiles, &[76]),
     (&["policy", "/nowhere.toml"], CommandPermission::LeadAtFiles, &[72]),
     (&["policy"], CommandPermission::Member, &[0]),
     (&["hide", "nobody"], CommandPermission::Lead, &[67]),

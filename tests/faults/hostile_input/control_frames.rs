@@ -181,6 +181,7 @@ fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
         "use_host",
         "await_host",
         "forget_host",
+        "take_home",
         "confirm_task",
         "connect_home",
         "connect_shim",

@@ -10,3 +10,4 @@ mod faults;
 mod pair;
 mod random_life;
 mod steps;
+mod take_home;

@@ -35,6 +35,8 @@ pub enum ItemPayload {
         /// never used twice.
         #[serde(default)]
         version: u64,
+        /// The epoch of the team's home.
+        epoch: u64,
     },
     /// From the home: what has changed in the team's config.json since the last `Team` or
     /// `TeamChange`. After a connection, also sent if nothing has.
@@ -49,6 +51,15 @@ pub enum ItemPayload {
     TeamWanted {
         /// The team.
         team: TeamName,
+    },
+    /// From the annex: it is the team's home now.
+    HomeMoved {
+        /// The team.
+        team: TeamName,
+        /// When the team was created. Another team of this name is not meant.
+        created_at: u64,
+        /// The epoch of the new home.
+        epoch: u64,
     },
     /// From the home: the team was deleted.
     TeamDeleted {
@@ -162,6 +173,7 @@ impl ItemPayload {
             ItemPayload::Team { team, .. }
             | ItemPayload::TeamChange { team, .. }
             | ItemPayload::TeamWanted { team }
+            | ItemPayload::HomeMoved { team, .. }
             | ItemPayload::TeamDeleted { team }
             | ItemPayload::Budget { team, .. }
             | ItemPayload::TeamRefused { team, .. }

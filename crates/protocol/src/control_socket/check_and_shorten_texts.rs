@@ -5,7 +5,9 @@
 //! not checked here, because their types limit the length.
 
 use super::hook_messages::{HookEvent, HookReport};
-use super::host_requests::{AwaitHostRequest, ConfirmTaskRequest, ForgetHostRequest, UseHostRequest};
+use super::host_requests::{
+    AwaitHostRequest, ConfirmTaskRequest, ForgetHostRequest, TakeHomeRequest, UseHostRequest,
+};
 use super::lead_session_and_leads_file::{LeadProcess, SetLeadRequest};
 use super::pane_layout_and_visibility::{PersonPane, SetPersonPaneRequest};
 use super::placement::{HostCandidate, PlaceMemberRequest};
@@ -76,6 +78,7 @@ fn check_request(request: &Request) -> Result<(), TextTooLong> {
         Request::AwaitHost(AwaitHostRequest { team: _, host: _ })
         | Request::ConfirmTask(ConfirmTaskRequest { team: _, task: _, owner: _ })
         | Request::ForgetHost(ForgetHostRequest { host: _ })
+        | Request::TakeHome(TakeHomeRequest { team: _ })
         | Request::ConnectHome(_)
         | Request::Status
         | Request::StatusWithScreens

@@ -72,6 +72,14 @@ fn is_first_generation(generation: &u32) -> bool {
     *generation == FIRST_LINK_GENERATION
 }
 
+/// Makes this host, which has a mirror of the team, the team's home. The old home must have no contact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TakeHomeRequest {
+    /// The team.
+    pub team: TeamName,
+}
+
 /// Forgets a host that is gone for good: its members are deregistered, and their tasks released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -120,6 +128,13 @@ pub struct HostStatus {
 pub enum HostContact {
     /// The connection works.
     Connected,
+    /// The host is the team's home now. The files here are its last state before that.
+    IsHome {
+        /// Since when, in milliseconds since the epoch.
+        since: u64,
+        /// The epoch of the home.
+        epoch: u64,
+    },
     /// There is no connection. What members do there is unknown.
     NoContact {
         /// Since when, in milliseconds since the epoch.

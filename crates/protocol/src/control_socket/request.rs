@@ -2,7 +2,8 @@
 
 use super::hook_messages::{HookReport, LongPollRequest};
 use super::host_requests::{
-    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, ForgetHostRequest, UseHostRequest,
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, ForgetHostRequest, TakeHomeRequest,
+    UseHostRequest,
 };
 use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task_messages::NextTaskRequest;
@@ -125,6 +126,8 @@ pub enum Request {
     UseHost(UseHostRequest),
     /// Waits until the files here have all changes of a host.
     AwaitHost(AwaitHostRequest),
+    /// Makes this host the home of a team.
+    TakeHome(TakeHomeRequest),
     /// Forgets a host that is gone for good.
     ForgetHost(ForgetHostRequest),
     /// Waits until the home of a mirrored team has decided about the changes of a task.
@@ -164,6 +167,7 @@ impl Request {
             Request::UseHost(request) => Some(&request.team),
             Request::AwaitHost(request) => Some(&request.team),
             Request::ConfirmTask(request) => Some(&request.team),
+            Request::TakeHome(request) => Some(&request.team),
             Request::Status
             | Request::StatusWithScreens
             | Request::CreateTeam(_)
@@ -213,6 +217,7 @@ impl Request {
             | Request::UseHost(_)
             | Request::AwaitHost(_)
             | Request::ForgetHost(_)
+            | Request::TakeHome(_)
             | Request::ConnectHome(_)
             | Request::ResumeMembers(_) => AllowedCallers::LeadOrPerson,
         }

@@ -23,6 +23,7 @@ impl Caller {
             let message = "cannot deny without a reason: the member needs it to continue";
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
+        self.team.check_home_is_here()?;
         let requests = self.team.requests();
         let request = requests.find(id)?;
         requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;

@@ -21,6 +21,7 @@ impl Caller {
     /// `Usage` for an empty subject; `NotPermitted` if a teammate creates a task with a command and
     /// may not do so; the errors of the task list.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
+        self.team.check_home_is_here()?;
         check_not_internal(new.metadata.as_ref())?;
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
@@ -41,6 +42,7 @@ impl Caller {
     /// has a command and a teammate may not make this change. `Refused` if the change would take
     /// the task from a process that runs it. `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
+        self.team.check_home_is_here()?;
         check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {

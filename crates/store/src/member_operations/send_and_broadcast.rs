@@ -163,6 +163,7 @@ impl Caller {
         to: &str,
         message: Message,
     ) -> Result<SentMessage, ErrorReport> {
+        self.team.check_home_is_here()?;
         let (to, color) = resolve_recipient(&self.team, config, to)?;
         self.team.inbox(&to).append(&message)?;
         Ok(SentMessage { message, recipient: to, color })
@@ -178,6 +179,7 @@ impl Caller {
         summary: Option<&str>,
         at_ms: u64,
     ) -> Result<BroadcastResult, ErrorReport> {
+        self.team.check_home_is_here()?;
         let text = check_text(&self.name, text)?;
         let config = self.team.config()?;
         let mut message = self.new_message_with_config(Some(&config), text, at_ms);

@@ -39,6 +39,7 @@ pub(crate) enum CliCommand {
     Merge(commands::merge::MergeArgs),
     Export(commands::export::ExportArgs),
     Import(commands::import::ImportArgs),
+    Home(commands::home::HomeArgs),
     Task(commands::task::TaskArgs),
     Run(commands::run_team_from_file::RunArgs),
     Ask(Box<commands::ask::AskArgs>),

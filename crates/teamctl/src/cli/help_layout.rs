@@ -22,7 +22,7 @@ const FREQUENT_COMMANDS: [Heading; 7] = [
     ("Messages and tasks", &["send", "broadcast", "inbox", "wait", "task", "merge"]),
     ("Requests", &["requests", "approve", "deny"]),
     ("When something is wrong", &["why", "trace", "events", "doctor"]),
-    ("Set up", &["profiles", "setup", "hosts"]),
+    ("Set up", &["profiles", "setup", "hosts", "home"]),
 ];
 
 /// The commands that only `teamctl help --all` lists.

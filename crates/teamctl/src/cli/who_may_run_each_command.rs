@@ -61,6 +61,7 @@ impl CliCommand {
             | CliCommand::Merge(_)
             | CliCommand::Export(_)
             | CliCommand::Import(_)
+            | CliCommand::Home(_)
             | CliCommand::Run(_)
             | CliCommand::Ask(_)
             | CliCommand::Report(_)

@@ -23,6 +23,7 @@ pub(crate) mod exec_teamd_top;
 pub(crate) mod export;
 pub(crate) mod help;
 pub(crate) mod hide_pane;
+pub(crate) mod home;
 pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod inbox;

@@ -11,6 +11,7 @@ mod hidden_panes;
 mod hooks_and_lead_sessions;
 mod leases;
 mod member_requests;
+mod move_home;
 mod native_members_and_permission_modes;
 mod next_task;
 mod notifications_to_people;

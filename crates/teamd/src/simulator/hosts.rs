@@ -41,6 +41,11 @@ impl<C: Conditions> Simulation<C> {
             HostJob::Mirror { link, job: MirrorJob::CheckTask { client, .. } } => {
                 self.report_host(&link, HostEvent::TaskChecked { client, result: Ok(TaskCheck::Decided) });
             }
+            HostJob::Mirror { link, job: MirrorJob::TakeTeam { client, team } } => {
+                self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));
+                self.report_host(&link, HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2 }));
+                self.report_host(&link, HostEvent::TeamTaken { client, result: Ok(()) });
+            }
             HostJob::Mirror { link, job: MirrorJob::RemoveTeam(_) } => {
                 self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));
             }

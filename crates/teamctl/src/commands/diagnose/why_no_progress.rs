@@ -89,6 +89,7 @@ impl WhyArgs {
 pub(crate) fn run(context: &CommandContext, args: &WhyArgs) -> Result<ExitCode, ErrorReport> {
     let Some(name) = &args.name else { return explain_team(context, args.no_output_after) };
     let team = team_of_address(context, name)?;
+    team.check_home_is_here()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let evidence = member_evidence(context, &snapshot, &team, name, args.no_output_after)?;
     if !evidence.is_known() {
@@ -128,6 +129,7 @@ fn member_evidence(
 
 fn explain_team(context: &CommandContext, no_output_after: Duration) -> Result<ExitCode, ErrorReport> {
     let team = context.team()?;
+    team.check_home_is_here()?;
     let snapshot = SystemSnapshot::take(context, EventLog::read(&context.directories()?.state_dir))?;
     let diagnosis = TeamDiagnosis::new(context, &snapshot, &team, no_output_after)?;
     let interrupted_run = interrupted_run(&context.state_dir_path()?, &team);

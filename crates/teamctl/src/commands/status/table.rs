@@ -69,6 +69,11 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
 pub(in crate::commands) fn no_contact_line(host: &HostStatus) -> Option<String> {
     match &host.contact {
         HostContact::Connected => None,
+        HostContact::IsHome { since, epoch } => Some(format!(
+            "the home is {} since {}, with epoch {epoch}: this machine changes the team no more",
+            host.host,
+            age(*since)
+        )),
         HostContact::NoContact { since, reason } => {
             let (time, reason) = (age(*since), single_line(reason));
             Some(format!("host {}: no contact for {time}: {reason}", host.host))

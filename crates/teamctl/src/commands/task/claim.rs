@@ -21,6 +21,7 @@ pub(super) struct ClaimTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ClaimTaskArgs) -> Result<(), ErrorReport> {
+    team.check_home_is_here()?;
     let (tasks, caller, daemon) = (team.tasks(), context.caller_name(), context.next_task_client()?);
     let request =
         || NextTaskRequest { team: team.name().clone(), owner: caller.clone(), include_in_progress: false };

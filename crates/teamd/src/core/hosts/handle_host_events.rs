@@ -8,6 +8,7 @@ use crate::core::hosts::confirm_task::{
 use crate::core::hosts::forget_host;
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
+use crate::core::hosts::move_home;
 use crate::core::hosts::send_budgets::send_budgets;
 use crate::core::hosts::use_and_await_host::{fail_waiters, handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
@@ -29,6 +30,7 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         return;
     }
     match event {
+        HostEvent::TeamTaken { client, result } => move_home::handle_team_taken(context, client, result),
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
@@ -44,6 +46,8 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
     match notice {
         MirrorNotice::TeamMade { team } => find_team(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
+        MirrorNotice::HomeTaken { team, epoch } => move_home::handle_home_taken(context, &team, epoch),
+        MirrorNotice::HomeMoved { team, moved } => move_home::handle_home_moved(context, &team, moved),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
         MirrorNotice::MembersListed { team, members } => {
             link_mut(context, link).members.insert(team, members);

@@ -10,6 +10,7 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::turns::apply_reported_turns_and_activity::apply_turn_state;
 use protocol::control_socket::{ToShim, TurnStatus};
 use protocol::delivery_kind::Delivery;
+use protocol::team_and_member_names::TeamName;
 
 /// Begins the lease of each link to a home that has no contact. The lease that a link has already
 /// goes on.
@@ -65,6 +66,11 @@ pub(crate) fn apply_lease(context: &mut Context, id: &SpawnId) {
         Some((Lease::Unlimited, LinkConnection::Connected)) => set_no_contact(context, id, None),
         _ => {}
     }
+}
+
+/// This host is the home of the team now, so its members need no contact.
+pub(crate) fn end_lease_of_team(context: &mut Context, team: &TeamName) {
+    living_ids(context.state, team).iter().for_each(|id| set_no_contact(context, id, None));
 }
 
 fn set_no_contact(context: &mut Context, id: &SpawnId, since: Option<u64>) {

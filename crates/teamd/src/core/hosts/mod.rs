@@ -10,6 +10,7 @@ pub(crate) mod forget_host;
 pub(crate) mod handle_host_events;
 pub(crate) mod lease;
 pub(crate) mod log_events_of_annex;
+pub(crate) mod move_home;
 pub(crate) mod place_member;
 pub(crate) mod send_budgets;
 pub(crate) mod send_logged_events;

@@ -51,6 +51,8 @@ pub(crate) enum MirrorJob {
     RemoveTeam(TeamName),
     /// At the annex: end the mirrors of a link that the home has forgotten.
     EndTeams,
+    /// At the annex: make the mirror the true team.
+    TakeTeam { client: ConnId, team: TeamName },
     /// Compare a changed file with what the other host has.
     Compare { team: TeamName, change: FileChange },
     /// Compare all files.
@@ -81,6 +83,8 @@ pub(crate) enum HostEvent {
     Connected,
     /// The link has no connection.
     Disconnected { reason: String },
+    /// The result of [`MirrorJob::TakeTeam`].
+    TeamTaken { client: ConnId, result: Result<(), ErrorReport> },
     /// The result of [`HostJob::ForgetHost`].
     Forgotten(Result<(), ErrorReport>),
     /// A team can't be mirrored, because its files can't be read.

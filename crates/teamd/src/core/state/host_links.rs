@@ -7,6 +7,7 @@ use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, Memb
 use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_home::MovedHome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All links and their waiting clients.
@@ -16,6 +17,8 @@ pub(crate) struct HostLinks {
     pub(crate) barrier_waiters: Vec<BarrierWaiter>,
     pub(crate) task_waiters: Vec<TaskWaiter>,
     pub(crate) reserved_slots: Vec<ReservedSlot>,
+    /// The teams whose home has moved away from here.
+    pub(crate) moved_homes: BTreeMap<TeamName, MovedHome>,
     /// The hosts that are being forgotten, each with the client that waits for it.
     pub(crate) hosts_being_forgotten: BTreeMap<HostName, ConnId>,
     /// The hosts that were forgotten and not used since. The threads of such a link may still report.
@@ -183,7 +186,11 @@ impl HostLinks {
             }
             LinkId::ToHome(_) => None,
         };
-        links.filter_map(status).collect()
+        let moved = self.moved_homes.get(team).map(|moved| HostStatus {
+            host: moved.host.clone(),
+            contact: HostContact::IsHome { since: moved.since, epoch: moved.epoch },
+        });
+        moved.into_iter().chain(links.filter_map(status)).collect()
     }
 
     /// Whether no turn of this team begins here, because the lease has ended.

@@ -130,6 +130,7 @@ pub(crate) fn handle_team_deleted(
         decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
         answer_next_task_queries::drop_team_queries(context, team);
         context.state.teams.remove(team);
+        context.state.host_links.moved_homes.remove(team);
         remove_deleted_team(context, team);
         // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();

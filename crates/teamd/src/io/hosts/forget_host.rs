@@ -6,10 +6,9 @@ use crate::io::hosts::open_link::LinkSetup;
 use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_blocking};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
-use protocol::task::TaskStatus;
 use protocol::team_and_member_names::MemberName;
 use std::sync::PoisonError;
-use store::{Error, StateDir, Team};
+use store::StateDir;
 use tokio::task::JoinHandle;
 
 /// Waits for the end of the link, and forgets the host. Reports [`HostEvent::Forgotten`].
@@ -53,29 +52,9 @@ fn deregister_members(link: &LinkSetup, host: &HostName) -> Result<bool, ErrorRe
         let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
         let members: Vec<MemberName> = on_host.map(|member| member.name.clone()).collect();
         if !members.is_empty() {
-            // The tasks come first: after a crash, the members in config.json say which are left.
-            release_tasks(&team, &members)?;
-            team.remove_members(&members)?;
+            team.remove_lost_members(&members)?;
             had_members = true;
         }
     }
     Ok(had_members)
-}
-
-/// Releases the unfinished tasks of members. A failed task stays failed.
-fn release_tasks(team: &Team, members: &[MemberName]) -> Result<(), Error> {
-    let is_held = |task: &protocol::task::Task| {
-        let is_open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);
-        is_open
-            && task.failure().is_none()
-            && task.owner.as_ref().is_some_and(|owner| members.contains(owner))
-    };
-    let tasks = team.tasks();
-    for task in tasks.list()?.into_iter().filter(is_held) {
-        match tasks.release(&task.id, &MemberName::lead()) {
-            Ok(_) | Err(Error::NoSuchTask { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::MovedHome;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{Durability, Root, StateDir};
@@ -102,6 +103,21 @@ impl LinkHandles {
     /// Takes the links that were started, with the teams that each link mirrors.
     pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)> {
         std::mem::take(&mut self.mirrored_at_start)
+    }
+
+    /// The teams whose home has moved away from here.
+    ///
+    /// # Errors
+    ///
+    /// If a record can't be read. Without it, two homes could change the same team.
+    pub(crate) fn moved_homes(&self) -> Result<BTreeMap<TeamName, MovedHome>, ErrorReport> {
+        let mut homes = BTreeMap::new();
+        for team in self.files.root.teams()? {
+            if let Some(moved) = self.files.root.team_home(&team)?.moved {
+                homes.insert(team, moved);
+            }
+        }
+        Ok(homes)
     }
 
     /// Runs a job, or passes it to the thread of its mirrors.

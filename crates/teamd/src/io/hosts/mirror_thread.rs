@@ -57,6 +57,18 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
         MirrorJob::RemoveTeam(team) => {
             mirror.update(|mirror| mirror.remove_team(&team).map(plain), |()| None)
         }
+        MirrorJob::TakeTeam { client, team } => {
+            let result = |result| HostEvent::TeamTaken { client, result };
+            let taken = mirror.update(|mirror| mirror.take_team(&team).map(plain), |()| Some(result(Ok(()))));
+            // The mirror has not begun to take the team. After any other error, the job runs again.
+            match taken {
+                Err(error) if error.kind == ErrorKind::Refused => {
+                    mirror.reporter().report(result(Err(error)));
+                    Ok(())
+                }
+                other => other,
+            }
+        }
         MirrorJob::EndTeams => mirror.update(|mirror| mirror.end_teams().map(plain), |()| None),
         MirrorJob::Compare { team, change } => {
             mirror.update(|mirror| mirror.handle_change(&team, &change).map(plain), |()| None)

@@ -8,7 +8,8 @@ use protocol::control_socket::{
     DeleteTeamRequest, ForgetHostRequest, HomeId, HostCandidate, Iterm2Access, LaunchArgv, Layout,
     MemberAddress, MemberHost, MemberSelection, PersonPane, PlaceMemberRequest, Request, RestartPolicy,
     ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest,
-    ShimHello, ShutdownMembersRequest, SpawnRequest, UseHostRequest, WorktreeReply, WorktreeRequest,
+    ShimHello, ShutdownMembersRequest, SpawnRequest, TakeHomeRequest, UseHostRequest, WorktreeReply,
+    WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
 use protocol::hosts_file_entry::HostName;
@@ -122,7 +123,8 @@ pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
 /// A request about a team on another host, or the connection of a home.
 fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     let host = HostName::parse("devbox").expect("the name is valid");
-    match simulation.conditions.rng.u8(0..7) {
+    match simulation.conditions.rng.u8(0..8) {
+        7 => Request::TakeHome(TakeHomeRequest { team }),
         6 => Request::ForgetHost(ForgetHostRequest { host }),
         5 => {
             let name = MemberName::parse(random_name(simulation)).expect("the name is valid");

@@ -278,6 +278,7 @@ fn request_name(request: &Request) -> &'static str {
         Request::PlaceMember(_) => "Request::PlaceMember",
         Request::UseHost(_) => "Request::UseHost",
         Request::AwaitHost(_) => "Request::AwaitHost",
+        Request::TakeHome(_) => "Request::TakeHome",
         Request::ForgetHost(_) => "Request::ForgetHost",
         Request::ConfirmTask(_) => "Request::ConfirmTask",
         Request::ConnectHome(_) => "Request::ConnectHome",

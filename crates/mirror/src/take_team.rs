@@ -1,0 +1,120 @@
+//! Moves the home of a team to the annex. The record in `teams.json` at the annex decides: from then
+//! on, the annex takes nothing from the old home, and tells it so at each comparison of all files.
+
+use crate::mirror::{Mirror, MirrorSide};
+use crate::mirrored_teams::TakenTeam;
+use crate::output::{MirrorNotice, MirrorOutput};
+use crate::team_mirror::remove_state;
+use protocol::annex_link::ItemPayload;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_config::TeamConfig;
+use protocol::team_home::{MovedHome, TeamHome};
+use serde_json::Value;
+use store::{Error, Team};
+
+impl Mirror {
+    /// At the annex: makes the mirror the true team. Its members elsewhere are removed. What was not
+    /// sent yet stays here.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the team is not mirrored. After any other error, the caller must repeat the call.
+    pub fn take_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
+        if !self.teams.taken.contains_key(team) {
+            if self.side != MirrorSide::Annex || !self.is_mirrored(team)? {
+                let message = format!("cannot take {team}: it has no mirror here");
+                return Err(ErrorReport::new(ErrorKind::Refused, message));
+            }
+            self.record_taken(team)?;
+        }
+        self.send_taken_teams()?;
+        Ok(self.take_output())
+    }
+
+    fn record_taken(&mut self, team: &TeamName) -> Result<(), Error> {
+        let created_at = self.root.team(team)?.config()?.created_at;
+        let epoch = self.root.team_home(team)?.epoch + 1;
+        self.teams.taken.insert(team.clone(), TakenTeam { created_at, epoch });
+        self.teams.active.remove(team);
+        let saved = self.teams.save(&self.state);
+        if saved.is_err() {
+            self.teams.taken.remove(team);
+            self.teams.active.insert(team.clone());
+        }
+        saved
+    }
+
+    /// At the annex: completes what a crash has interrupted, and tells the old home which teams it
+    /// must not change any more.
+    pub(crate) fn send_taken_teams(&mut self) -> Result<(), Error> {
+        for (team, TakenTeam { created_at, epoch }) in self.teams.taken.clone() {
+            match self.root.team(&team) {
+                Ok(existing) if existing.is_mirror() => self.finish_taking(&existing, (created_at, epoch))?,
+                Ok(_) | Err(Error::NoSuchTeam { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.send(ItemPayload::HomeMoved { team, created_at, epoch });
+        }
+        Ok(())
+    }
+
+    /// The mark of the mirror is removed last, because it says that this is not complete.
+    fn finish_taking(&mut self, existing: &Team, (created_at, epoch): (u64, u64)) -> Result<(), Error> {
+        let (team, config) = (existing.name(), existing.config()?);
+        if config.created_at != created_at || !self.is_own(existing)? {
+            return Ok(());
+        }
+        existing.remove_lost_members(&members_elsewhere(&config))?;
+        if config.member(&MemberName::lead()).is_some_and(|lead| lead.host.is_some()) {
+            existing.set_member_fields(&MemberName::lead(), &[("host", Value::Null)])?;
+        }
+        self.root.set_team_home(team, &TeamHome { epoch, moved: None })?;
+        self.mirrors.remove(team);
+        remove_state(&self.state, team)?;
+        self.root.unmark_mirror(team)?;
+        self.notify(MirrorNotice::HomeTaken { team: team.clone(), epoch });
+        Ok(())
+    }
+
+    /// At the annex: whether this team of the home has moved here.
+    pub(crate) fn is_taken(&self, team: &TeamName, config: &TeamConfig) -> bool {
+        self.teams.taken.get(team).is_some_and(|taken| taken.created_at == config.created_at)
+    }
+
+    /// At the home: records that the home is the annex now, and ends the mirror there. The record
+    /// comes first: without it, nothing would keep this host from changing the team.
+    pub(crate) fn note_home_moved(
+        &mut self,
+        team: &TeamName,
+        (created_at, epoch): (u64, u64),
+    ) -> Result<(), Error> {
+        let MirrorSide::Home { annex } = self.side.clone() else { return Ok(()) };
+        let existing = match self.root.team(team) {
+            Err(Error::NoSuchTeam { .. }) => return Ok(()),
+            existing => existing?,
+        };
+        let home = self.root.team_home(team)?;
+        let is_known = home.moved.as_ref().is_some_and(|moved| moved.epoch >= epoch);
+        if home.epoch >= epoch || existing.config()?.created_at != created_at {
+            return Ok(());
+        }
+        if !is_known {
+            let moved = MovedHome { host: annex, epoch, since: store::now() };
+            self.root.set_team_home(team, &TeamHome { moved: Some(moved), ..home })?;
+        }
+        if !is_known || self.teams.active.contains(team) {
+            self.forget_team(team)?;
+            if let Some(moved) = self.root.team_home(team)?.moved {
+                self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The members of a mirror that do not run at the annex.
+fn members_elsewhere(config: &TeamConfig) -> Vec<MemberName> {
+    let elsewhere = config.members.iter().filter(|member| member.host.is_some() && !member.name.is_lead());
+    elsewhere.map(|member| member.name.clone()).collect()
+}

@@ -1,0 +1,114 @@
+//! The annex takes the home of a team, and the old home comes back.
+
+use crate::end::{End, name, task_id, team_name};
+use crate::faults::{Fault, run_again_with_faults};
+use crate::pair::Pair;
+use mirror::{FileChange, MirrorNotice};
+use protocol::task::TaskStatus;
+use protocol::team_home::TeamHome;
+use store::NewTask;
+
+fn take(annex: &mut End) {
+    annex.run_and_send(|mirror| mirror.take_team(&team_name()));
+}
+
+/// A pair with ann at the annex. Bob at the home has task 1, and ann has sent a message that the home
+/// does not have.
+fn pair_with_work() -> Pair {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    pair.home.team().tasks().create(NewTask::new("count", &name("team-lead"))).unwrap();
+    pair.home.team().tasks().claim(Some(&task_id(1)), &name("bob")).unwrap();
+    pair.home.changed(&FileChange::Task(task_id(1)));
+    pair.deliver_all();
+    pair.annex.send("ann", "team-lead", "not sent yet", 5);
+    pair
+}
+
+fn members(end: &End) -> Vec<(String, Option<String>)> {
+    let members = end.team().config().unwrap().members;
+    members.into_iter().map(|member| (member.name.to_string(), member.host)).collect()
+}
+
+fn check_new_home(annex: &End) {
+    assert!(!annex.team().is_mirror());
+    assert_eq!(annex.root.team_home(&team_name()).unwrap(), TeamHome { epoch: 2, moved: None });
+    assert_eq!(members(annex), [("team-lead".to_owned(), None), ("ann".to_owned(), None)]);
+    let task = annex.task(1);
+    assert_eq!((task.status, task.owner), (TaskStatus::Pending, None), "bob is lost, so his task is free");
+    assert_eq!(annex.texts("team-lead"), ["not sent yet"]);
+}
+
+fn check_old_home(home: &End) {
+    let moved = home.team().moved_home().unwrap().unwrap();
+    assert_eq!((moved.host.as_str(), moved.epoch), ("devbox", 2));
+    assert!(home.mirror.teams().is_empty());
+    assert!(home.team().check_home_is_here().is_err());
+    assert!(home.notices.iter().any(|notice| matches!(notice, MirrorNotice::HomeMoved { .. })));
+}
+
+#[test]
+fn old_home_is_fenced_and_changes_nothing_at_the_new_one() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    check_new_home(&pair.annex);
+    // The old home still changes the team until it hears of the move.
+    pair.home.send("bob", "ann", "late", 6);
+    pair.home.team().tasks().complete(&task_id(1), &name("bob")).unwrap();
+    pair.home.compare_all();
+    pair.settle();
+    check_new_home(&pair.annex);
+    check_old_home(&pair.home);
+    assert!(pair.annex.texts("ann").is_empty());
+    // A home whose record is lost is fenced again.
+    pair.home.root.set_team_home(&team_name(), &TeamHome::default()).unwrap();
+    pair.home.add_team();
+    pair.settle();
+    check_new_home(&pair.annex);
+    check_old_home(&pair.home);
+}
+
+#[test]
+fn another_team_of_the_name_is_not_fenced() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    let config = protocol::team_config::TeamConfig { created_at: 9, ..pair.home.team().config().unwrap() };
+    pair.home.team().delete().unwrap();
+    pair.home.root.create_team(&config).unwrap();
+    pair.settle();
+    assert_eq!(pair.home.team().moved_home().unwrap(), None);
+    check_new_home(&pair.annex);
+}
+
+#[test]
+fn only_a_mirror_is_taken() {
+    let mut pair = Pair::new();
+    let error = pair.home.mirror.take_team(&team_name()).unwrap_err();
+    assert_eq!(error.message, "cannot take survey: it has no mirror here");
+    assert!(!pair.home.team().is_mirror());
+}
+
+#[test]
+fn moves_with_kills_and_failed_writes_are_completed() {
+    let killed = run_again_with_faults("take_home::interrupted_moves_are_completed");
+    assert!(killed.contains("store.replace") && killed.contains("store.removed"), "{killed:?}");
+}
+
+#[test]
+fn interrupted_moves_are_completed() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut pair = pair_with_work();
+        while pair.annex.team().is_mirror() {
+            pair.annex.next_fault = if random.bool() { Fault::choose(&mut random) } else { None };
+            take(&mut pair.annex);
+        }
+        pair.home.next_fault = Fault::choose(&mut random);
+        pair.settle();
+        pair.home.restart();
+        pair.settle();
+        check_new_home(&pair.annex);
+        check_old_home(&pair.home);
+    }
+}

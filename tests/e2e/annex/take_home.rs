@@ -1,0 +1,79 @@
+//! The home of a team is lost, and another host takes it. Then the old home comes back.
+
+use super::config_of;
+use harness::{TestEnv, TwoHosts};
+use serde_json::{Value, json};
+
+fn find_task(env: &TestEnv, subject: &str) -> Option<Value> {
+    env.tasks("survey").into_iter().find(|task| task["subject"] == subject)
+}
+
+fn member_names(env: &TestEnv) -> Vec<String> {
+    let config = config_of(env).unwrap();
+    let members = config["members"].as_array().unwrap().iter();
+    members.map(|member| member["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn home_is_taken_and_the_old_one_changes_nothing_when_it_comes_back() {
+    let hosts = TwoHosts::new();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    let error = annex.teamctl(["home", "take", "survey", "--yes"]).expect_failure(76);
+    assert!(error.contains("its home has contact"), "{error}");
+    home.teamctl(["spawn", "bob", "--", "sleep", "1000"]).expect_success();
+    home.teamctl(["task", "create", "count"]).expect_success();
+    home.teamctl(["task", "update", "1", "--owner", "bob", "--status", "in_progress"]).expect_success();
+    hosts.wait_for_exchange();
+    annex.wait_until("the mirror has the claim", || {
+        (find_task(annex, "count")?["owner"] == "bob").then_some(())
+    });
+    hosts.cut();
+    annex.wait_until("the annex notices that", || {
+        (annex.teamctl(["home", "take", "survey", "--yes"]).code == 0).then_some(())
+    });
+    assert_eq!(member_names(annex), ["team-lead", "ann"]);
+    let task = find_task(annex, "count").unwrap();
+    assert_eq!((&task["status"], &task["owner"]), (&json!("pending"), &json!(null)), "{task}");
+    // ann works for the new home, without contact.
+    annex.teamctl(["task", "create", "go on", "--command", "true"]).expect_success();
+    annex.wait_until("ann has done the task", || {
+        (find_task(annex, "go on")?["status"] == "completed").then_some(())
+    });
+    // The old home does not know yet, and changes its copy.
+    home.teamctl(["task", "create", "too late"]).expect_success();
+    hosts.heal();
+    home.wait_until("the old home is told", || {
+        home.teamctl(["status"]).stdout.contains("the home is devbox since").then_some(())
+    });
+    home.wait_until("its members have ended", || home.member("bob").is_none().then_some(()));
+    for killed in [false, true] {
+        if killed {
+            home.kill_process(home.daemon_pid());
+            home.start_daemon();
+        }
+        for command in [
+            &["task", "create", "x"][..],
+            &["send", "ann", "x"],
+            &["spawn", "eve", "--profile", "worker"],
+            &["spawn", "eve", "--host", "devbox", "--profile", "worker"],
+            &["why", "ann"],
+        ] {
+            let output = home.teamctl_with(command, &[]);
+            assert_eq!(output.code, 76, "{command:?}: {output:?}");
+            assert!(output.stderr.contains("its home is devbox since"), "{command:?}: {output:?}");
+        }
+    }
+    home.teamctl(["export", "survey", "--output", &home.path("out/x.tar").display().to_string()])
+        .expect_success();
+    home.teamctl(["delete", "survey", "--force"]).expect_success();
+    // The new home keeps its team, its member and its tasks.
+    assert_eq!(member_names(annex), ["team-lead", "ann"]);
+    let subjects: Vec<Value> = annex.tasks("survey").iter().map(|task| task["subject"].clone()).collect();
+    assert_eq!(subjects, [json!("count"), json!("go on")]);
+    annex.teamctl(["shutdown", "ann"]).expect_success();
+    annex.teamctl(["delete", "survey"]).expect_success();
+    let TwoHosts { home, annex } = hosts;
+    home.shut_down();
+    annex.shut_down();
+}
