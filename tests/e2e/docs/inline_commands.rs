@@ -28,7 +28,7 @@ fn list_commands(env: &TestEnv) -> Vec<String> {
 }
 
 /// The commands that have subcommands.
-const GROUPS: [&str; 3] = ["hosts", "profiles", "task"];
+const GROUPS: [&str; 4] = ["home", "hosts", "profiles", "task"];
 
 /// The command whose help describes `words`: one of `GROUPS` with its subcommand, any other without.
 /// A leading `help` is skipped.
