@@ -48,9 +48,12 @@ pub(super) fn dispatch(
         }
         return run_here(command, context);
     }
-    match route(&team, &members, acted_on)
-        .map_err(|groups| several_hosts_error(context, &command, &team, &groups))?
-    {
+    let route = route(&team, &members, acted_on)
+        .map_err(|groups| several_hosts_error(context, &command, &team, &groups))?;
+    if route != Route::Here {
+        team.check_home_is_here()?;
+    }
+    match route {
         Route::Here => run_here(command, context),
         Route::Host(host) => run_on_host(&command, context, &host, &team),
         Route::HostsAndHere(hosts) => {
