@@ -70,6 +70,14 @@ pub enum Error {
         /// The commit, as the user has named it.
         start: String,
     },
+    /// The branch has commits that the fetched commit lacks, so it cannot move forward.
+    #[error("cannot move the branch {branch} of {}: it has other commits", repository.display())]
+    OwnCommits {
+        /// The branch.
+        branch: String,
+        /// The common git directory of the repository.
+        repository: PathBuf,
+    },
     /// `.worktreeinclude` names too many files to copy, or too large ones. Nothing was copied.
     #[error(
         "cannot copy the files that .worktreeinclude names: they are {files} files with {} MiB",

@@ -38,6 +38,8 @@ impl From<Error> for ErrorReport {
             | Error::SymbolicBranch(_)
             | Error::BranchInUse { .. }
             | Error::BranchDiverged { .. } => report(ErrorKind::Refused),
+            Error::OwnCommits { branch, .. } => report(ErrorKind::Refused)
+                .with_help(format!("give it another name: git branch -m {} NAME", shell_quote(branch))),
             Error::TooManyIncludedFiles { .. } => {
                 report(ErrorKind::Refused).with_help("name fewer files in .worktreeinclude")
             }

@@ -22,6 +22,7 @@ mod add_and_prepare_for_agent;
 mod add_worktree;
 mod branch_created_for_worktree;
 mod branch_progress;
+mod bundle_of_branch;
 mod copy_included_files;
 mod count_commits_lost_with_worktree;
 mod disable_filters_and_hooks_of_repository;
@@ -63,6 +64,10 @@ mod worktree_handle;
 mod worktree_record;
 
 pub use branch_progress::{BranchCommit, BranchProgress};
+pub use bundle_of_branch::{
+    has_commit, known_commits, newest_commits, note_received, receive_branch, unnamed_bundle_file,
+    write_bundle,
+};
 pub use end_processes_of_worktree_command::end_processes_with_variable;
 pub use error::Error;
 pub use error_report::{install_help, unmount_help};

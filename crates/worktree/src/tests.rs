@@ -1,5 +1,6 @@
 //! Tests that run git. Each test has its own repository.
 
+mod bundles_of_branches;
 mod included_files;
 mod merges;
 mod no_repository_programs_run;

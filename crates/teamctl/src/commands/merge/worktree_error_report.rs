@@ -44,6 +44,7 @@ pub(super) fn to_report(error: &Error) -> ErrorReport {
         | Error::PathNotUtf8(_)
         | Error::NoRepository(_)
         | Error::TooManyIncludedFiles { .. }
+        | Error::OwnCommits { .. }
         | Error::ChangedWhileSaving(_) => report(ErrorKind::Refused),
         Error::Git { .. } | Error::Io { .. } => report(ErrorKind::Io)
             .with_help("what is merged so far is kept; when the cause is gone, type the same command again"),
