@@ -78,6 +78,7 @@ pub mod acp_driver_protocol;
 pub mod agent_instructions;
 pub mod allowed_callers;
 pub mod annex_link;
+pub mod branch_exchange;
 pub mod check_program_supports_answer;
 pub mod command_for_other_host;
 pub mod control_socket;

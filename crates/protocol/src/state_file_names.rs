@@ -66,9 +66,25 @@ pub fn team_home(team: &TeamName) -> String {
     format!("home-{team}.json")
 }
 
-/// The team whose policy or config backup `file` is.
-pub fn team_of_policy_or_backup(file: &str) -> Option<TeamName> {
-    let team = file.strip_prefix("policy-").or_else(|| file.strip_prefix("config-backup-"))?;
+/// The branches of a team's members on other hosts: their repositories here, and what was fetched.
+pub fn branches_of_hosts(team: &TeamName) -> String {
+    format!("branches-{team}.json")
+}
+
+/// The lock of [`branches_of_hosts`], which is held while a branch is fetched.
+pub fn branches_lock(team: &TeamName) -> String {
+    format!("branches-{team}.lock")
+}
+
+/// The bundle with the commits of a branch that is being fetched.
+pub fn branch_bundle(team: &TeamName) -> String {
+    format!("branches-{team}.bundle")
+}
+
+/// The team to which `file` belongs, if it is a policy, a config backup or a [`branches_of_hosts`].
+pub fn team_of_removable_file(file: &str) -> Option<TeamName> {
+    let prefixes = ["policy-", "config-backup-", "branches-"];
+    let team = prefixes.iter().find_map(|prefix| file.strip_prefix(prefix))?;
     TeamName::parse(team.strip_suffix(".json")?).ok()
 }
 

@@ -1,15 +1,20 @@
 //! `teamctl hosts`: lists the other machines of the hosts file, checks them, and installs teamd
-//! there. Two hidden subcommands run on those machines: `report` answers a check, and `exec` runs
-//! the command of `teamctl --host`.
+//! there. Hidden subcommands are used between two machines: `report` answers a check, `exec` runs
+//! the command of `teamctl --host`, and `send-branch` sends the branch of a member, which
+//! `fetch-branch` fetches here.
 
+pub(super) mod branch_records;
 mod check_host;
 mod exec_for_other_host;
+pub(super) mod fetch_branches;
 mod forget_host;
 mod host_connection;
 mod install_on_host;
 mod print_checks;
 pub(super) mod read_hosts;
+mod receive_branch;
 mod report_to_other_host;
+mod send_branch;
 pub(super) mod transport_command;
 
 use crate::command_context::CommandContext;
@@ -98,6 +103,16 @@ enum HostsCommand {
     /// Example: teamctl hosts exec 0.1.0
     #[command(hide = true)]
     Exec(exec_for_other_host::ExecArgs),
+    /// Send the branch of a member to the home of its team
+    ///
+    /// Example: teamctl hosts send-branch ann
+    #[command(hide = true)]
+    SendBranch(send_branch::SendBranchArgs),
+    /// Fetch the branch of a member on another host
+    ///
+    /// Example: teamctl hosts fetch-branch ann
+    #[command(hide = true)]
+    FetchBranch(fetch_branches::FetchBranchArgs),
 }
 
 pub(crate) fn run(context: &CommandContext, args: &HostsArgs) -> Result<ExitCode, ErrorReport> {
@@ -112,6 +127,8 @@ pub(crate) fn run(context: &CommandContext, args: &HostsArgs) -> Result<ExitCode
         Some(HostsCommand::Forget(args)) => forget_host::run(context, args),
         Some(HostsCommand::Report) => report_to_other_host::run(context),
         Some(HostsCommand::Exec(args)) => exec_for_other_host::run(args),
+        Some(HostsCommand::SendBranch(args)) => send_branch::run(context, args),
+        Some(HostsCommand::FetchBranch(args)) => fetch_branches::run(context, args),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod choose_branches_to_merge;
 mod conflict_task;
+mod fetch_chosen_branches;
 pub(crate) mod lock_and_note;
 mod member_result;
 mod remove_worktree_on_signal;
@@ -10,9 +11,13 @@ mod run_test_command;
 mod worktree_error_report;
 
 use crate::command_context::CommandContext;
+use crate::commands::hosts::branch_records::read_branch_records;
 use crate::output;
-use choose_branches_to_merge::{check_no_member_branch, choose_branches};
+use choose_branches_to_merge::{
+    MergeCandidates, check_no_member_branch, check_same_repository, no_worktree_error,
+};
 use conflict_task::{Conflict, ConflictTasks};
+use fetch_chosen_branches::{BranchOrigin, BranchToMerge, MissingWorktree, fetch_chosen_branches};
 use lock_and_note::MergeLock;
 use member_result::{MemberMerge, MergeResult, OtherCheckout, ResultCommands, summary};
 use protocol::control_socket::WorktreeStatus;
@@ -21,14 +26,14 @@ use protocol::parse_duration;
 use remove_worktree_on_signal::SharedMergeLock;
 use run_test_command::{MergeTest, TestOutcome};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use store::Team;
 use worktree::{
     GitEnvironment, ListedWorktree, MergeBranch, MergeMethod, MergeOutcome, MergeStart, MergeWorktree,
     commit_of_branch, count_commits_in_none_of, has_uncommitted_files, list_worktrees,
-    propose_merge_worktree,
+    propose_merge_worktree, worktrees_directory,
 };
 use worktree_error_report::to_report;
 
@@ -39,6 +44,9 @@ use worktree_error_report::to_report;
 /// The branches are merged one after the other, in a separate worktree, into the branch
 /// teamd/TEAM/merged. Your branch, files and index stay as they are, and so do those of the
 /// members. Take the result with: git merge teamd/TEAM/merged
+///
+/// The branch of a member on another host is fetched first, into the repository in which the member
+/// was spawned. If that fails, what was fetched before is merged.
 ///
 /// A merge with conflicts is taken back, and the member gets a task that says how to resolve them.
 /// A merge whose test fails is taken back. Unsaved changes in a member's worktree are left out. No
@@ -88,14 +96,14 @@ pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode
     let team = root.team(&context.team_of_members(&root, &args.names)?)?;
     let roster = store::read_existing_roster(&context.state_dir_path()?)?;
     let worktrees = roster.worktree_statuses(team.name());
-    let branches = choose_branches(&team, &worktrees, &args.names)?;
+    let branches = choose_branches(context, args, &team, &worktrees)?;
     let environment = GitEnvironment::from_process_with_identity();
     let into = args.into.clone().unwrap_or_else(|| default_branch(&team));
-    check_no_member_branch(&worktrees, &into)?;
+    check_no_member_branch(worktrees.iter().chain(branches.iter().map(|branch| &branch.status)), &into)?;
     let mut lock = MergeLock::acquire(&context.state_dir()?, team.name(), &into)?;
     // An earlier merge that was killed has left its worktree.
     lock.remove_worktree(&environment)?;
-    let branch = open_branch(&team, &branches[0].repository, &into, args.start(), &environment)?;
+    let branch = open_branch(&team, &branches[0].status.repository, &into, args.start(), &environment)?;
     let lock = SharedMergeLock::new_with_signal_handler(lock, environment.clone())?;
     let mut run = MergeRun { context, args, team: &team, environment, branch };
     let result = run.merge_all(&branches, &lock);
@@ -103,6 +111,27 @@ pub(crate) fn run(context: &CommandContext, args: &MergeArgs) -> Result<ExitCode
     let members = result?;
     let exit_code = run.print_summary(&members)?;
     removal.map(|()| exit_code)
+}
+
+/// Chooses the branches, and fetches those of members on other hosts. `worktrees` are those here.
+fn choose_branches(
+    context: &CommandContext,
+    args: &MergeArgs,
+    team: &Team,
+    worktrees: &[WorktreeStatus],
+) -> Result<Vec<BranchToMerge>, ErrorReport> {
+    let (config, state) = (team.config()?, context.state_dir()?);
+    let records = read_branch_records(&state, team.name())?;
+    let candidates = MergeCandidates { team: team.name(), config: &config, worktrees, records: &records };
+    let chosen = candidates.choose(&args.names)?;
+    let missing = if args.all { MissingWorktree::LeftOut } else { MissingWorktree::Error };
+    let branches = fetch_chosen_branches(context, (&state, team.name()), chosen, missing)?;
+    if branches.is_empty() {
+        let message = format!("cannot merge: no member of {} has a worktree", team.name());
+        return Err(no_worktree_error(&message));
+    }
+    check_same_repository(branches.iter().map(|branch| &branch.status))?;
+    Ok(branches)
 }
 
 fn default_branch(team: &Team) -> String {
@@ -144,20 +173,20 @@ impl MergeRun<'_> {
     /// Creates the worktree, and merges the branches in their order. Prints a line for each.
     fn merge_all(
         &mut self,
-        branches: &[WorktreeStatus],
+        branches: &[BranchToMerge],
         lock: &SharedMergeLock,
     ) -> Result<Vec<MemberMerge>, ErrorReport> {
         let worktrees = list_worktrees(&self.branch.repository, &self.environment);
         let worktrees = worktrees.map_err(|error| to_report(&error))?;
-        let directory = branches[0].path.parent().unwrap_or(Path::new("/"));
+        let directory = self.directory_for_worktree(&branches[0])?;
         let name = format!("{}-merge", self.team.name());
-        let record = propose_merge_worktree(directory, &name, &self.branch).map_err(|e| to_report(&e))?;
+        let record = propose_merge_worktree(&directory, &name, &self.branch).map_err(|e| to_report(&e))?;
         lock.with(|lock| lock.record_worktree(&record))?;
         let worktree = MergeWorktree::add(record, &self.branch.next_base, &self.environment)
             .map_err(|error| to_report(&error))?;
         let mut members = Vec::new();
         for branch in branches {
-            let listed = worktrees.iter().find(|listed| listed.path == branch.path);
+            let listed = worktrees.iter().find(|listed| listed.path == branch.status.path);
             let member = self.merge_member(branch, listed, &worktree, lock)?;
             lock.block_if_process_is_ending();
             if !self.context.args.json && !self.context.args.quiet {
@@ -168,22 +197,41 @@ impl MergeRun<'_> {
         Ok(members)
     }
 
+    /// The directory in which the worktree of the merge is created: that of the members' worktrees.
+    fn directory_for_worktree(&self, first: &BranchToMerge) -> Result<PathBuf, ErrorReport> {
+        match (&first.origin, first.status.path.parent()) {
+            (BranchOrigin::Here, Some(parent)) => Ok(parent.to_owned()),
+            _ => worktrees_directory(&self.branch.repository, &self.environment).map_err(|e| to_report(&e)),
+        }
+    }
+
     fn merge_member(
         &mut self,
-        member: &WorktreeStatus,
+        branch: &BranchToMerge,
         listed: Option<&ListedWorktree>,
         worktree: &MergeWorktree,
         lock: &SharedMergeLock,
     ) -> Result<MemberMerge, ErrorReport> {
-        let has_unsaved_changes =
-            has_uncommitted_files(&member.path, &self.environment).map_err(|e| to_report(&e))?;
-        let result = self.merge_branch(member, worktree, lock)?;
+        let member = &branch.status;
+        let (has_unsaved_changes, other_checkout) = match branch.origin {
+            BranchOrigin::Here => (
+                has_uncommitted_files(&member.path, &self.environment).map_err(|e| to_report(&e))?,
+                self.other_checkout(member, listed)?,
+            ),
+            _ => (false, None),
+        };
+        let result = match branch.origin {
+            BranchOrigin::NotFetched { .. } => MergeResult::NotFetched,
+            _ => self.merge_branch(branch, worktree, lock)?,
+        };
         Ok(MemberMerge {
             name: member.member.clone(),
             branch: member.branch.clone(),
+            host: branch.origin.host().cloned(),
+            fetch_error: branch.origin.error().cloned(),
             worktree: member.path.clone(),
             has_unsaved_changes,
-            other_checkout: self.other_checkout(member, listed)?,
+            other_checkout,
             result,
         })
     }
@@ -210,7 +258,7 @@ impl MergeRun<'_> {
 
     fn merge_branch(
         &mut self,
-        member: &WorktreeStatus,
+        BranchToMerge { status: member, origin }: &BranchToMerge,
         worktree: &MergeWorktree,
         lock: &SharedMergeLock,
     ) -> Result<MergeResult, ErrorReport> {
@@ -246,7 +294,8 @@ impl MergeRun<'_> {
                 // The member merges or rebases onto this branch, so it must exist.
                 self.move_to_base()?;
                 let into_ref = &self.name_for_commands()?;
-                let conflict = Conflict { member, into: &self.branch.name, into_ref, method, files };
+                let (into, host) = (&self.branch.name, origin.host());
+                let conflict = Conflict { member, host, into, into_ref, method, files };
                 let task = ConflictTasks { context: self.context, team: self.team }.ensure_task(&conflict)?;
                 let files = conflict.files.iter().map(|file| file.display().to_string()).collect();
                 Ok(MergeResult::Conflict { files, task })

@@ -3,6 +3,7 @@
 
 mod on_other_host;
 mod place_member;
+mod record_worktree_on_other_host;
 
 use super::hosts::read_hosts::HostSource;
 use super::text_or_stdin;

@@ -1,5 +1,5 @@
-//! A connection to a program on another machine, by lines of text: to `teamctl`, or to `sh` for an
-//! installation. Every wait has a deadline, and every error says on which host what failed.
+//! A connection to a program on another machine: to `teamctl`, or to `sh` for an installation. The
+//! program answers with lines of text, and perhaps with other bytes after them. Every wait has a deadline, and every error says on which host what failed.
 
 use super::transport_command::{CtrlC, transport_command};
 use platform::ExitHandle;
@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The longest line that is read, in bytes.
+/// The longest line, and the longest part of other data, that is read at once, in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// How many lines are read ahead. A host that prints more waits.
 const MAX_UNREAD_LINES: usize = 16;
@@ -50,7 +50,8 @@ pub(super) struct HostConnection {
     child: Child,
     /// `None` after it was closed.
     stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+    /// Each with its newline, unless it is too long.
+    lines: Receiver<Vec<u8>>,
     stderr: Receiver<String>,
 }
 
@@ -80,8 +81,13 @@ impl HostConnection {
 
     /// Sends a line. If the connection is lost, the next read reports it.
     pub(super) fn send_line(&mut self, line: &str) {
+        self.send_bytes(format!("{line}\n").as_bytes());
+    }
+
+    /// Sends bytes. If the connection is lost, the next read reports it.
+    pub(super) fn send_bytes(&mut self, bytes: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
-            stdin.write_all(format!("{line}\n").as_bytes()).ok();
+            stdin.write_all(bytes).ok();
         }
     }
 
@@ -101,6 +107,17 @@ impl HostConnection {
         action: &str,
         deadline: AnswerDeadline,
     ) -> Result<String, ErrorReport> {
+        let line = self.receive_bytes(action, deadline)?;
+        Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned())
+    }
+
+    /// Receives bytes up to and with the next newline, or as many as are read at once. The errors are
+    /// those of [`HostConnection::receive_line`].
+    pub(super) fn receive_bytes(
+        &mut self,
+        action: &str,
+        deadline: AnswerDeadline,
+    ) -> Result<Vec<u8>, ErrorReport> {
         let remaining = deadline.timeout.saturating_sub(deadline.elapsed());
         if remaining.is_zero() {
             // `recv_timeout` prefers a line, and a host can print without end.
@@ -185,7 +202,7 @@ fn end_text(status: ExitStatus) -> String {
     }
 }
 
-fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<String> {
+fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(MAX_UNREAD_LINES);
     std::thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);
@@ -195,8 +212,7 @@ fn read_lines(stdout: impl Read + Send + 'static) -> Receiver<String> {
                 Ok(length) if length > 0 => {}
                 _ => return,
             }
-            let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
-            if sender.send(text).is_err() {
+            if sender.send(line).is_err() {
                 return;
             }
         }
@@ -257,7 +273,7 @@ pub(super) mod tests {
             reads.recv_timeout(END_TIMEOUT).unwrap();
         }
         reads.recv_timeout(Duration::from_millis(100)).unwrap_err();
-        assert_eq!(lines.recv_timeout(END_TIMEOUT).unwrap(), "");
+        assert_eq!(lines.recv_timeout(END_TIMEOUT).unwrap(), b"\n");
         reads.recv_timeout(END_TIMEOUT).unwrap();
     }
 

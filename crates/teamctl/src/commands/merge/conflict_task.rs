@@ -4,6 +4,7 @@
 use crate::command_context::CommandContext;
 use protocol::control_socket::WorktreeStatus;
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::shell_quote::shell_quote;
 use serde::Serialize;
@@ -18,6 +19,8 @@ const LISTED_FILES: usize = 100;
 /// A branch that cannot be merged without a person or its member.
 pub(super) struct Conflict<'a> {
     pub(super) member: &'a WorktreeStatus,
+    /// The host of the member's worktree, if it is not this one.
+    pub(super) host: Option<&'a HostName>,
     /// The branch into which the member's branch was to be merged.
     pub(super) into: &'a str,
     /// The name of this branch in git commands. git cannot mistake it for the name of a tag.
@@ -64,8 +67,8 @@ pub(super) struct ConflictTasks<'a> {
 
 impl ConflictTasks<'_> {
     /// Creates the task that asks the member to resolve the conflict. No new task is created if an
-    /// earlier task for this conflict is still open, if the member has left the team, or if the
-    /// member is a built-in worker.
+    /// earlier task for this conflict is still open, if the member has left the team or runs on
+    /// another host, or if the member is a built-in worker.
     ///
     /// # Errors
     ///
@@ -73,7 +76,7 @@ impl ConflictTasks<'_> {
     pub(super) fn ensure_task(&self, conflict: &Conflict<'_>) -> Result<ConflictTask, ErrorReport> {
         let name = &conflict.member.member;
         if let Some(reason) = self.reason_for_no_task(conflict)? {
-            return Ok(ConflictTask::None { reason, command: conflict.command_in_worktree() });
+            return Ok(ConflictTask::None { reason, command: conflict.command_by_hand() });
         }
         let subject = conflict.subject();
         let tasks = self.team.tasks().list()?;
@@ -93,6 +96,9 @@ impl ConflictTasks<'_> {
 
     fn reason_for_no_task(&self, conflict: &Conflict<'_>) -> Result<Option<String>, ErrorReport> {
         let name = &conflict.member.member;
+        if let Some(host) = conflict.host {
+            return Ok(Some(format!("{host} does not have {}", conflict.into)));
+        }
         if self.team.config()?.member(name).is_none() {
             return Ok(Some(format!("{name} is not in the team now")));
         }
@@ -143,7 +149,11 @@ impl Conflict<'_> {
         }
     }
 
-    fn command_in_worktree(&self) -> String {
+    fn command_by_hand(&self) -> String {
+        if self.host.is_some() {
+            let (into, branch) = (shell_quote(self.into), shell_quote(&self.member.branch));
+            return format!("git switch {into} && git merge {branch}");
+        }
         format!("cd {} && {}", shell_quote(&self.member.path.to_string_lossy()), self.command())
     }
 }
@@ -164,7 +174,7 @@ mod tests {
         let description = |method| {
             let files = vec!["a".into(), "sub/b\nc".into()];
             let (into, into_ref) = ("teamd/t/merged", "heads/teamd/t/merged");
-            Conflict { member: &member, into, into_ref, method, files }.description()
+            Conflict { member: &member, host: None, into, into_ref, method, files }.description()
         };
         let merge = description(MergeMethod::Merge);
         for text in [

@@ -2,6 +2,8 @@
 
 use super::conflict_task::ConflictTask;
 use super::run_test_command::TestFailure;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
 use protocol::shell_quote::shell_quote;
 use protocol::team_and_member_names::MemberName;
 use serde::Serialize;
@@ -16,6 +18,13 @@ const SHOWN_FILES: usize = 5;
 pub(super) struct MemberMerge {
     pub(super) name: MemberName,
     pub(super) branch: String,
+    /// The host of the member's worktree, if it is not this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) host: Option<HostName>,
+    /// Why the branch could not be fetched from the host now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fetch_error: Option<ErrorReport>,
+    /// The worktree on the member's host. Empty if the branch was never fetched.
     pub(super) worktree: PathBuf,
     /// Whether the member's worktree has changes that are in no commit.
     #[serde(rename = "unsaved_changes")]
@@ -73,12 +82,15 @@ pub(super) enum MergeResult {
     },
     /// The member's branch was deleted or renamed.
     NoBranch,
+    /// The member's branch is on another host, and was never fetched.
+    NotFetched,
 }
 
 impl MemberMerge {
     /// Whether the result has all commits of the member's branch.
     pub(super) fn is_in(&self) -> bool {
-        matches!(self.result, MergeResult::Merged { .. } | MergeResult::NothingToMerge)
+        let is_merged = matches!(self.result, MergeResult::Merged { .. } | MergeResult::NothingToMerge);
+        is_merged && self.fetch_error.is_none()
     }
 
     /// The lines for people. The first begins with the member's name.
@@ -88,15 +100,18 @@ impl MemberMerge {
             MergeResult::TestFailed(failure) => failure.last_lines.as_slice(),
             _ => &[],
         };
-        std::iter::once(first).chain(output.iter().map(|line| format!("    {line}"))).collect()
+        let help = self.fetch_error.as_ref().and_then(|error| error.help.as_ref());
+        std::iter::once(first).chain(output.iter().chain(help).map(|line| format!("    {line}"))).collect()
     }
 
     /// What of the member's work is left out. Empty if nothing is.
     fn left_out_text(&self) -> String {
         let unsaved = format!("unsaved changes in {}", self.worktree.display());
         let unsaved = self.has_unsaved_changes.then_some(unsaved);
-        let parts: Vec<String> =
-            unsaved.into_iter().chain(self.other_checkout.as_ref().map(OtherCheckout::text)).collect();
+        let newer = self.fetch_error.as_ref().filter(|_| !matches!(self.result, MergeResult::NotFetched));
+        let newer = newer.map(|error| format!("what is newer there: {}", error.message));
+        let checkout = self.other_checkout.as_ref().map(OtherCheckout::text);
+        let parts: Vec<String> = unsaved.into_iter().chain(checkout).chain(newer).collect();
         if parts.is_empty() { String::new() } else { format!("; left out: {}", parts.join(", ")) }
     }
 
@@ -113,6 +128,10 @@ impl MemberMerge {
                 format!("not merged: git cannot merge {}: {reason}", self.branch)
             }
             MergeResult::NoBranch => format!("not merged: the branch {} does not exist", self.branch),
+            MergeResult::NotFetched => {
+                let reason = self.fetch_error.as_ref().map(|error| error.message.as_str());
+                format!("not merged: {}", reason.unwrap_or_default())
+            }
         }
     }
 }
@@ -164,6 +183,8 @@ mod tests {
         MemberMerge {
             name: MemberName::new_unchecked("ann"),
             branch: "teamd/t/ann".to_owned(),
+            host: None,
+            fetch_error: None,
             worktree: "/w".into(),
             has_unsaved_changes: matches!(result, MergeResult::Merged { .. }),
             other_checkout: None,

@@ -4,6 +4,7 @@
 use crate::command_context::CommandContext;
 use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
 use crate::commands::spawn::place_member::Placement;
+use crate::commands::spawn::record_worktree_on_other_host::{members_on, record_worktree};
 use crate::use_other_hosts::await_host;
 use profile::build_spawn_request::SpawnOptions;
 use protocol::control_socket::{Backend, Request, UseHostRequest};
@@ -26,11 +27,15 @@ pub(super) fn run(
     check_name_is_free(team, options)?;
     let request = UseHostRequest { team: team.name().clone(), host: host_name.clone(), command };
     context.request::<()>(Request::UseHost(request))?;
+    let before = members_on(team, host_name)?;
     let choice = HostChoice::RunsMemberOf(team.name().clone());
     let code = run_on_other_host::run(context, host_name.as_str(), &choice, TerminalUse::ReadsInputForDash)?;
     if code == ExitCode::SUCCESS {
         // Afterwards config.json here lists the member.
         await_host(context, team, host_name.clone())?;
+        if options.worktree.is_some() {
+            record_worktree(context, (team, host_name), &before)?;
+        }
     }
     drop(placement);
     Ok(code)

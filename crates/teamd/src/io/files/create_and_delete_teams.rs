@@ -84,11 +84,11 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policies and config backups of teams whose directory does not exist, unless the
+    /// Removes the policies, config backups and records of branches of teams whose directory does not exist, unless the
     /// team is in `known_teams`. Such files remain if the deletion of a team is interrupted.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
-            let Some(team) = state_file_names::team_of_policy_or_backup(&file) else { continue };
+            let Some(team) = state_file_names::team_of_removable_file(&file) else { continue };
             let exists = || !matches!(self.root.team(&team), Err(Error::NoSuchTeam { .. }));
             // While this lock is held, no thread of another lane can begin to create the team.
             let creating = lock(&self.shared.creating);
@@ -100,9 +100,13 @@ impl FilesThread {
     }
 }
 
-/// Removes the policy and the config backup of a deleted team from the state directory.
+/// Removes the policy, the config backup and the record of branches of a deleted team from the state
+/// directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
-    state.remove(&state_file_names::policy(name)).and(state.remove(&state_file_names::config_backup(name)))
+    state
+        .remove(&state_file_names::policy(name))
+        .and(state.remove(&state_file_names::config_backup(name)))
+        .and(state.remove(&state_file_names::branches_of_hosts(name)))
 }
 
 /// The config of a new team, with the lead as its only member.

@@ -1,0 +1,120 @@
+//! Fetches the branches of members on other hosts into the repositories here. A hidden command does
+//! it for the daemon when such a member has completed a task.
+
+use super::branch_records::{BranchRecord, FetchedBranch, LockedBranchRecords};
+use super::read_hosts::HostSource;
+use super::receive_branch::{BranchToReceive, Received};
+use crate::command_context::CommandContext;
+use crate::use_other_hosts::check_may_use_other_hosts;
+use protocol::branch_exchange::OfferedBranch;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use runner::HostTables;
+use std::path::Path;
+use std::process::ExitCode;
+use store::StateDir;
+use worktree::{GitEnvironment, has_commit};
+
+/// The arguments.
+#[derive(Debug, clap::Args)]
+pub(super) struct FetchBranchArgs {
+    /// The member
+    name: String,
+}
+
+/// What a fetch has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands) enum FetchOutcome {
+    Fetched(FetchedBranch),
+    /// The member has no worktree on the host.
+    NoWorktree,
+}
+
+/// Fetches the branch of one member. Does nothing if no repository is known for it.
+pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<ExitCode, ErrorReport> {
+    let (root, state) = (context.root()?, context.state_dir()?);
+    let team = context.team_name(&root)?;
+    let name = MemberName::new_unchecked(&args.name);
+    let record = super::branch_records::read_branch_records(&state, &team)?.remove(&name);
+    if let Some(BranchRecord { host, repository: Some(repository), .. }) = record {
+        BranchFetcher::new(context, &state, &team)?.fetch(&name, &host, &repository)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches branches of one team.
+pub(in crate::commands) struct BranchFetcher<'a> {
+    state: &'a StateDir,
+    team: &'a TeamName,
+    source: HostSource,
+    hosts: HostTables,
+    environment: GitEnvironment,
+}
+
+impl<'a> BranchFetcher<'a> {
+    /// Reads the hosts.
+    ///
+    /// # Errors
+    ///
+    /// `NotPermitted` if the caller may not use other hosts; `Config` if the hosts file has errors,
+    /// which are printed.
+    pub(in crate::commands) fn new(
+        context: &CommandContext,
+        state: &'a StateDir,
+        team: &'a TeamName,
+    ) -> Result<BranchFetcher<'a>, ErrorReport> {
+        check_may_use_other_hosts(context)?;
+        let mut source = HostSource::default();
+        let hosts = source.read_for_team(context, team)?.map_err(|_| {
+            ErrorReport::new(ErrorKind::Config, "cannot fetch branches: the hosts file has errors")
+                .with_help("its errors: teamctl hosts")
+        })?;
+        Ok(BranchFetcher { state, team, source, hosts, environment: GitEnvironment::from_process() })
+    }
+
+    /// Fetches the branch of a member into `repository`, and records that.
+    ///
+    /// # Errors
+    ///
+    /// The error names the host and the member. Then no branch has changed.
+    pub(in crate::commands) fn fetch(
+        &self,
+        member: &MemberName,
+        host: &HostName,
+        repository: &Path,
+    ) -> Result<FetchOutcome, ErrorReport> {
+        let (name, entry) = self.source.find(&self.hosts, host.as_str())?;
+        let records = LockedBranchRecords::lock(self.state, self.team)?;
+        let bundle = records.bundle_path();
+        let branch = BranchToReceive {
+            team: self.team,
+            member,
+            host: (&name, &entry),
+            repository,
+            bundle: &bundle,
+            environment: &self.environment,
+        };
+        let received = branch.receive();
+        records.remove_bundle()?;
+        let Received::Branch(offered) = received? else { return Ok(FetchOutcome::NoWorktree) };
+        let fetched = self.fetched_branch(offered, repository)?;
+        let repository = Some(repository.to_owned());
+        let record = BranchRecord { host: host.clone(), repository, fetched: Some(fetched.clone()) };
+        records.set(member, record)?;
+        Ok(FetchOutcome::Fetched(fetched))
+    }
+
+    fn fetched_branch(
+        &self,
+        offered: OfferedBranch,
+        repository: &Path,
+    ) -> Result<FetchedBranch, ErrorReport> {
+        let OfferedBranch { branch, worktree, base_commit, commits, .. } = offered;
+        // A branch that was rebased there need not contain the commit.
+        let has_base = has_commit(repository, &base_commit, &self.environment)?;
+        let tip = commits.into_iter().next().unwrap_or_default();
+        let base_commit = if has_base { base_commit } else { tip };
+        Ok(FetchedBranch { branch, base_commit, worktree })
+    }
+}

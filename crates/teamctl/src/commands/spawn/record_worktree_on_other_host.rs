@@ -1,0 +1,38 @@
+//! Records which repository here gets the branch of a member that was spawned on another host with a
+//! worktree: the one that contains the directory of the command.
+
+use crate::command_context::CommandContext;
+use crate::commands::hosts::branch_records::{BranchRecord, LockedBranchRecords};
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::MemberName;
+use std::collections::BTreeSet;
+use store::Team;
+use worktree::{GitEnvironment, common_git_dir};
+
+/// The members that config.json lists for a host.
+pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<MemberName>, ErrorReport> {
+    let members = team.config()?.members.into_iter();
+    let is_there = |host_of_member: Option<String>| host_of_member.as_deref() == Some(host.as_str());
+    Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
+}
+
+/// Records the worktrees of the members of a host that `before` does not list. With `--unique`, only
+/// the host knows the name of the new one. A member without a worktree does no harm here.
+pub(super) fn record_worktree(
+    context: &CommandContext,
+    (team, host): (&Team, &HostName),
+    before: &BTreeSet<MemberName>,
+) -> Result<(), ErrorReport> {
+    let state = context.state_dir()?;
+    let cwd = std::env::current_dir().ok();
+    let repository = cwd.and_then(|cwd| common_git_dir(&cwd, &GitEnvironment::from_process()).ok());
+    let records = LockedBranchRecords::lock(&state, team.name())?;
+    let known = records.read()?;
+    for member in members_on(team, host)?.difference(before) {
+        let fetched = known.get(member).and_then(|record| record.fetched.clone());
+        let record = BranchRecord { host: host.clone(), repository: repository.clone(), fetched };
+        records.set(member, record)?;
+    }
+    Ok(())
+}
