@@ -1,6 +1,7 @@
 //! Teams with members on another host. The other host is a second environment on this machine. The
 //! connect command runs a program with the variables of that environment.
 
+mod branches;
 mod budgets;
 mod events;
 mod forget_host;

@@ -1,6 +1,6 @@
 //! What `teamctl hosts send-branch` on a member's host and the home of its team say to each other, one
 //! JSON value per line: an [`OfferReply`] of the host, a [`KnownCommits`] of the home, a [`BundleReply`]
-//! of the host, the bytes of the bundle, and a [`Receipt`] of the home, which the host repeats.
+//! of the host, the bytes of the bundle and a newline, and a [`Receipt`] of the home, which the host repeats.
 
 use crate::error_kind_and_report::ErrorReport;
 use serde::{Deserialize, Serialize};

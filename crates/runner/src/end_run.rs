@@ -4,6 +4,7 @@ use crate::decide_task_retries::{RetryRules, evaluate};
 use crate::end_hosted_members::{HostedEnd, end_hosted_members, kill_hosted_members};
 use crate::event_lines_and_task_times::TaskTimes;
 use crate::existing_team::{all_running, retry_help};
+use crate::members_on_other_hosts::fetch_branches_of_hosts;
 use crate::mutable_run_state::{EndReason, RunEnd, RunState, TICK};
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_file::RunFile;
@@ -283,9 +284,14 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
     Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
 }
 
-/// Deletes the team. It is no error if the team is already deleted. If the daemon refuses the
-/// deletion because a worktree has unsaved work, the daemon's error is shown, and the team is kept.
+/// Deletes the team. It is no error if the team is already deleted. If the branch of a member on another
+/// host can't be fetched, or if the daemon refuses the deletion because a worktree has unsaved work, the
+/// error is shown, and the team is kept.
 fn delete_team(run: &mut RunContext) -> Result<TeamFate, ErrorReport> {
+    match fetch_branches_of_hosts(run.team_context, &run.file) {
+        Err(error) if error.kind != ErrorKind::NotFound => return Ok(keep_team(run, error)),
+        _ => {}
+    }
     let request = Request::DeleteTeam(DeleteTeamRequest {
         git_env: git_variables(),
         ..DeleteTeamRequest::forced(run.file.name.clone())
@@ -303,12 +309,15 @@ fn delete_team(run: &mut RunContext) -> Result<TeamFate, ErrorReport> {
         }
     };
     match reply {
-        Err(error) if error.kind == ErrorKind::Refused => {
-            let message = format!("team {} stays: {}", run.file.name, error.message);
-            run.observer.show_error(&ErrorReport { message, ..error });
-            Ok(TeamFate::Kept)
-        }
+        Err(error) if error.kind == ErrorKind::Refused => Ok(keep_team(run, error)),
         Err(error) if error.kind != ErrorKind::NotFound => Err(error),
         _ => Ok(TeamFate::Deleted),
     }
+}
+
+/// Shows why the team is kept.
+fn keep_team(run: &mut RunContext, error: ErrorReport) -> TeamFate {
+    let message = format!("team {} stays: {}", run.file.name, error.message);
+    run.observer.show_error(&ErrorReport { message, ..error });
+    TeamFate::Kept
 }

@@ -1,6 +1,6 @@
-//! Spawns members of a run on other hosts. This module runs `teamctl spawn` of this installation,
-//! which connects to the hosts. If the run file leaves the choice of the host to teamd, `teamctl
-//! spawn` asks the daemon to choose one.
+//! Spawns members of a run on other hosts, and fetches their branches. Both are done by `teamctl` of
+//! this installation, which connects to the hosts. If the run file leaves the choice of the host to
+//! teamd, `teamctl spawn` asks the daemon to choose one.
 
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
 use client::root_socket_team_and_caller::TeamContext;
@@ -27,6 +27,21 @@ pub(crate) fn spawn_on_other_host(
     let mut command = teamctl(team_context, &file.name)?;
     command.args(spawn_arguments(hosted)).current_dir(&file.cwd);
     run(command, hosted.options.prompt.clone())
+}
+
+/// Fetches the branches of members on other hosts. Does nothing if the file gives no such member a
+/// worktree.
+///
+/// # Errors
+///
+/// The error that `teamctl hosts fetch-branch` prints.
+pub(crate) fn fetch_branches_of_hosts(team_context: &TeamContext, file: &RunFile) -> Result<(), ErrorReport> {
+    if file.hosted_members.values().all(|hosted| hosted.options.worktree.is_none()) {
+        return Ok(());
+    }
+    let mut command = teamctl(team_context, &file.name)?;
+    command.args(["hosts", "fetch-branch"]);
+    run(command, None)
 }
 
 /// The arguments of `teamctl` that spawn the member. An option and its value are one argument, so

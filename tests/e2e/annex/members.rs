@@ -154,8 +154,8 @@ fn restart_policy_worktree_and_suspension_work_on_the_other_host() {
     annex.wait_until("its host has started it again", || is_running(&annex));
     let is_listed = || config_of(&home).unwrap()["members"].to_string().contains("\"ann\"");
     home.wait_until("the home lists it again", || is_listed().then_some(()));
-    let error = home.teamctl(["merge", "ann"]).expect_failure(67);
-    assert!(error.contains("its worktree is on devbox"), "{error}");
+    let error = home.teamctl(["merge", "ann"]).expect_failure(64);
+    assert!(error.contains("no repository here is known for it"), "{error}");
     annex.teamctl(["down", "--suspend"]).expect_success();
     annex.teamctl(["up", "--resume"]).expect_success();
     annex.wait_until("it is resumed", || is_running(&annex));

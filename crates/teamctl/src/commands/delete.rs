@@ -1,5 +1,6 @@
 //! `teamctl delete`: deletes a team and its files.
 
+use super::hosts::fetch_branches::fetch_recorded_branches;
 use super::merge::lock_and_note::remove_worktree_of_killed_merge;
 use crate::command_context::CommandContext;
 use crate::output;
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 ///
 /// The command is also refused while a worktree has work that would be lost: changes, untracked or
 /// ignored files, commits on no other branch, stashes, or an unfinished rebase. It is also refused
-/// if the worktree is locked, or if a process works in its directory. Then nothing is deleted, and
+/// if the worktree is locked, if a process works in its directory, or, without --force, if the branch
+/// of a member on another host can't be fetched. Then nothing is deleted, and
 /// the error names the worktree and the command that discards it. A discarded worktree moves into
 /// the trash; the output says how to restore it.
 ///
@@ -51,6 +53,7 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
         git_env: git_variables(),
         discard_worktrees: args.discard.iter().map(|path| recorded_path(path)).collect::<Result<_, _>>()?,
     };
+    fetch_branches(&context, &request)?;
     let (logs, team) = (agent_log_dir(&context.state_dir_path()?, &request.team), request.team.clone());
     let reply: DeleteTeamReply = context.request(Request::DeleteTeam(request))?;
     let logs = Some(logs).filter(|logs| logs.is_dir());
@@ -61,6 +64,28 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
         output::print_error_to_stderr(&error);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches the branches of members on other hosts, where teamctl can't see whether their work is here.
+/// With `--force`, an error is only a warning: the host removes no worktree with unsaved work.
+///
+/// # Errors
+///
+/// `Refused` if a branch can't be fetched.
+fn fetch_branches(context: &CommandContext, request: &DeleteTeamRequest) -> Result<(), ErrorReport> {
+    let team = &request.team;
+    match fetch_recorded_branches(context, team, |_| true) {
+        Err(error) if request.force => {
+            output::print_warning(&format!("warning: {}; it stays there", error.message));
+            Ok(())
+        }
+        Err(error) => {
+            let message = format!("cannot delete {team}: teamctl {}", error.message);
+            Err(ErrorReport::new(ErrorKind::Refused, message)
+                .with_help(format!("to leave the branch there: teamctl delete {team} --force")))
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Converts the path of a worktree from the user into the form in which the daemon records

@@ -10,7 +10,7 @@ use crate::core::jobs::worktree_jobs::WorktreeResult;
 use protocol::control_socket::{Call, FromShim, Process, ShimHello};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::team_and_member_names::TeamName;
+use protocol::team_and_member_names::{MemberName, TeamName};
 
 /// An input of the core.
 #[derive(Debug)]
@@ -66,6 +66,8 @@ pub(crate) enum CoreEvent {
     WorktreeJobDone(WorktreeResult),
     /// The user's notification command failed, with the reason.
     NotificationFailed { reason: String },
+    /// The branch of a member on another host was fetched, or was not, with the reason.
+    BranchFetched { team: TeamName, member: MemberName, failure: Option<String> },
     /// The nearest deadline passed.
     DeadlineReached,
     /// SIGTERM, SIGINT or SIGHUP.

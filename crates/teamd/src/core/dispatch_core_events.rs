@@ -12,7 +12,7 @@ use crate::core::create_worktree::{fail_creation, finish_creation, record_propos
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
 use crate::core::hosts::{
-    compare_changed_files, confirm_task, handle_host_events, place_member, send_logged_events,
+    compare_changed_files, confirm_task, fetch_branches, handle_host_events, place_member, send_logged_events,
 };
 use crate::core::jobs::file_jobs::{FileJob, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
@@ -68,11 +68,12 @@ pub(crate) fn handle_event(state: &mut State, event: CoreEvent, now: Now) -> Vec
 const BEFORE: [fn(&mut Context); 2] = [remember_latest_time, observe_sleep];
 
 /// What is done after every event, in this order.
-const AFTER: [fn(&mut Context); 8] = [
+const AFTER: [fn(&mut Context); 9] = [
     run_follow_ups,
     budget::count_started_turns,
     register_and_start_agent::register_batch,
     send_logged_events::send_logged_events,
+    fetch_branches::fetch_branches_of_completed_tasks,
     show_next_notice,
     hold_and_release_long_polls::wake_waiting_hooks,
     record_events_and_outputs::record_effects,
@@ -172,6 +173,9 @@ fn dispatch(context: &mut Context, event: CoreEvent) {
         CoreEvent::DeadlineReached => deadlines::handle_deadline(context),
         CoreEvent::NotificationFailed { reason } => {
             context.effects.push(Effect::log_daemon(EventKind::NotificationFailed { reason }));
+        }
+        CoreEvent::BranchFetched { team, member, failure } => {
+            fetch_branches::handle_branch_fetched(context, team, member, failure);
         }
         CoreEvent::Signal(name) => handle_signal(name, &mut context.effects),
     }

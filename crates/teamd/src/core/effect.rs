@@ -122,6 +122,9 @@ pub(crate) enum Effect {
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
+    /// At the home: run the command `argv` that fetches the branch of a member on another host, if the
+    /// file `record` exists.
+    FetchBranch { team: TeamName, member: MemberName, record: PathBuf, argv: Vec<String> },
     /// Write an event to the event log and the daemon's terminal. If the event has no time yet, the
     /// effect runner sets the time first.
     Log(Event),
@@ -157,6 +160,7 @@ impl Effect {
             Effect::CancelSetup { .. } => "effect.cancel-setup",
             Effect::StartShim { .. } => "effect.start-shim",
             Effect::ShowNotice { .. } => "effect.show-notice",
+            Effect::FetchBranch { .. } => "effect.fetch-branch",
             Effect::Log(_) => "effect.log",
             Effect::CheckSocket => "effect.check-socket",
             Effect::Exit => "effect.exit",

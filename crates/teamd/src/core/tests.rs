@@ -6,6 +6,7 @@ mod client_calls;
 mod delete_team;
 mod dialogs_on_screens;
 mod events_of_annexes;
+mod fetched_branches;
 mod forget_host;
 mod hidden_panes;
 mod hooks_and_lead_sessions;

@@ -18,7 +18,7 @@ use crate::io::hosts::link_handles::LinkHandles;
 use crate::io::keep_control_socket_at_path::ControlListener;
 use crate::io::print_events_on_daemon_terminal::DaemonTerminal;
 use crate::io::process_watcher::{ProcessWatcher, WatchOutcome};
-use crate::io::run_teamctl_notify::run_notifier;
+use crate::io::run_teamctl::run_teamctl;
 use crate::io::run_worktree_jobs;
 use crate::io::wake_sockets::{WakeSocket, WakeSockets};
 use crate::io::watcher::file_watcher::OverflowFlag;
@@ -115,9 +115,21 @@ impl EffectRunner {
             Effect::ShowNotice { text, argv } => {
                 self.terminal.show_notice(&text);
                 let events = self.events.clone();
-                run_notifier(&argv, move |reason| {
-                    events.send(CoreEvent::NotificationFailed { reason }).ok();
-                });
+                let report = move |failure: Option<String>| {
+                    let event = failure.map(|reason| CoreEvent::NotificationFailed { reason });
+                    event.into_iter().for_each(|event| drop(events.send(event)));
+                };
+                run_teamctl(&argv, report).unwrap_or_else(|reason| tracing::warn!("cannot notify: {reason}"));
+            }
+            Effect::FetchBranch { team, member, record, argv } => {
+                let events = self.events.clone();
+                let report = move |failure| {
+                    events.send(CoreEvent::BranchFetched { team, member, failure }).ok();
+                };
+                match record.exists() {
+                    true => self.fetch_branch(&argv, report),
+                    false => report(None),
+                }
             }
             Effect::Log(event) => self.log(event.with_time(wall)),
             Effect::CheckSocket => self.listener.ensure_bound(),
@@ -132,6 +144,13 @@ impl EffectRunner {
         let EffectRunner { files, listener, .. } = self;
         listener.remove();
         files.finish();
+    }
+
+    /// If teamctl can't be started, `report` gets the reason at once.
+    fn fetch_branch(&self, argv: &[String], report: impl FnOnce(Option<String>) + Clone + Send + 'static) {
+        if let Err(reason) = run_teamctl(argv, report.clone()) {
+            report(Some(reason));
+        }
     }
 
     fn unwatch_process(&mut self, watch: &WatchId) {

@@ -20,7 +20,7 @@ pub(crate) mod process_start_error;
 pub(crate) mod process_watcher;
 pub(crate) mod resource_limits_of_daemon_and_children;
 mod run_setup_or_teardown;
-pub(crate) mod run_teamctl_notify;
+pub(crate) mod run_teamctl;
 pub(crate) mod run_worktree_jobs;
 pub(crate) mod single_instance_locks;
 mod unfinished_request_memory_limit;

@@ -91,6 +91,10 @@ impl<C: Conditions> Simulation<C> {
             Effect::ShowNotice { .. } => {
                 self.send_event(CoreEvent::NotificationFailed { reason: "exit 3".to_owned() });
             }
+            Effect::FetchBranch { team, member, .. } => {
+                let failure = (!self.conditions.is_first_outcome()).then(|| "no route".to_owned());
+                self.send_event(CoreEvent::BranchFetched { team, member, failure });
+            }
             Effect::WatchRoot => self.send_to_watcher(WatcherCommand::WatchRoot),
             Effect::WatchTeam { team } => self.send_to_watcher(WatcherCommand::WatchTeam(team)),
             Effect::ConfirmWatches(purpose) => {

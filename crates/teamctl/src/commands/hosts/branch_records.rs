@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::StateDir;
 
 /// The members with a worktree on another host.
@@ -46,6 +46,17 @@ pub(in crate::commands) fn read_branch_records(
 ) -> Result<BranchRecords, ErrorReport> {
     let bytes = state.read(&branches_of_hosts(team))?.unwrap_or_default();
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// As [`read_branch_records`]. Does not create the state directory.
+pub(in crate::commands) fn read_branch_records_in(
+    state: &Path,
+    team: &TeamName,
+) -> Result<BranchRecords, ErrorReport> {
+    match state.is_dir() {
+        true => read_branch_records(&StateDir::open(state)?, team),
+        false => Ok(BranchRecords::new()),
+    }
 }
 
 /// The records of a team, locked against other processes.

@@ -1,7 +1,7 @@
 //! Fetches the branches of members on other hosts into the repositories here. A hidden command does
-//! it for the daemon when such a member has completed a task.
+//! it for the daemon when such a member has completed a task, and for a run before it deletes its team.
 
-use super::branch_records::{BranchRecord, FetchedBranch, LockedBranchRecords};
+use super::branch_records::{BranchRecord, FetchedBranch, LockedBranchRecords, read_branch_records};
 use super::read_hosts::HostSource;
 use super::receive_branch::{BranchToReceive, Received};
 use crate::command_context::CommandContext;
@@ -19,8 +19,8 @@ use worktree::{GitEnvironment, has_commit};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 pub(super) struct FetchBranchArgs {
-    /// The member
-    name: String,
+    /// The members [default: all with a worktree on another host]
+    names: Vec<String>,
 }
 
 /// What a fetch has found.
@@ -31,16 +31,37 @@ pub(in crate::commands) enum FetchOutcome {
     NoWorktree,
 }
 
-/// Fetches the branch of one member. Does nothing if no repository is known for it.
+/// Fetches the branches of members whose repository here is known.
 pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<ExitCode, ErrorReport> {
-    let (root, state) = (context.root()?, context.state_dir()?);
-    let team = context.team_name(&root)?;
-    let name = MemberName::new_unchecked(&args.name);
-    let record = super::branch_records::read_branch_records(&state, &team)?.remove(&name);
-    if let Some(BranchRecord { host, repository: Some(repository), .. }) = record {
-        BranchFetcher::new(context, &state, &team)?.fetch(&name, &host, &repository)?;
-    }
+    let team = context.team_name(&context.root()?)?;
+    let is_named = |name: &MemberName| args.names.is_empty() || args.names.iter().any(|n| n == name.as_str());
+    fetch_recorded_branches(context, &team, is_named)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches the branches of the chosen members whose repository here is known.
+///
+/// # Errors
+///
+/// The first error, after all branches were tried.
+pub(in crate::commands) fn fetch_recorded_branches(
+    context: &CommandContext,
+    team: &TeamName,
+    is_chosen: impl Fn(&MemberName) -> bool,
+) -> Result<(), ErrorReport> {
+    let state = context.state_dir()?;
+    let mut records = read_branch_records(&state, team)?;
+    records.retain(|name, record| is_chosen(name) && record.repository.is_some());
+    if records.is_empty() {
+        return Ok(());
+    }
+    let fetcher = BranchFetcher::new(context, &state, team)?;
+    let fetch = |(name, record): (&MemberName, &BranchRecord)| match &record.repository {
+        Some(repository) => fetcher.fetch(name, &record.host, repository).map(drop),
+        None => Ok(()),
+    };
+    let results: Vec<Result<(), ErrorReport>> = records.iter().map(fetch).collect();
+    results.into_iter().collect()
 }
 
 /// Fetches branches of one team.

@@ -65,9 +65,9 @@ fn send(branch: &OfferedBranch, known: &[String], environment: &GitEnvironment) 
         Ok((mut file, length)) => {
             print(&BundleReply::Bytes(length))?;
             let mut stdout = std::io::stdout().lock();
-            std::io::copy(&mut file, &mut stdout)
-                .and_then(|_| stdout.flush())
-                .map_err(|error| gone(&error))?;
+            // The home reads up to the next newline.
+            let sent = std::io::copy(&mut file, &mut stdout).and_then(|_| stdout.write_all(b"\n"));
+            sent.and_then(|()| stdout.flush()).map_err(|error| gone(&error))?;
         }
     }
     if let Some(receipt) = read_line::<Receipt>().filter(|receipt| branch.commits.contains(&receipt.received))

@@ -1,5 +1,7 @@
 //! The branches of members' worktrees: their commits, what is not merged, and files in no commit.
 
+use crate::commands::hosts::branch_records::{BranchRecord, BranchRecords, FetchedBranch};
+use protocol::hosts_file_entry::HostName;
 use protocol::roster_file_for_clients::RosterWorktree;
 use protocol::shell_quote::shell_quote;
 use protocol::single_line::single_line;
@@ -16,6 +18,9 @@ const MAX_SHOWN_COMMITS: usize = 3;
 pub(super) struct MemberBranch {
     pub(super) member: MemberName,
     pub(super) branch: String,
+    /// The host of the worktree, if it is not this one. Its uncommitted files are not known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) host: Option<HostName>,
     pub(super) worktree: PathBuf,
     #[serde(flatten)]
     pub(super) state: BranchState,
@@ -56,8 +61,13 @@ pub(super) struct NewCommit {
 }
 
 /// Reads the branches of all worktrees in parallel, because the check of a large worktree takes
-/// long. Commits from before `since` are not counted as new.
-pub(super) fn read_branches(worktrees: &[RosterWorktree], since: Option<u64>) -> Vec<MemberBranch> {
+/// long, and those that were fetched from other hosts. Commits from before `since` are not counted as
+/// new.
+pub(super) fn read_branches(
+    worktrees: &[RosterWorktree],
+    records: &BranchRecords,
+    since: Option<u64>,
+) -> Vec<MemberBranch> {
     let environment = GitEnvironment::from_process();
     let read = |worktree: &RosterWorktree| -> Option<MemberBranch> {
         // The daemon writes the records in the same format.
@@ -67,10 +77,51 @@ pub(super) fn read_branches(worktrees: &[RosterWorktree], since: Option<u64>) ->
     std::thread::scope(|scope| {
         let readers: Vec<_> = worktrees.iter().map(|worktree| scope.spawn(|| read(worktree))).collect();
         let branches = readers.into_iter().filter_map(|reader| reader.join().ok().flatten());
-        let mut branches: Vec<MemberBranch> = branches.collect();
+        let fetched = records
+            .iter()
+            .filter_map(|(member, record)| read_fetched_branch(member, record, since, &environment));
+        let mut branches: Vec<MemberBranch> = branches.chain(fetched).collect();
         branches.sort_by(|a, b| a.member.cmp(&b.member));
         branches
     })
+}
+
+/// Reads a branch as it was fetched. `None` if it never was.
+fn read_fetched_branch(
+    member: &MemberName,
+    record: &BranchRecord,
+    since: Option<u64>,
+    environment: &GitEnvironment,
+) -> Option<MemberBranch> {
+    let FetchedBranch { branch, base_commit, worktree } = record.fetched.clone()?;
+    // The worktree itself is on the other host, and nothing here looks for it.
+    let record_here = WorktreeRecord {
+        path: worktree.clone(),
+        branch: branch.clone(),
+        branch_created: true,
+        common_git_dir: record.repository.clone()?,
+        base_commit,
+        inode: 0,
+    };
+    let (host, member) = (Some(record.host.clone()), member.clone());
+    let state = read_state(&record_here, since, environment);
+    Some(MemberBranch {
+        member,
+        branch,
+        host,
+        worktree,
+        state,
+        uncommitted: Vec::new(),
+        worktree_error: None,
+    })
+}
+
+fn read_state(record: &WorktreeRecord, since: Option<u64>, environment: &GitEnvironment) -> BranchState {
+    match record.branch_progress(environment) {
+        Ok(Some(progress)) => BranchState::new(record, progress, since),
+        Ok(None) => BranchState::Missing,
+        Err(error) => BranchState::Unreadable { error: error.to_string() },
+    }
 }
 
 fn read_branch(
@@ -79,11 +130,7 @@ fn read_branch(
     since: Option<u64>,
     environment: &GitEnvironment,
 ) -> MemberBranch {
-    let state = match record.branch_progress(environment) {
-        Ok(Some(progress)) => BranchState::new(record, progress, since),
-        Ok(None) => BranchState::Missing,
-        Err(error) => BranchState::Unreadable { error: error.to_string() },
-    };
+    let state = read_state(record, since, environment);
     let (uncommitted, worktree_error) = match record.uncommitted_reasons(environment) {
         Ok(reasons) => (reasons.iter().map(KeepReason::to_string).collect(), None),
         Err(error) => (Vec::new(), Some(error.to_string())),
@@ -91,6 +138,7 @@ fn read_branch(
     MemberBranch {
         member: member.clone(),
         branch: record.branch.clone(),
+        host: None,
         worktree: record.path.clone(),
         state,
         uncommitted,
@@ -139,6 +187,7 @@ impl MemberBranch {
     /// What was done on the branch, as one line for people.
     pub(super) fn summary(&self) -> String {
         let MemberBranch { member, branch, .. } = self;
+        let place = self.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
         let state = match &self.state {
             BranchState::Present { commits, target, unmerged, .. } => {
                 let merged = match unmerged {
@@ -152,7 +201,7 @@ impl MemberBranch {
             BranchState::Missing => "the branch does not exist any more".to_owned(),
             BranchState::Unreadable { error } => error.clone(),
         };
-        single_line(&format!("{member}, {branch}: {state}"))
+        single_line(&format!("{member}{place}, {branch}: {state}"))
     }
 
     /// The newest commits of the branch.
@@ -194,6 +243,7 @@ mod tests {
         MemberBranch {
             member,
             branch: record.branch,
+            host: None,
             worktree,
             state,
             uncommitted: Vec::new(),

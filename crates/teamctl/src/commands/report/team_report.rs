@@ -10,6 +10,7 @@ use super::team_events::{LoggedTaskEnd, TeamEvents};
 use super::waiting_for_person::WaitingForPerson;
 use crate::command_context::CommandContext;
 use crate::commands::diagnose::why_no_progress::SystemSnapshot;
+use crate::commands::hosts::branch_records::read_branch_records_in;
 use client::read_event_log::EventLog;
 use client::team_view::{TaskCounts, TeamView, open_team_view};
 use protocol::error_kind_and_report::ErrorReport;
@@ -63,6 +64,7 @@ impl TeamReport {
     ) -> Result<TeamReport, ErrorReport> {
         let snapshot = SystemSnapshot::take(context, log)?;
         let roster = store::read_existing_roster(&context.state_dir_path()?)?;
+        let records = read_branch_records_in(&context.state_dir_path()?, team.name())?;
         let view: TeamView = open_team_view(team, snapshot.status_source(), &mut |_, _| None);
         let now = now();
         let list = team.tasks().list()?;
@@ -81,7 +83,7 @@ impl TeamReport {
             open_tasks: open_tasks(&list, &tasks),
             failures: failures(events, &tasks),
             tasks,
-            branches: read_branches(roster.worktrees(team.name()), since),
+            branches: read_branches(roster.worktrees(team.name()), &records, since),
             cost: TeamCost::new(events, Some(&usage), view.budget.clone()),
             waiting: Some(WaitingForPerson::read(context, &snapshot, team, view)?),
         })

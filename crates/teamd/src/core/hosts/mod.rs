@@ -6,6 +6,7 @@ pub(crate) mod compare_changed_files;
 pub(crate) mod confirm_task;
 pub(crate) mod connect_home;
 pub(crate) mod count_usage_of_annex;
+pub(crate) mod fetch_branches;
 pub(crate) mod forget_host;
 pub(crate) mod handle_host_events;
 pub(crate) mod lease;

@@ -2,6 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::LinkId;
+use crate::core::state::branch_fetches::BranchFetches;
 use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, MemberHost};
 use protocol::event_log_line::Event;
@@ -24,6 +25,7 @@ pub(crate) struct HostLinks {
     /// The hosts that were forgotten and not used since. The threads of such a link may still report.
     pub(crate) forgotten_hosts: BTreeSet<HostName>,
     pub(crate) event_numbers: EventNumbers,
+    pub(crate) branch_fetches: BranchFetches,
 }
 
 /// The numbers of the events that annexes send to homes.

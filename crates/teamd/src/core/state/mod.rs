@@ -1,6 +1,7 @@
 //! The state of the daemon, and lookups in it.
 
 pub(crate) mod agent;
+pub(crate) mod branch_fetches;
 pub(crate) mod call_errors;
 pub(crate) mod check_and_forget_recorded_worktrees;
 pub(crate) mod core_state;

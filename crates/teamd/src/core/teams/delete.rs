@@ -132,6 +132,7 @@ pub(crate) fn handle_team_deleted(
         context.state.teams.remove(team);
         context.state.host_links.moved_homes.remove(team);
         remove_deleted_team(context, team);
+        context.state.host_links.branch_fetches.forget_team(team);
         // A team without a lead session causes an error here, which does not matter.
         lead_session::release_lead(context, team).ok();
         context.effects.push(Effect::UnwatchTeam { team: team.clone() });

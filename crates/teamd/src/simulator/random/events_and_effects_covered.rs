@@ -91,6 +91,7 @@ fn event_name(event: &CoreEvent) -> &'static str {
         CoreEvent::HostReported { .. } => "CoreEvent::HostReported",
         CoreEvent::WorktreeJobDone(_) => "CoreEvent::WorktreeJobDone",
         CoreEvent::DeadlineReached => "CoreEvent::DeadlineReached",
+        CoreEvent::BranchFetched { .. } => "CoreEvent::BranchFetched",
         CoreEvent::NotificationFailed { .. } => "CoreEvent::NotificationFailed",
         CoreEvent::Signal(_) => "CoreEvent::Signal",
     }
@@ -120,6 +121,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::CancelSetup { .. } => "Effect::CancelSetup",
         Effect::StartShim { .. } => "Effect::StartShim",
         Effect::ShowNotice { .. } => "Effect::ShowNotice",
+        Effect::FetchBranch { .. } => "Effect::FetchBranch",
         Effect::Log(_) => "Effect::Log",
         Effect::CheckSocket => "Effect::CheckSocket",
         Effect::Exit => "Effect::Exit",

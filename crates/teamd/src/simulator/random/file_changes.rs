@@ -45,12 +45,16 @@ impl RandomSimulation {
         };
         self.log(|| format!("a user changes task {id} of {team}"));
         let Some(files) = self.disk.teams.get_mut(team) else { return };
-        match self.conditions.rng.u8(0..4) {
+        match self.conditions.rng.u8(0..5) {
             0 => files.tasks.retain(|task| task.id != id),
             1 => drop(files.change_task(id, |task| task.status = TaskStatus::Completed)),
             2 => drop(files.change_task(id, |task| {
                 (task.owner, task.metadata) = (None, None);
                 task.status = TaskStatus::Pending;
+            })),
+            // The member on the simulated annex completes it.
+            3 => drop(files.change_task(id, |task| {
+                (task.owner, task.status) = (Some(MemberName::new_unchecked("far")), TaskStatus::Completed);
             })),
             _ => drop(files.change_task(id, |task| task.owner = name)),
         }

@@ -1,30 +1,40 @@
-//! Runs `teamctl notify`, which notifies people outside of tmux with the command from the user's
-//! config.toml. `teamctl notify` kills that command after ten seconds. So no time limit is needed
-//! here.
+//! Runs `teamctl` for the daemon: `teamctl notify`, which notifies people outside of tmux with the
+//! command from the user's config.toml, and `teamctl hosts fetch-branch`. Both limit their time.
 
+use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
+/// The variables that the command does not get. If an agent has started the daemon, the command would
+/// act as that agent, and with `TEAMD_HOST` on another machine.
+const REMOVED_VARIABLES: [&str; 7] =
+    ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD", "TEAMD_HOST", ASK_VARIABLE];
+
 /// Runs the command line `argv` and waits for it on a new thread, so that the caller does not wait.
-/// If the command fails, that thread calls `report` with the reason as a text for people.
+/// At its end, that thread calls `report` with the reason of a failure as a text for people. `None` if
+/// the command has succeeded. Returns why no thread can be started, also for people.
 ///
 /// # Panics
 ///
 /// If `argv` is empty.
-pub(crate) fn run_notifier(argv: &[String], report: impl Fn(String) + Send + 'static) {
+pub(crate) fn run_teamctl(
+    argv: &[String],
+    report: impl FnOnce(Option<String>) + Send + 'static,
+) -> Result<(), String> {
     let (program, arguments) = argv.split_first().expect("the core names a program");
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // In its own process group, the command gets no SIGINT from Ctrl-C in the daemon's pane.
     command.process_group(0);
-    let thread = std::thread::Builder::new().name("notifier".to_owned());
-    let started = thread.spawn(move || match command.output() {
-        Ok(output) => failure(&output).into_iter().for_each(report),
-        Err(error) => report(format!("cannot run teamctl notify: {error}")),
-    });
-    if let Err(error) = started {
-        tracing::warn!("cannot notify: {error}");
+    for name in REMOVED_VARIABLES {
+        command.env_remove(name);
     }
+    let thread = std::thread::Builder::new().name("teamctl".to_owned());
+    let started = thread.spawn(move || match command.output() {
+        Ok(output) => report(failure(&output)),
+        Err(error) => report(Some(format!("cannot run teamctl: {error}"))),
+    });
+    started.map(drop).map_err(|error| format!("cannot start a thread for teamctl: {error}"))
 }
 
 /// Returns why the command failed: the first line of its standard error, or its exit status if that
@@ -47,9 +57,8 @@ mod tests {
     fn failure_of(script: &str) -> Option<String> {
         let (sender, failures) = mpsc::channel();
         let argv = ["sh", "-c", script].map(str::to_owned);
-        run_notifier(&argv, move |reason| sender.send(reason).unwrap());
-        // The sender is dropped when the command has ended.
-        failures.recv_timeout(Duration::from_secs(30)).ok()
+        run_teamctl(&argv, move |reason| sender.send(reason).unwrap()).unwrap();
+        failures.recv_timeout(Duration::from_secs(30)).unwrap()
     }
 
     #[test]
