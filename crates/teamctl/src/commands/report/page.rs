@@ -212,6 +212,7 @@ mod tests {
         MemberBranch {
             member: name(number),
             branch,
+            host: None,
             worktree: "/home/me/night.worktrees/night-m1".into(),
             state: BranchState::Present {
                 commits: 5,
