@@ -21,13 +21,17 @@ pub fn resolve_directory(requested: Option<&Path>) -> Result<PathBuf, ErrorRepor
     })
 }
 
-/// Parses `NAME=VALUE` pairs.
+/// Parses `NAME=VALUE` pairs. A name alone stands for the caller's value.
 pub fn parse_env_options(options: &[String]) -> Result<BTreeMap<String, String>, ErrorReport> {
-    let pair = |pair: &String| {
-        let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            ErrorReport::new(ErrorKind::Usage, format!("cannot read --env {pair}: write it as NAME=VALUE"))
-        })?;
-        Ok((name.to_owned(), value.to_owned()))
+    let usage_error = |message: String| Err(ErrorReport::new(ErrorKind::Usage, message));
+    let pair = |pair: &String| match pair.split_once('=') {
+        None if pair.is_empty() => usage_error("cannot read --env: write it as NAME=VALUE".to_owned()),
+        Some(("", _)) => usage_error(format!("cannot read --env {pair}: write it as NAME=VALUE")),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => match std::env::var(pair) {
+            Ok(value) => Ok((pair.clone(), value)),
+            Err(_) => usage_error(format!("cannot use --env {pair}: there is no variable of that name here")),
+        },
     };
     options.iter().map(pair).collect()
 }

@@ -9,11 +9,17 @@
 
 use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// An environment variable of a command that runs here for another machine. It has the name by
 /// which that machine knows this one. Commands that are suggested to the user need this name,
 /// because the user runs them on the other machine.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
+
+/// The variable with further values for the option `--env` of a `teamctl` command: a JSON object of
+/// names and values. All users of a machine can read the arguments of a process, but only its own user
+/// its variables.
+pub const ENV_OPTIONS_VARIABLE: &str = "TEAMD_ENV_OPTIONS";
 
 /// The largest content of a frame, in bytes.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -32,6 +38,9 @@ pub struct HostCommand {
     pub team: Option<String>,
     /// The arguments without the program's name.
     pub arguments: Vec<String>,
+    /// The variables for the agent, from the options `--env`, which are not in `arguments`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
 }
 
 impl HostCommand {
@@ -137,7 +146,8 @@ mod tests {
     fn command() -> HostCommand {
         let arguments = ["send", "ann", "-x 'a' \"b\" $HOME `c`\n\u{1f600}", ""].map(str::to_owned).to_vec();
         let host = HostName::parse("devbox").unwrap();
-        HostCommand { host, root: Some("~/r".to_owned()), team: Some("survey".to_owned()), arguments }
+        let env = BTreeMap::from([("TOKEN".to_owned(), "a=b\n".to_owned())]);
+        HostCommand { host, root: Some("~/r".to_owned()), team: Some("survey".to_owned()), arguments, env }
     }
 
     #[test]

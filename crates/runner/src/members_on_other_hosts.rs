@@ -5,10 +5,12 @@
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;
+use profile::directory_environment_and_prompt::parse_env_options;
+use protocol::command_for_other_host::ENV_OPTIONS_VARIABLE;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::ANY_HOST;
 use protocol::team_and_member_names::TeamName;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -26,6 +28,8 @@ pub(crate) fn spawn_on_other_host(
 ) -> Result<(), ErrorReport> {
     let mut command = teamctl(team_context, &file.name)?;
     command.args(spawn_arguments(hosted)).current_dir(&file.cwd);
+    let env = parse_env_options(&hosted.options.env)?;
+    command.env(ENV_OPTIONS_VARIABLE, json!(env).to_string());
     run(command, hosted.options.prompt.clone())
 }
 
@@ -46,10 +50,29 @@ pub(crate) fn fetch_branches_of_hosts(team_context: &TeamContext, file: &RunFile
 
 /// The arguments of `teamctl` that spawn the member. An option and its value are one argument, so
 /// that the value is never taken for an option. Only `-` for standard input is an argument of its
-/// own.
+/// own. Values of variables are secrets, which are not among the arguments.
 fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
-    let options: &SpawnOptions = &hosted.options;
-    let mut arguments: Vec<OsString> = vec!["spawn".into(), options.name.clone().into()];
+    // A run file has no keys for the last three.
+    let SpawnOptions {
+        name,
+        profile,
+        prompt,
+        agent_type,
+        model,
+        mode,
+        cwd,
+        worktree,
+        backend,
+        allow,
+        deny,
+        restart,
+        env: _,
+        command,
+        prompt_file: _,
+        fresh: _,
+        unique: _,
+    } = &hosted.options;
+    let mut arguments: Vec<OsString> = vec!["spawn".into(), name.into()];
     let mut add = |name: &str, value: &str| arguments.push(format!("--{name}={value}").into());
     match &hosted.host {
         HostChoice::Named(host) => add("host", host.as_str()),
@@ -58,29 +81,27 @@ fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
             needs.iter().for_each(|need| add("needs", need));
         }
     }
-    let texts =
-        [("profile", &options.profile), ("agent-type", &options.agent_type), ("model", &options.model)];
+    let texts = [("profile", profile), ("agent-type", agent_type), ("model", model)];
     texts.iter().for_each(|(name, text)| text.iter().for_each(|text| add(name, text)));
-    options.mode.iter().for_each(|mode| add("mode", mode.as_str()));
-    options.backend.iter().for_each(|backend| add("backend", backend.as_str()));
-    options.restart.iter().for_each(|restart| add("restart", &restart.to_string()));
-    // Values of variables are secrets that no argument may have. A run file has none for such a member.
-    let lists = [("allow", &options.allow), ("deny", &options.deny)];
+    mode.iter().for_each(|mode| add("mode", mode.as_str()));
+    backend.iter().for_each(|backend| add("backend", backend.as_str()));
+    restart.iter().for_each(|restart| add("restart", &restart.to_string()));
+    let lists = [("allow", allow), ("deny", deny)];
     lists.iter().for_each(|(name, list)| list.iter().for_each(|value| add(name, value)));
-    if let Some(cwd) = &options.cwd {
+    if let Some(cwd) = cwd {
         add("cwd", &cwd.to_string_lossy());
     }
-    match &options.worktree {
+    match worktree {
         Some(Some(branch)) => add("worktree", branch),
         Some(None) => arguments.push("--worktree".into()),
         None => {}
     }
-    if options.prompt.is_some() {
+    if prompt.is_some() {
         arguments.extend(["--prompt", "-"].map(OsString::from));
     }
-    if !options.command.is_empty() {
+    if !command.is_empty() {
         arguments.push("--".into());
-        arguments.extend(options.command.iter().map(OsString::from));
+        arguments.extend(command.iter().map(OsString::from));
     }
     arguments
 }
@@ -139,6 +160,7 @@ mod tests {
             name: "ann".to_owned(),
             profile: Some("claude-turn".to_owned()),
             prompt: Some("-x".to_owned()),
+            env: vec!["TOKEN=secret".to_owned()],
             cwd: Some("/srv/project".into()),
             worktree: Some(None),
             restart: "on-failure".parse().ok(),

@@ -4,11 +4,12 @@
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;
-use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
+use protocol::command_for_other_host::{ENV_OPTIONS_VARIABLE, HOST_OF_CALLER_VARIABLE};
 use protocol::control_socket::{AwaitHostRequest, Request};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
+use std::collections::BTreeMap;
 use store::{Team, env_var};
 
 /// Checks that the caller may run a command on another host. There the command would count as a
@@ -37,6 +38,12 @@ pub(crate) fn check_not_asked() -> Result<(), ErrorReport> {
     let message = "cannot run this command: a program that answers one question is on no team";
     Err(ErrorReport::new(ErrorKind::NotPermitted, message)
         .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
+}
+
+/// The values of `--env` that `teamctl` or a run on this machine has kept out of the arguments of
+/// this process.
+pub(crate) fn env_options_of_starter() -> BTreeMap<String, String> {
+    env_var(ENV_OPTIONS_VARIABLE).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// Waits until all changes that a host has made to the team's files have arrived in the files here.

@@ -8,12 +8,13 @@ use serde_json::json;
 /// tasks say who did them and in which home directory.
 fn run_file(annex: &TestEnv, log: &str) -> String {
     let task = |key: &str, owner: &str| {
-        let command = format!("echo {owner} $HOME >>{log}");
+        let command = format!("echo {owner} $HOME $TOKEN >>{log}");
         format!("[[task]]\nkey = '{key}'\nsubject = '{key}'\nowner = '{owner}'\ncommand = '{command}'\n")
     };
     format!(
         "name = 'far'\nprofile = 'worker'\n[host.devbox]\nconnect = {}\nlabels = ['gpu']\nslots = 2\n\
-         [[member]]\nname = 'ann'\nhost = 'devbox'\n[[member]]\nname = 'bob'\nhost = 'any'\nneeds = ['gpu']\n\
+         [[member]]\nname = 'ann'\nhost = 'devbox'\nenv = {{ TOKEN = 'a b' }}\n\
+         [[member]]\nname = 'bob'\nhost = 'any'\nneeds = ['gpu']\n\
          [[member]]\nname = 'eve'\n{}{}{}",
         json!(connect_words(annex)),
         task("one", "ann"),
@@ -33,7 +34,7 @@ fn run_starts_and_ends_members_on_another_host() {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     let [here, there] = [place(&home), place(&annex)];
-    assert_eq!(lines, [format!("ann {there}"), format!("bob {there}"), format!("eve {here}")]);
+    assert_eq!(lines, [format!("ann {there} a b"), format!("bob {there}"), format!("eve {here}")]);
     annex.wait_until("the mirror is deleted", || {
         (!annex.root().join("teams/far").exists() && annex.member("ann").is_none()).then_some(())
     });

@@ -78,9 +78,6 @@ pub(crate) fn check_keys_of_hosted_member(member: &TableReader, errors: &mut Val
     if member.string("backend", &mut ValidationErrors::new("")).is_some_and(is_iterm2) {
         refuse("backend", " \"iterm2\": iTerm2 shows only members of its own machine");
     }
-    if member.key_offset("env").is_some() {
-        refuse("env", ": users of both machines could read its values; set the variables on the host");
-    }
     if member.key_offset("kind").is_some() {
         refuse("kind", ": its host cannot end it with its task");
     }

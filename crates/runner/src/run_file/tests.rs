@@ -623,12 +623,6 @@ fn errors_in_the_host_of_a_member_have_their_place() {
                 .to_owned(),
         ),
         (
-            "host = 'any'\nenv = { TOKEN = 'x' }\n",
-            "9:1: a member with the key host takes no env: users of both machines could read its values; set the \
-             variables on the host"
-                .to_owned(),
-        ),
-        (
             "host = 'any'\nkind = 'once'\n",
             "9:1: a member with the key host takes no kind: its host cannot end it with its task".to_owned(),
         ),

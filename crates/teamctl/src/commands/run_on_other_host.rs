@@ -8,9 +8,11 @@ mod arguments_for_other_host;
 use super::hosts::read_hosts::{HostSource, hosts_file_text};
 use super::hosts::transport_command::{CtrlC, OWN_VERSION, transport_command};
 use crate::command_context::CommandContext;
-use arguments_for_other_host::{for_member_of, without_host_option};
+use crate::use_other_hosts::env_options_of_starter;
+use arguments_for_other_host::{for_member_of, split_env_options, without_host_option};
 use client::catch_terminating_signals::call_on_signals;
 use platform::ExitHandle;
+use profile::directory_environment_and_prompt::parse_env_options;
 use protocol::command_for_other_host::{HostCommand, HostInput, HostSignal};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName};
@@ -84,7 +86,10 @@ fn host_command(name: &HostName, host: &Host, choice: &HostChoice) -> Result<Hos
         HostChoice::Typed => (env_var("TEAMD_TEAM"), without_host_option(typed)),
         HostChoice::RunsMemberOf(team) => (None, for_member_of(team, typed)),
     };
-    Ok(HostCommand { host: name.clone(), root: host.root.clone(), team, arguments })
+    let (arguments, env) = split_env_options(arguments);
+    let mut env = parse_env_options(&env)?;
+    env.extend(env_options_of_starter());
+    Ok(HostCommand { host: name.clone(), root: host.root.clone(), team, arguments, env })
 }
 
 fn to_utf8(argument: OsString) -> Result<String, ErrorReport> {

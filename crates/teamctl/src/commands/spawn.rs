@@ -10,7 +10,7 @@ use super::text_or_stdin;
 use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
 use crate::output;
-use crate::use_other_hosts::check_may_use_other_hosts;
+use crate::use_other_hosts::{check_may_use_other_hosts, env_options_of_starter};
 use client::suggested_commands::SuggestedCommands;
 use place_member::{HostChoices, check_host_options, place_member};
 use profile::build_spawn_request::{SpawnOptions, build_spawn_request, profile_warnings};
@@ -41,7 +41,8 @@ pub(crate) struct SpawnArgs {
     needs: Vec<String>,
 }
 
-pub(crate) fn run(context: &CommandContext, args: SpawnArgs) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(context: &CommandContext, mut args: SpawnArgs) -> Result<ExitCode, ErrorReport> {
+    args.options.env.extend(env_options_of_starter().iter().map(|(name, value)| format!("{name}={value}")));
     check_name(&args.options.name)?;
     check_host_options(args.host.as_deref(), &args.needs)?;
     let Some(host) = &args.host else {

@@ -7,9 +7,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use platform::ExitHandle;
 use protocol::command_for_other_host::{
-    FRAME_HEADER_BYTES, FrameHeader, HOST_OF_CALLER_VARIABLE, HostCommand, HostInput, HostSignal,
+    ENV_OPTIONS_VARIABLE, FRAME_HEADER_BYTES, FrameHeader, HOST_OF_CALLER_VARIABLE, HostCommand, HostInput,
+    HostSignal,
 };
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use serde_json::json;
 use signal_hook::consts::SIGTERM;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -135,6 +137,7 @@ fn own_command(command: &HostCommand) -> Result<Command, ErrorReport> {
     if let Some(team) = &command.team {
         own.env("TEAMD_TEAM", team);
     }
+    own.env(ENV_OPTIONS_VARIABLE, json!(command.env).to_string());
     Ok(own)
 }
 
@@ -156,16 +159,21 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 mod tests {
     use super::*;
     use protocol::hosts_file_entry::HostName;
+    use std::collections::BTreeMap;
 
     #[test]
     fn command_gets_the_team_and_no_further_host() {
         let host = HostName::parse("box").unwrap();
         let team = Some("survey".to_owned());
-        let own = own_command(&HostCommand { host, root: None, team, arguments: Vec::new() }).unwrap();
+        let (arguments, env) = (Vec::new(), BTreeMap::from([("K".to_owned(), "v".to_owned())]));
+        let own = own_command(&HostCommand { host, root: None, team, arguments, env }).unwrap();
         let variables: Vec<_> = own.get_envs().collect();
-        for (name, value) in
-            [("TEAMD_HOST", None), ("TEAMD_TEAM", Some("survey")), (HOST_OF_CALLER_VARIABLE, Some("box"))]
-        {
+        for (name, value) in [
+            ("TEAMD_HOST", None),
+            ("TEAMD_TEAM", Some("survey")),
+            (HOST_OF_CALLER_VARIABLE, Some("box")),
+            (ENV_OPTIONS_VARIABLE, Some("{\"K\":\"v\"}")),
+        ] {
             assert!(variables.contains(&(name.as_ref(), value.map(AsRef::as_ref))), "{variables:?}");
         }
     }

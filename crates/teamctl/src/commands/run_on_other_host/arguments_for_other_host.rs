@@ -25,28 +25,41 @@ fn command_index(typed: &[String]) -> usize {
     index.min(typed.len())
 }
 
+/// Splits the arguments of a command into those without `--env`, and the values of `--env`. Only
+/// `spawn` has its values sent apart from its arguments.
+pub(super) fn split_env_options(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
+    match arguments.get(command_index(&arguments)).map(String::as_str) {
+        Some("spawn") => split_options(arguments, &["--env"]),
+        _ => (arguments, Vec::new()),
+    }
+}
+
 /// The arguments for the host of a member of `team`.
 pub(super) fn for_member_of(team: &TeamName, typed: Vec<String>) -> Vec<String> {
     let kept = without_options(typed, &OPTIONS_OF_THIS_HOST);
     ["-t".to_owned(), team.to_string()].into_iter().chain(kept).collect()
 }
 
-/// Removes options that have a value. Text values, and what follows `--`, are no options.
 fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
-    let mut kept = Vec::new();
+    split_options(typed, options).0
+}
+
+/// Splits the arguments into the others, and the values of these options. All these options have one. Text
+/// values, and what follows `--`, are no options.
+fn split_options(typed: Vec<String>, options: &[&str]) -> (Vec<String>, Vec<String>) {
+    let (mut kept, mut values) = (Vec::new(), Vec::new());
     let mut typed = typed.into_iter();
     while let Some(argument) = typed.next() {
-        let name = argument.split_once('=').map_or(argument.as_str(), |(name, _)| name);
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (argument.as_str(), None),
+        };
         match argument.as_str() {
             "--" => {
                 kept.push(argument);
                 kept.extend(typed.by_ref());
             }
-            _ if options.contains(&name) => {
-                if name == argument {
-                    typed.next();
-                }
-            }
+            _ if options.contains(&name) => values.extend(value.map(str::to_owned).or_else(|| typed.next())),
             text if TEXT_OPTIONS.contains(&text) => {
                 kept.push(argument);
                 kept.extend(typed.next());
@@ -62,7 +75,7 @@ fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
             },
         }
     }
-    kept
+    (kept, values)
 }
 
 /// Splits an argument with several short options, such as `-ft` or `-qtsurvey`, at the option `t`.
@@ -94,6 +107,18 @@ mod tests {
             ("--host a", ""),
         ] {
             assert_eq!(without_host_option(words(typed)).join(" "), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn values_of_env_are_split_from_the_arguments_of_spawn() {
+        for (typed, arguments, values) in [
+            ("-q spawn ann --env A=b=c --env=B= --fresh", "-q spawn ann --fresh", "A=b=c B="),
+            ("spawn ann --prompt --env -- p --env A=b", "spawn ann --prompt --env -- p --env A=b", ""),
+            ("ask --env A=b", "ask --env A=b", ""),
+        ] {
+            let (kept, env) = split_env_options(words(typed));
+            assert_eq!((kept.join(" ").as_str(), env.join(" ").as_str()), (arguments, values), "{typed}");
         }
     }
 
