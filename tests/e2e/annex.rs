@@ -3,6 +3,7 @@
 
 mod branches;
 mod budgets;
+mod changed_connect;
 mod env_of_member;
 mod events;
 mod forget_host;

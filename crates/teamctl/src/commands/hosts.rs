@@ -5,6 +5,7 @@
 
 pub(super) mod branch_records;
 mod check_host;
+pub(super) mod connect_daemon;
 mod exec_for_other_host;
 pub(super) mod fetch_branches;
 mod forget_host;
@@ -64,6 +65,8 @@ enum HostsCommand {
     /// Check the connection to hosts and what is there
     ///
     /// Example: teamctl hosts check devbox
+    ///
+    /// The daemon here, if it runs members on a host, connects with the host's present connect command.
     ///
     /// Exit code 72: teamctl or tmux is missing there. 74: the host cannot be reached. 75: it does not
     /// answer in time. 78: it has another version.
@@ -202,10 +205,11 @@ fn check(
         output::print_result(context, &json!({"hosts": []}), &source.no_hosts_text());
         return Ok(ExitCode::SUCCESS);
     }
-    let checks = std::thread::scope(|scope| {
+    let mut checks = std::thread::scope(|scope| {
         let threads: Vec<_> =
             hosts.iter().map(|(name, host)| scope.spawn(move || check_host(name, host, timeout))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
     });
+    connect_daemon::connect_daemon(context, &mut checks);
     Ok(print_checks::print_checks(context, &checks))
 }

@@ -2,14 +2,15 @@
 //! this copy up to date. Then the `teamctl` of the other host spawns the member there.
 
 use crate::command_context::CommandContext;
+use crate::commands::hosts::connect_daemon::use_host_request;
 use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
 use crate::commands::spawn::place_member::Placement;
 use crate::commands::spawn::record_worktree_on_other_host::{members_on, record_worktree};
 use crate::use_other_hosts::await_host;
 use profile::build_spawn_request::SpawnOptions;
-use protocol::control_socket::{Backend, Request, UseHostRequest};
+use protocol::control_socket::Backend;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::hosts_file_entry::{Host, HostName, is_plain_word};
+use protocol::hosts_file_entry::{Host, HostName};
 use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
@@ -23,10 +24,9 @@ pub(super) fn run(
     placement: Placement,
 ) -> Result<ExitCode, ErrorReport> {
     check_backend(options)?;
-    let command = annex_command(host_name, host)?;
+    let request = use_host_request(team.name().clone(), (host_name, host))?;
     check_name_is_free(team, options)?;
-    let request = UseHostRequest { team: team.name().clone(), host: host_name.clone(), command };
-    context.request::<()>(Request::UseHost(request))?;
+    context.request::<()>(request)?;
     let before = members_on(team, host_name)?;
     let choice = HostChoice::RunsMemberOf(team.name().clone());
     let code = run_on_other_host::run(context, host_name.as_str(), &choice, TerminalUse::ReadsInputForDash)?;
@@ -53,21 +53,6 @@ fn check_backend(options: &SpawnOptions) -> Result<(), ErrorReport> {
     }
 }
 
-/// Returns the command that the daemon here executes to run `teamctl annex` on the host. The daemon
-/// appends two arguments: the id of this machine, the team's home, and the host's name.
-fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
-    if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
-        let message = format!(
-            "cannot run members on {name}: a shell there would change the root {root:?} of the hosts file"
-        );
-        return Err(ErrorReport::new(ErrorKind::Config, message)
-            .with_help("use a root of letters, digits and _-./+@%:, (a link to it is enough)"));
-    }
-    let root = host.root.iter().flat_map(|root| ["--root", root]);
-    let teamctl = std::iter::once(host.teamctl.as_str()).chain(root).chain(["annex", "--stdio"]);
-    Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
-}
-
 /// Checks that the team's home is this machine.
 pub(super) fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
     if !team.is_mirror() {
@@ -89,29 +74,4 @@ fn check_name_is_free(team: &Team, options: &SpawnOptions) -> Result<(), ErrorRe
     let message = format!("cannot spawn {name}: {} has a member of that name", team.name());
     Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
         .with_help(format!("another name, or --unique; to end it: teamctl shutdown {name}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn host(root: Option<&str>) -> Host {
-        Host {
-            connect: ["ssh", "-T", "devbox"].map(str::to_owned).to_vec(),
-            attach: None,
-            root: root.map(str::to_owned),
-            teamctl: "~/bin/teamctl".to_owned(),
-            labels: Vec::new(),
-            slots: None,
-        }
-    }
-
-    #[test]
-    fn command_for_the_daemon_names_teamctl_and_the_root_there() {
-        let name = HostName::parse("devbox").unwrap();
-        let command = |root| annex_command(&name, &host(root)).map(|words| words.join(" "));
-        assert_eq!(command(None).unwrap(), "ssh -T devbox ~/bin/teamctl annex --stdio");
-        assert_eq!(command(Some("~/r")).unwrap(), "ssh -T devbox ~/bin/teamctl --root ~/r annex --stdio");
-        assert_eq!(command(Some("/a b")).unwrap_err().kind, ErrorKind::Config);
-    }
 }
