@@ -89,7 +89,9 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
 }
 
 fn populate_once(run: &mut RunContext, state: &mut RunState) -> Result<(), ErrorReport> {
-    let TeamSnapshot { tasks, members, .. } = wait_until_settled(run, &state.team)?;
+    let TeamSnapshot { tasks, mut members, .. } = wait_until_settled(run, &state.team)?;
+    state.task_times.new_lines()?;
+    state.task_times.hosted_members().add_respawning(&mut members);
     let is_missing = |member: &&SpawnRequest| {
         let is_once = run.file.once_members.contains(&member.name);
         !is_once && members.state_of(&member.name) == MemberState::Gone

@@ -2,7 +2,7 @@
 //! suspended, its host removes the member from config.json. So config.json alone does not show
 //! whether the member comes back.
 
-use crate::decide_task_retries::MemberState;
+use crate::decide_task_retries::{MemberState, MemberStates};
 use crate::team_snapshot::{HostedActivity, TeamSnapshot};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::MemberName;
@@ -99,6 +99,16 @@ impl HostedMemberEvents {
             }
         }
     }
+
+    /// Adds the members that are not listed because their host starts them again. The others are spawned
+    /// by a run that continues.
+    pub(crate) fn add_respawning(&self, members: &mut MemberStates) {
+        for (name, logged) in &self.members {
+            if logged.spawn == LoggedSpawn::RespawnScheduled && members.state_of(name) == MemberState::Gone {
+                members.states.insert(name.clone(), MemberState::Respawning);
+            }
+        }
+    }
 }
 
 impl LoggedSpawn {
@@ -186,6 +196,18 @@ mod tests {
         assert_eq!(state(&[SPAWNED, SUSPENDED, EXITED]), MemberState::Suspended);
         let spawned_here = format!("{SPAWNED}HERE");
         assert_eq!(state(&[SPAWNED, SUSPENDED, &spawned_here]), MemberState::Gone, "this host knows it");
+    }
+
+    #[test]
+    fn continued_run_spawns_no_member_that_its_host_starts_again() {
+        let state = |kinds: &[&str]| {
+            let mut members = MemberStates::default();
+            events(kinds).add_respawning(&mut members);
+            members.state_of(&name())
+        };
+        assert_eq!(state(&[SPAWNED, SCHEDULED, EXITED]), MemberState::Respawning);
+        assert_eq!(state(&[SPAWNED, SCHEDULED, EXITED, EXHAUSTED]), MemberState::Gone);
+        assert_eq!(state(&[SPAWNED, SUSPENDED, EXITED]), MemberState::Gone, "only a spawn brings it back");
     }
 
     #[test]
