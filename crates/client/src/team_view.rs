@@ -504,6 +504,7 @@ mod tests {
         let status = |host: &str, contact| HostStatus {
             host: protocol::hosts_file_entry::HostName::parse(host).unwrap(),
             contact,
+            storage_error: None,
         };
         let no_contact = || HostContact::NoContact { since: 1, reason: "exit code 255".to_owned() };
         let lifecycle = |hosts: &[HostStatus]| remote_lifecycle(&member, hosts);

@@ -110,6 +110,7 @@ impl LinkContext<'_> {
         let retry_at = self.is_home().then(|| self.now.ms + self.pause(&reason, failures));
         self.effects.push(LinkEffect::Report(LinkReport::Disconnected(reason.clone())));
         self.link.phase = LinkPhase::Disconnected { reason, failures, retry_at };
+        self.link.storage_error_there = None;
     }
 
     /// Between half and all of the pause after so many failures, in milliseconds.

@@ -104,6 +104,10 @@ pub enum LinkReport {
     ApplyFailed { reason: String },
     /// Received items can be stored again.
     ApplyWorks,
+    /// The other end cannot write its files.
+    StorageFailedThere { reason: String },
+    /// The other end can write its files again.
+    StorageWorksThere,
     /// Items of earlier starts of members were dropped.
     Dropped {
         /// How many, since the process started.

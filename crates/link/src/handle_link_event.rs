@@ -56,6 +56,10 @@ impl LinkContext<'_> {
             LinkFrame::Item(item) => self.link.incoming.receive(item, bytes),
             LinkFrame::Ack { number } => self.link.outgoing.acknowledge(number),
             LinkFrame::KeepAlive => Ok(()),
+            LinkFrame::Storage { error } => {
+                self.handle_storage_there(error);
+                Ok(())
+            }
             LinkFrame::Hello(_) => Err("the other end said hello twice".to_owned()),
             LinkFrame::Refused(refusal) => {
                 return self.disconnect(DisconnectReason::RefusedByOther(refusal));
@@ -66,6 +70,23 @@ impl LinkContext<'_> {
         }
     }
 
+    fn handle_storage_there(&mut self, error: Option<String>) {
+        if std::mem::replace(&mut self.link.storage_error_there, error.clone()) != error {
+            self.report(match error {
+                Some(reason) => LinkReport::StorageFailedThere { reason },
+                None => LinkReport::StorageWorksThere,
+            });
+        }
+    }
+
+    /// Says whether this end can write its files. A failure is repeated with each attempt, because the
+    /// other end may have connected since.
+    fn send_storage(&mut self, error: Option<&str>) {
+        if let Some(connection) = self.connection() {
+            self.send(connection, LinkFrame::Storage { error: error.map(str::to_owned) });
+        }
+    }
+
     fn report(&mut self, report: LinkReport) {
         self.effects.push(LinkEffect::Report(report));
     }
@@ -73,12 +94,14 @@ impl LinkContext<'_> {
     fn handle_spooled(&mut self) {
         let Some((number, report)) = self.link.outgoing.finish_write() else { return };
         if report == WriteReport::Changed {
+            self.send_storage(None);
             self.report(LinkReport::SpoolWorks);
         }
         self.report(LinkReport::Accepted { number });
     }
 
     fn handle_spool_failed(&mut self, reason: String) {
+        self.send_storage(Some(&reason));
         let retry_at = self.now.ms + self.link.settings.write_pause_ms;
         if let Some((_, WriteReport::Changed)) = self.link.outgoing.writes.fail(retry_at) {
             self.report(LinkReport::SpoolFailed { reason });
@@ -89,6 +112,7 @@ impl LinkContext<'_> {
     fn handle_applied(&mut self) {
         let Some(change) = self.link.incoming.finish_apply() else { return };
         if change.report == WriteReport::Changed {
+            self.send_storage(None);
             self.report(LinkReport::ApplyWorks);
         }
         if let Some(total) = change.dropped_total {
@@ -101,6 +125,7 @@ impl LinkContext<'_> {
     }
 
     fn handle_apply_failed(&mut self, reason: String) {
+        self.send_storage(Some(&reason));
         let retry_at = self.now.ms + self.link.settings.write_pause_ms;
         if self.link.incoming.fail_apply(retry_at) == Some(WriteReport::Changed) {
             self.report(LinkReport::ApplyFailed { reason });

@@ -23,6 +23,8 @@ pub struct LinkState {
     pub(crate) last_contact: Option<u64>,
     /// The last connection that the home has made.
     pub(crate) last_connection: ConnectionNumber,
+    /// Why the other end cannot write its files, as it has said on this connection.
+    pub(crate) storage_error_there: Option<String>,
 }
 
 impl LinkState {
@@ -51,6 +53,7 @@ impl LinkState {
             incoming: IncomingItems::new(received, epoch),
             last_contact: None,
             last_connection: 0,
+            storage_error_there: None,
         }
     }
 

@@ -20,11 +20,13 @@ use crate::simulator::simulation::{LogLevel, run_and_catch};
 use std::collections::BTreeSet;
 
 /// What must occur in 300 seeds.
-const COVERED: [&str; 19] = [
+const COVERED: [&str; 21] = [
     "accepted",
     "append",
     "apply failed",
     "apply works",
+    "storage failed there",
+    "storage works there",
     "connected",
     "cut",
     "disconnected",

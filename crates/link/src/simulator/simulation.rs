@@ -342,6 +342,8 @@ fn report_name(report: &LinkReport) -> &'static str {
         LinkReport::SpoolWorks => "spool works",
         LinkReport::ApplyFailed { .. } => "apply failed",
         LinkReport::ApplyWorks => "apply works",
+        LinkReport::StorageFailedThere { .. } => "storage failed there",
+        LinkReport::StorageWorksThere => "storage works there",
         LinkReport::Dropped { .. } => "dropped",
     }
 }

@@ -25,6 +25,11 @@ pub enum LinkFrame {
     },
     /// The sender has nothing to send, and the link works.
     KeepAlive,
+    /// Whether the sender can write its files. If not, it stores no items, and keeps its own.
+    Storage {
+        /// Why it cannot, as a text for people. `None`: it can again.
+        error: Option<String>,
+    },
     /// The sender refuses the link and closes the connection.
     Refused(LinkRefusal),
 }

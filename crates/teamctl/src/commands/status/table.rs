@@ -65,10 +65,13 @@ pub(super) fn member_rows(team: &TeamView) -> Vec<Vec<String>> {
     rows
 }
 
-/// What is known about a host without contact. `None` if there is contact.
+/// What keeps a host from working with this machine. `None` if nothing does.
 pub(in crate::commands) fn no_contact_line(host: &HostStatus) -> Option<String> {
     match &host.contact {
-        HostContact::Connected => None,
+        HostContact::Connected => {
+            let reason = single_line(host.storage_error.as_ref()?);
+            Some(format!("host {} stores nothing: {reason}", host.host))
+        }
         HostContact::IsHome { since, epoch } => Some(format!(
             "the home is {} since {}, with epoch {epoch}: this machine changes the team no more",
             host.host,
@@ -440,9 +443,13 @@ mod tests {
         assert_eq!(cells, ["HOST", "-", "devbox", "-"].map(str::to_owned));
         let contact = HostContact::NoContact { since: now() - 180_000, reason: "exit\ncode 255".to_owned() };
         let host = protocol::hosts_file_entry::HostName::parse("devbox").unwrap();
-        team.hosts = vec![HostStatus { host, contact }];
+        team.hosts = vec![HostStatus { host: host.clone(), contact, storage_error: None }];
         let notes = team_notes(&team, &SuggestedCommands::default());
         assert!(notes[0].starts_with("host devbox: no contact for 3m: exit"), "{notes:?}");
+        let storage_error = Some("no space left".to_owned());
+        team.hosts = vec![HostStatus { host, contact: HostContact::Connected, storage_error }];
+        let notes = team_notes(&team, &SuggestedCommands::default());
+        assert_eq!(notes[0], "host devbox stores nothing: no space left");
     }
 
     #[test]

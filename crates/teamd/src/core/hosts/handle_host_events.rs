@@ -36,6 +36,7 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         HostEvent::Failed(error) => handle_failed(context, link, &error),
         HostEvent::Connected => handle_connected(context, link),
         HostEvent::Disconnected { reason } => handle_disconnected(context, link, reason),
+        HostEvent::StorageThere { error } => link_mut(context, link).storage_error = error,
         HostEvent::TeamNotAdded { team, error } => refuse_team(context, link, &team, &error),
         HostEvent::Notice(notice) => handle_notice(context, link, notice),
         HostEvent::TaskChecked { client, result } => handle_task_checked(context, client, result),
@@ -121,6 +122,7 @@ fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
         LinkConnection::Connected => (now, false),
     };
     *connection = LinkConnection::Lost { since, reason: reason.clone() };
+    link_mut(context, link).storage_error = None;
     let LinkId::ToAnnex(host) = link else { return lease::begin_leases(context) };
     if !is_known {
         log_host(context, EventKind::HostLost { host: host.to_string(), reason: reason.clone() });

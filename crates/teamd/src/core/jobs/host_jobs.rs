@@ -87,6 +87,8 @@ pub(crate) enum HostEvent {
     TeamTaken { client: ConnId, result: Result<(), ErrorReport> },
     /// The result of [`HostJob::ForgetHost`].
     Forgotten(Result<(), ErrorReport>),
+    /// The other host cannot write its files, for this reason, or can again.
+    StorageThere { error: Option<String> },
     /// A team can't be mirrored, because its files can't be read.
     TeamNotAdded { team: TeamName, error: ErrorReport },
     /// A notice of the mirrors.

@@ -69,6 +69,8 @@ pub(crate) struct HostLink {
     /// At the annex: the budgets that the home has sent, by team.
     pub(crate) budgets: BTreeMap<TeamName, HomeBudget>,
     pub(crate) connection: LinkConnection,
+    /// Why the other host cannot write its files. `None` if it can, and without contact.
+    pub(crate) storage_error: Option<String>,
     pub(crate) lease: Lease,
 }
 
@@ -183,9 +185,11 @@ impl HostLinks {
     pub(crate) fn host_status(&self, team: &TeamName) -> Vec<HostStatus> {
         let links = self.links.iter().filter(|(_, link)| link.teams.contains(team));
         let status = |(id, link): (&LinkId, &HostLink)| match id {
-            LinkId::ToAnnex(host) => {
-                Some(HostStatus { host: host.clone(), contact: link.connection.contact() })
-            }
+            LinkId::ToAnnex(host) => Some(HostStatus {
+                host: host.clone(),
+                contact: link.connection.contact(),
+                storage_error: link.storage_error.clone(),
+            }),
             LinkId::ToHome(_) => None,
         };
         let moved = self.moved_homes.get(team).map(|moved| HostStatus {
@@ -226,6 +230,7 @@ impl HostLink {
             members: BTreeMap::new(),
             budgets: BTreeMap::new(),
             connection: LinkConnection::Connecting { since: now },
+            storage_error: None,
             lease: Lease::Unlimited,
         }
     }

@@ -98,6 +98,24 @@ fn use_host_is_answered_when_the_mirror_exists() {
 }
 
 #[test]
+fn status_says_why_a_host_stores_nothing() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    let storage_error = |state: &State| state.host_links.host_status(&survey_team())[0].storage_error.clone();
+    let full = || HostEvent::StorageThere { error: Some("no space".to_owned()) };
+    for (event, expected) in [
+        (HostEvent::Connected, None),
+        (full(), Some("no space")),
+        (HostEvent::StorageThere { error: None }, None),
+        (full(), Some("no space")),
+        (HostEvent::Disconnected { reason: "no route".to_owned() }, None),
+    ] {
+        report(&mut state, annex_link(), event);
+        assert_eq!(storage_error(&state).as_deref(), expected);
+    }
+}
+
+#[test]
 fn use_host_fails_if_the_host_is_out_of_reach_and_the_next_one_connects_at_once() {
     let mut state = new_state();
     send_use_host(&mut state, ConnectAttempt::WhenDue);

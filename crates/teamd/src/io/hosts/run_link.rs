@@ -140,6 +140,10 @@ impl LinkSetup {
             LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
                 self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));
             }
+            LinkReport::StorageFailedThere { reason } => {
+                self.reporter.report(HostEvent::StorageThere { error: Some(reason) });
+            }
+            LinkReport::StorageWorksThere => self.reporter.report(HostEvent::StorageThere { error: None }),
             LinkReport::Accepted { number } => self.queue.push(MirrorJob::NoteAccepted(number)),
             // The link reports the end of the connection separately.
             LinkReport::Refused(_) => {}

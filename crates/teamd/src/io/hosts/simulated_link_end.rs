@@ -208,6 +208,8 @@ impl SimulatedLinkEnd {
             LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
                 HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason))
             }
+            LinkReport::StorageFailedThere { reason } => HostEvent::StorageThere { error: Some(reason) },
+            LinkReport::StorageWorksThere => HostEvent::StorageThere { error: None },
             LinkReport::Accepted { number } => return self.push_mirror_job(MirrorJob::NoteAccepted(number)),
             LinkReport::Refused(_)
             | LinkReport::SpoolWorks
