@@ -39,9 +39,7 @@ pub(crate) fn end_due_leases(context: &mut Context) {
             _ => {}
         }
     }
-    for id in held.iter().flat_map(|team| living_ids(context.state, team)).collect::<Vec<_>>() {
-        apply_lease(context, &id);
-    }
+    apply_leases(context, &held);
 }
 
 /// There is contact: the members of this home's teams begin turns again. Shims that an earlier
@@ -49,7 +47,11 @@ pub(crate) fn end_due_leases(context: &mut Context) {
 pub(crate) fn renew_lease(context: &mut Context, link: &LinkId) {
     let Some(link) = context.state.host_links.links.get_mut(link) else { return };
     link.lease = Lease::Unlimited;
-    let teams = link.teams.clone();
+    let teams: Vec<TeamName> = link.teams.iter().cloned().collect();
+    apply_leases(context, &teams);
+}
+
+fn apply_leases(context: &mut Context, teams: &[TeamName]) {
     for id in teams.iter().flat_map(|team| living_ids(context.state, team)).collect::<Vec<_>>() {
         apply_lease(context, &id);
     }

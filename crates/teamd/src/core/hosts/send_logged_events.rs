@@ -16,21 +16,18 @@ use std::mem::discriminant;
 /// crash, the next daemon reads the unsent events from the log.
 pub(crate) fn send_logged_events(context: &mut Context) {
     let Context { state, effects, now, .. } = context;
-    let homes = state.host_links.homes();
-    if homes.is_empty() {
-        return;
-    }
     let is_sent = |event: &&mut Event| {
-        event.team.as_ref().is_some_and(|team| homes.contains_key(team))
+        event.team.as_ref().is_some_and(|team| state.host_links.home_of(team).is_some())
             && event.number.is_none()
             && event.kind.is_sent_to_home()
             && !is_told_by_home(event)
             && (!is_of_inbox(event) || is_of_own_member(state, event))
     };
     let mut events: Vec<&mut Event> = effects.events_mut().filter(is_sent).collect();
+    let links = &state.host_links;
     state
         .notices
-        .retain(|notice| !homes.contains_key(&notice.team) || !is_shown_at_home(&mut events, notice));
+        .retain(|notice| links.home_of(&notice.team).is_none() || !leave_notice_to_home(&mut events, notice));
     let mut sent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
     for event in events {
         event.number = Some(state.host_links.event_numbers.next(now.wall));
@@ -38,7 +35,8 @@ pub(crate) fn send_logged_events(context: &mut Context) {
         event.team.clone().into_iter().for_each(|team| sent.entry(team).or_default().push(event.clone()));
     }
     for (team, events) in sent {
-        let (link, job) = (homes[&team].clone(), MirrorJob::SendEvents { team, events });
+        let Some(link) = state.host_links.home_of(&team).cloned() else { continue };
+        let job = MirrorJob::SendEvents { team, events };
         effects.push(Effect::File(FileJob::AwaitLoggedForMirror { link, job }));
     }
 }
@@ -59,9 +57,9 @@ fn is_of_own_member(state: &State, event: &Event) -> bool {
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Whether people get a notice at the home instead of here. Lets the home show the notice with its
-/// event. The home finds out by itself that all tasks are done.
-fn is_shown_at_home(events: &mut [&mut Event], notice: &Notice) -> bool {
+/// Lets the home notify people with the notice's event. Returns false if it cannot. The home finds out
+/// by itself that all tasks are done.
+fn leave_notice_to_home(events: &mut [&mut Event], notice: &Notice) -> bool {
     matches!(notice.kind, NoticeKind::AllTasksDone(_)) || mark_event(events, notice)
 }
 

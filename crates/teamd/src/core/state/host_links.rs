@@ -159,12 +159,6 @@ impl HostLinks {
         mirrors.next()
     }
 
-    /// The teams whose home is another host, with the links to their homes.
-    pub(crate) fn homes(&self) -> BTreeMap<TeamName, LinkId> {
-        let to_homes = self.links.iter().filter(|(id, _)| matches!(id, LinkId::ToHome(_)));
-        to_homes.flat_map(|(id, link)| link.teams.iter().map(|team| (team.clone(), id.clone()))).collect()
-    }
-
     /// The budget that the home of this team has sent. `None` at the home.
     pub(crate) fn home_budget(&self, team: &TeamName) -> Option<&HomeBudget> {
         self.home_of(team).and_then(|home| self.links.get(home)?.budgets.get(team))
