@@ -44,8 +44,8 @@ fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
     split_options(typed, options).0
 }
 
-/// Splits the arguments into the others, and the values of these options. All these options have one. Text
-/// values, and what follows `--`, are no options.
+/// Splits the arguments into the others, and the values of these options. All these options have
+/// one. Text values, and what follows `--`, are no options.
 fn split_options(typed: Vec<String>, options: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut values) = (Vec::new(), Vec::new());
     let mut typed = typed.into_iter();
