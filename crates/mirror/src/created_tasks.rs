@@ -1,7 +1,7 @@
 //! At the home: the tasks that were created at the annex, and the ids that they have here. A file
 //! records them, because the annex may send a creation again after a crash of either end.
 
-use crate::json_fields::Fields;
+use crate::json_fields::{Fields, json_line};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
@@ -66,9 +66,7 @@ impl CreatedTasks {
         progress: CreationProgress,
     ) -> Result<(), Error> {
         let created = CreatedTask { annex_id, task: task.clone(), progress };
-        let mut line = serde_json::to_vec(&created).expect("fields have string keys");
-        line.push(b'\n');
-        self.file.append(&line)?;
+        self.file.append(&json_line(&created))?;
         self.tasks.push(created);
         Ok(())
     }

@@ -14,6 +14,13 @@ pub(crate) fn to_fields(value: &impl serde::Serialize) -> Fields {
     }
 }
 
+/// A value as a line of a file.
+pub(crate) fn json_line(value: &impl serde::Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("the maps in it have string keys");
+    line.push(b'\n');
+    line
+}
+
 /// The fields that differ, with their values in `to`. A field that is missing in `to` is null.
 pub(crate) fn changed_fields(from: &Fields, to: &Fields) -> Vec<(String, Value)> {
     let changed = to.iter().filter(|(key, value)| from.get(*key) != Some(*value));

@@ -1,6 +1,7 @@
 //! At the home: the events of the annex that are not in the home's event log yet. A file has them,
 //! because the annex does not send them again.
 
+use crate::json_fields::json_line;
 use protocol::event_log_line::Event;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
@@ -22,11 +23,11 @@ pub(crate) struct ReceivedEvents {
     unlogged: VecDeque<Event>,
 }
 
-/// A line of the file.
+/// A line of the file. `E` is an event, or a reference to one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ReceivedEventsLine {
-    Received(Box<Event>),
+enum ReceivedEventsLine<E> {
+    Received(E),
     /// The events up to this number are in the event log.
     Logged(u64),
 }
@@ -42,21 +43,28 @@ impl ReceivedEvents {
         let (file, text) = AppendOnlyFile::open(dir, &received_events_file(team), Durability::Process)?;
         let mut events = ReceivedEvents { file, lines: 0, last: 0, unlogged: VecDeque::new() };
         let lines = text.split(|byte| *byte == b'\n');
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).for_each(|line| events.apply(line));
+        for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
+            match line {
+                ReceivedEventsLine::Received(event) => events.add(event),
+                ReceivedEventsLine::Logged(number) => events.remove_through(number),
+            }
+        }
         Ok(events)
     }
 
-    fn apply(&mut self, line: ReceivedEventsLine) {
+    /// Adds the event of a line.
+    fn add(&mut self, event: Event) {
         self.lines += 1;
-        match line {
-            ReceivedEventsLine::Received(event) => {
-                self.last = self.last.max(event.number.unwrap_or_default());
-                self.unlogged.push_back(*event);
-            }
-            ReceivedEventsLine::Logged(number) => {
-                self.last = self.last.max(number);
-                self.unlogged.retain(|event| event.number > Some(number));
-            }
+        self.last = self.last.max(event.number.unwrap_or_default());
+        self.unlogged.push_back(event);
+    }
+
+    /// Removes the events that a line says are logged.
+    fn remove_through(&mut self, number: u64) {
+        self.lines += 1;
+        self.last = self.last.max(number);
+        while self.unlogged.front().is_some_and(|event| event.number <= Some(number)) {
+            self.unlogged.pop_front();
         }
     }
 
@@ -74,11 +82,10 @@ impl ReceivedEvents {
     pub(crate) fn store(&mut self, events: &[Event]) -> Result<Vec<Event>, Error> {
         let is_new = |event: &&Event| event.number > Some(self.last);
         let new: Vec<Event> = events.iter().filter(is_new).cloned().collect();
-        let lines: Vec<ReceivedEventsLine> =
-            new.iter().map(|event| ReceivedEventsLine::Received(Box::new(event.clone()))).collect();
-        if !lines.is_empty() {
-            self.file.append(&lines.iter().flat_map(encode).collect::<Vec<u8>>())?;
-            lines.into_iter().for_each(|line| self.apply(line));
+        if !new.is_empty() {
+            let lines = new.iter().flat_map(|event| json_line(&ReceivedEventsLine::Received(event)));
+            self.file.append(&lines.collect::<Vec<u8>>())?;
+            new.iter().for_each(|event| self.add(event.clone()));
         }
         Ok(new)
     }
@@ -89,26 +96,19 @@ impl ReceivedEvents {
     ///
     /// `Io`.
     pub(crate) fn note_logged(&mut self, number: u64) -> Result<(), Error> {
-        if self.unlogged.iter().all(|event| event.number > Some(number)) {
+        if self.unlogged.front().is_none_or(|event| event.number > Some(number)) {
             return Ok(());
         }
-        let is_last = number >= self.last;
-        match is_last && self.lines >= LINES_TO_REPLACE {
-            true => {
-                self.file.replace(&encode(&ReceivedEventsLine::Logged(self.last)))?;
-                self.lines = 0;
-            }
-            false => self.file.append(&encode(&ReceivedEventsLine::Logged(number)))?,
+        let logged = json_line(&ReceivedEventsLine::<Event>::Logged(number));
+        if number >= self.last && self.lines >= LINES_TO_REPLACE {
+            self.file.replace(&logged)?;
+            self.lines = 0;
+        } else {
+            self.file.append(&logged)?;
         }
-        self.apply(ReceivedEventsLine::Logged(number));
+        self.remove_through(number);
         Ok(())
     }
-}
-
-fn encode(line: &ReceivedEventsLine) -> Vec<u8> {
-    let mut text = serde_json::to_vec(line).expect("an event has string keys");
-    text.push(b'\n');
-    text
 }
 
 /// The name of the file with the received events of a team.

@@ -2,6 +2,7 @@
 //! them.
 //! The annex waits for each answer, and the home makes a change only once.
 
+use crate::json_fields::json_line;
 use protocol::annex_link::ItemPayload;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
@@ -88,9 +89,7 @@ impl UnkeptAnswers {
     }
 
     fn append(&mut self, line: &AnswerLine) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(line).expect("an item has string keys");
-        text.push(b'\n');
-        self.file.append(&text)
+        self.file.append(&json_line(line))
     }
 }
 
