@@ -51,7 +51,6 @@ impl LinkContext<'_> {
             }
             LinkPhase::Disconnected { .. } => return,
         };
-        self.link.last_contact = Some(now);
         let result = match frame {
             LinkFrame::Item(item) => self.link.incoming.receive(item, bytes),
             LinkFrame::Ack { number } => self.link.outgoing.acknowledge(number),

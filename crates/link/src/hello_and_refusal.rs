@@ -94,7 +94,6 @@ impl LinkContext<'_> {
         self.link.outgoing.resume_after(hello.received);
         let now = self.now.ms;
         self.link.phase = LinkPhase::Connected { connection, received_at: now, sent_at: now };
-        self.link.last_contact = Some(now);
         self.link.storage_error_there = None;
         let program_version = hello.program_version;
         self.effects.push(LinkEffect::Report(LinkReport::Connected { program_version }));

@@ -66,10 +66,6 @@ impl IncomingItems {
         self.epoch
     }
 
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
     /// Records a start of a member. An earlier start than the last known one has no effect.
     pub(crate) fn add_spawn(&mut self, spawn: &MemberGeneration) {
         let key = (spawn.team.clone(), spawn.member.clone());

@@ -48,7 +48,7 @@ pub use disconnect_reason::DisconnectReason;
 pub use driver::{ConnectionSource, LinkDriver, LinkInputs, LinkStream};
 pub use event_and_effect::{ConnectionNumber, LinkEffect, LinkEvent, LinkReport, LinkTime, ReceivedPosition};
 pub use item_receiver::ItemReceiver;
-pub use link_phase::{LinkContact, LinkPhase};
+pub use link_phase::LinkPhase;
 pub use link_state::LinkState;
 pub use received_log::{ReceivedItems, ReceivedLog};
 pub use settings_and_identity::{LinkIdentity, LinkRole, LinkSettings};

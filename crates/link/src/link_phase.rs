@@ -46,14 +46,3 @@ pub(crate) enum AttemptStage {
     /// The home has a higher epoch, which the application stores now.
     StoringEpoch(LinkHello),
 }
-
-/// When the other end was last heard from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkContact {
-    /// The link works.
-    Connected,
-    /// The last frame arrived at this time, in milliseconds.
-    NoneSince(u64),
-    /// No frame has arrived since the process has started.
-    Never,
-}

@@ -3,7 +3,7 @@
 use crate::disconnect_reason::DisconnectReason;
 use crate::event_and_effect::{ConnectionNumber, LinkEffect, LinkTime, ReceivedPosition};
 use crate::incoming_items::IncomingItems;
-use crate::link_phase::{ConnectionAttempt, LinkContact, LinkPhase};
+use crate::link_phase::{ConnectionAttempt, LinkPhase};
 use crate::outgoing_items::OutgoingItems;
 use crate::settings_and_identity::{LinkIdentity, LinkRole, LinkSettings};
 use crate::spool_lines::SpoolContents;
@@ -19,8 +19,6 @@ pub struct LinkState {
     pub(crate) attempt: Option<ConnectionAttempt>,
     pub(crate) outgoing: OutgoingItems,
     pub(crate) incoming: IncomingItems,
-    /// When the last frame of an accepted end arrived, in milliseconds.
-    pub(crate) last_contact: Option<u64>,
     /// The last connection that the home has made.
     pub(crate) last_connection: ConnectionNumber,
     /// Why the other end cannot write its files, as it has said on this connection.
@@ -51,7 +49,6 @@ impl LinkState {
             attempt: None,
             outgoing: OutgoingItems::new(spool),
             incoming: IncomingItems::new(received, epoch),
-            last_contact: None,
             last_connection: 0,
             storage_error_there: None,
         }
@@ -60,15 +57,6 @@ impl LinkState {
     /// Whether the link works.
     pub fn phase(&self) -> &LinkPhase {
         &self.phase
-    }
-
-    /// When the other end was last heard from.
-    pub fn contact(&self) -> LinkContact {
-        match (&self.phase, self.last_contact) {
-            (LinkPhase::Connected { .. }, _) => LinkContact::Connected,
-            (_, Some(last)) => LinkContact::NoneSince(last),
-            (_, None) => LinkContact::Never,
-        }
     }
 
     /// Whether the application may submit. If not, it keeps its items until some are acknowledged.
@@ -84,11 +72,6 @@ impl LinkState {
     /// How many received items wait until the application has stored them.
     pub fn unstored_items(&self) -> usize {
         self.incoming.len()
-    }
-
-    /// How many items of earlier starts of members were dropped since the process has started.
-    pub fn dropped_items(&self) -> u64 {
-        self.incoming.dropped()
     }
 
     /// When [`LinkEvent::Deadline`](crate::LinkEvent::Deadline) is due, in milliseconds.
