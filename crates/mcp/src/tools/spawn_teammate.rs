@@ -6,6 +6,7 @@ use crate::server_context::ServerContext;
 use crate::teamctl_command::TeamctlCommand;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::ANY_HOST;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,6 +51,13 @@ pub(super) struct SpawnTeammateInput {
     /// default the configured default_profile, else claude.
     #[serde(default)]
     profile: Option<String>,
+    /// The machine on which the member runs; this one by default. `teamctl hosts` lists them. With
+    /// any, teamd chooses one. Profile and cwd are those there.
+    #[serde(default)]
+    host: Option<String>,
+    /// The labels that the machine must have. Allowed only if host is any.
+    #[serde(default)]
+    needs: Vec<String>,
 }
 
 impl ToolDefinition for SpawnTeammateTool {
@@ -75,6 +83,7 @@ impl ToolDefinition for SpawnTeammateTool {
         optional_property("pane", "string"),
         optional_property("location", "string"),
         optional_property("backend", "string"),
+        optional_property("host", "string"),
     ];
 
     async fn call(context: &Arc<ServerContext>, input: SpawnTeammateInput) -> Result<Value, ErrorReport> {
@@ -118,6 +127,7 @@ fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorRepor
     let call =
         call.option("agent-type", input.subagent_type.as_deref()).option("model", input.model.as_deref());
     let call = call.option("mode", input.mode.as_deref()).option("cwd", input.cwd.as_deref());
+    let call = add_host(call, input.host.as_deref(), &input.needs)?;
     // The prompt may be longer than an argument can be.
     let call = if input.prompt.is_empty() {
         call
@@ -134,6 +144,21 @@ fn spawn_command(input: SpawnTeammateInput) -> Result<TeamctlCommand, ErrorRepor
             Err(ErrorReport::new(ErrorKind::Usage, message).with_help("say worktree: true beside branch"))
         }
     }
+}
+
+fn add_host(
+    call: TeamctlCommand,
+    host: Option<&str>,
+    needs: &[String],
+) -> Result<TeamctlCommand, ErrorReport> {
+    if !needs.is_empty() && host != Some(ANY_HOST) {
+        let message = "cannot use needs without host: any, which lets teamd choose the machine";
+        return Err(
+            ErrorReport::new(ErrorKind::Usage, message).with_help("say host: any, or leave needs out")
+        );
+    }
+    let call = call.option("host", host);
+    Ok(needs.iter().fold(call, |call, need| call.option("needs", Some(need))))
 }
 
 #[cfg(test)]
@@ -155,6 +180,24 @@ mod tests {
         assert!(call_with_name("ann").is_ok_and(|call| {
             call.contains(r#"args: ["spawn", "ann", "--unique", "--prompt=-"], stdin: "--all""#)
         }));
+    }
+
+    #[test]
+    fn labels_go_only_with_any_host() {
+        let call_with = |more: Value| {
+            let mut input = json!({"name": "ann", "prompt": ""});
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(&input)
+        };
+        for (input, expected) in [
+            (json!({"host": "devbox"}), r#""--unique", "--host=devbox"]"#),
+            (json!({"host": "any", "needs": ["gpu", "b"]}), r#""--host=any", "--needs=gpu", "--needs=b"]"#),
+        ] {
+            assert!(call_with(input).is_ok_and(|call| call.contains(expected)), "{expected}");
+        }
+        for input in [json!({"needs": ["gpu"]}), json!({"host": "devbox", "needs": ["gpu"]})] {
+            assert_eq!(call_with(input), Err(ErrorKind::Usage));
+        }
     }
 
     #[test]
