@@ -100,8 +100,8 @@ impl HostedMemberEvents {
         }
     }
 
-    /// Adds the members that are not listed because their host starts them again. The others are spawned
-    /// by a run that continues.
+    /// Adds the members that are not listed because their host starts them again. The others are
+    /// spawned by a run that continues.
     pub(crate) fn add_respawning(&self, members: &mut MemberStates) {
         for (name, logged) in &self.members {
             if logged.spawn == LoggedSpawn::RespawnScheduled && members.state_of(name) == MemberState::Gone {
@@ -221,11 +221,7 @@ mod tests {
     #[test]
     fn idle_member_waits_during_a_pause_and_an_open_request() {
         let activity = |kinds: &[&str]| {
-            let hosted = vec![HostedMember {
-                name: name(),
-                host: "devbox".to_owned(),
-                activity: HostedActivity::Idle,
-            }];
+            let hosted = vec![HostedMember { name: name(), activity: HostedActivity::Idle }];
             let mut snapshot = TeamSnapshot { hosted, ..TeamSnapshot::default() };
             events(kinds).apply(&mut snapshot);
             snapshot.hosted[0].activity

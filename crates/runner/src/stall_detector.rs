@@ -191,8 +191,8 @@ mod tests {
             (HostedActivity::ActiveOrUnknown, None),
         ] {
             let mut team = snapshot("idle", "pending", "");
-            let (name, host) = (MemberName::new_unchecked("bob"), "devbox".to_owned());
-            team.hosted.push(HostedMember { name, host, activity });
+            let name = MemberName::new_unchecked("bob");
+            team.hosted.push(HostedMember { name, activity });
             assert_eq!(StallDetector::default().update_deadline(&team, start), deadline, "{activity:?}");
         }
     }

@@ -34,7 +34,6 @@ pub(crate) struct TeamSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostedMember {
     pub(crate) name: MemberName,
-    pub(crate) host: String,
     pub(crate) activity: HostedActivity,
 }
 
@@ -56,9 +55,9 @@ fn hosted_members(
     file: &RunFile,
 ) -> Result<Vec<HostedMember>, ErrorReport> {
     let members = team.config()?.members.into_iter();
-    let hosted = members.filter_map(|member| {
+    let hosted = members.filter(|member| member.host.is_some()).map(|member| {
         let activity = hosted_activity(&member, hosts, file);
-        Some(HostedMember { name: member.name, host: member.host?, activity })
+        HostedMember { name: member.name, activity }
     });
     Ok(hosted.collect())
 }

@@ -36,7 +36,8 @@ pub(crate) enum TerminalUse {
     NeedsTerminal,
     /// It reads standard input.
     ReadsInput,
-    /// It reads standard input if an argument is `-`. Else standard input stays for other programs.
+    /// It reads standard input if an argument is `-` or `--prompt=-`. Else standard input stays for
+    /// other programs.
     ReadsInputForDash,
 }
 
@@ -70,13 +71,18 @@ pub(crate) fn run(
     match terminal_use {
         TerminalUse::NeedsTerminal if has_terminal => Err(exec_with_terminal(&name, &host, &command)?),
         TerminalUse::ReadsInput => run_with_streams(&name, &host, command, InputUse::Sent),
-        TerminalUse::ReadsInputForDash if command.arguments.iter().any(|argument| argument == "-") => {
+        TerminalUse::ReadsInputForDash if command.arguments.iter().any(|argument| is_dash(argument)) => {
             run_with_streams(&name, &host, command, InputUse::Sent)
         }
         TerminalUse::NeedsTerminal | TerminalUse::ReadsInputForDash => {
             run_with_streams(&name, &host, command, InputUse::Empty)
         }
     }
+}
+
+/// Whether the argument stands for standard input.
+fn is_dash(argument: &str) -> bool {
+    argument == "-" || argument == "--prompt=-"
 }
 
 /// The command with the arguments of this process.
