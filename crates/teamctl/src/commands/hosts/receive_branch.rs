@@ -9,6 +9,7 @@ use protocol::hosts_file_entry::{Host, HostName};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -85,7 +86,9 @@ impl BranchToReceive<'_> {
         let (name, host) = self.host;
         let words = ["-t", self.team.as_str(), "hosts", "send-branch", self.member.as_str()];
         let arguments = words.map(str::to_owned).to_vec();
-        let command = HostCommand { host: name.clone(), root: host.root.clone(), team: None, arguments };
+        let (host_name, root) = (name.clone(), host.root.clone());
+        let env = BTreeMap::new();
+        let command = HostCommand { host: host_name, root, team: None, arguments, env };
         let mut connection =
             HostConnection::open(name, host, &[&host.teamctl, "hosts", "exec", OWN_VERSION])?;
         connection.send_bytes(&HostInput::Command(command).to_frame().expect("the command is short"));

@@ -189,6 +189,7 @@ impl HostLinks {
         let moved = self.moved_homes.get(team).map(|moved| HostStatus {
             host: moved.host.clone(),
             contact: HostContact::IsHome { since: moved.since, epoch: moved.epoch },
+            storage_error: None,
         });
         moved.into_iter().chain(links.filter_map(status)).collect()
     }

@@ -42,8 +42,16 @@ pub(crate) fn read_events_after(
     state: &StateDir,
     kept: &BTreeMap<TeamName, u64>,
 ) -> BTreeMap<TeamName, Vec<Event>> {
+    events_after(lines_of_log(state), kept)
+}
+
+/// The same for the lines of an event log.
+pub(crate) fn events_after(
+    lines: impl Iterator<Item = Vec<u8>>,
+    kept: &BTreeMap<TeamName, u64>,
+) -> BTreeMap<TeamName, Vec<Event>> {
     let mut unsent: BTreeMap<TeamName, Vec<Event>> = BTreeMap::new();
-    for line in lines_of_log(state) {
+    for line in lines {
         let Ok(event) = serde_json::from_slice::<Event>(&line) else { continue };
         let Some((team, kept)) = event.team.as_ref().and_then(|team| kept.get_key_value(team)) else {
             continue;

@@ -50,10 +50,26 @@ impl MirrorQueue {
         self.added.notify_one();
     }
 
+    /// The next job, for the simulated link. `None` if no job waits.
+    #[cfg(test)]
+    pub(super) fn try_pop(&self) -> Option<MirrorJob> {
+        self.lock().jobs.pop_front()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().jobs.is_empty()
+    }
+
     /// Waits for `pause`, or until another job is added. Then adds a job that has failed as the next
     /// one. A later job can depend on it: the end of a team comes before its new beginning.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
+        self.push_first(job);
+    }
+
+    /// Adds a job that has failed as the next one.
+    pub(super) fn push_first(&self, job: MirrorJob) {
         self.lock().jobs.push_front(job);
     }
 

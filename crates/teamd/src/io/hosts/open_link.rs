@@ -11,6 +11,9 @@ use link::{SpoolContents, SpoolFile};
 use mirror::Mirror;
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::Event;
+use protocol::team_and_member_names::TeamName;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::StateDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -23,6 +26,9 @@ pub(super) struct LinkSetup {
     pub(super) reporter: LinkReporter,
     pub(super) queue: Arc<MirrorQueue>,
 }
+
+/// Events of the log that an earlier daemon has not sent, by team.
+pub(super) type UnsentEvents = BTreeMap<TeamName, Vec<Event>>;
 
 /// An opened link: its spool, its mirrors and its receiver.
 #[derive(Debug)]
@@ -46,6 +52,31 @@ impl LinkSetup {
     ///
     /// If a file can't be read or the thread can't be started.
     pub(super) fn open(&self, earlier: Option<SharedMirror>) -> Result<OpenLink, ErrorReport> {
+        let is_first = earlier.is_none();
+        let read_events = |kept: &BTreeMap<TeamName, u64>| {
+            let state_dir = StateDir::open(&self.files.state_dir)?;
+            Ok(event_log::read_events_after(&state_dir, kept))
+        };
+        let open = self.open_files(earlier, read_events)?;
+        // The thread is started last, so no second thread ever takes jobs of the queue.
+        if is_first {
+            mirror_thread::start(open.mirror.clone(), self.queue.clone(), self.files.root.clone())
+                .map_err(internal_error)?;
+        }
+        Ok(open)
+    }
+
+    /// Opens the files, and queues what the mirrors do first. `read_events` reads the events after
+    /// these numbers from the event log of this host.
+    ///
+    /// # Errors
+    ///
+    /// If a file can't be read.
+    pub(super) fn open_files(
+        &self,
+        earlier: Option<SharedMirror>,
+        read_events: impl FnOnce(&BTreeMap<TeamName, u64>) -> Result<UnsentEvents, ErrorReport>,
+    ) -> Result<OpenLink, ErrorReport> {
         let link = &self.reporter.link;
         if earlier.is_none() {
             self.files.remove_temp_files(link)?;
@@ -53,7 +84,6 @@ impl LinkSetup {
         let spool = self.files.open_spool(link)?;
         let (sender, items) = unbounded_channel();
         let open_mirror = || self.files.open_mirror(link, &spool.1);
-        let is_first = earlier.is_none();
         let mirror = match earlier {
             Some(mirror) => {
                 mirror.reopen(open_mirror, sender)?;
@@ -61,27 +91,25 @@ impl LinkSetup {
             }
             None => {
                 let mut mirror = open_mirror()?;
-                self.queue_unsent_events(&mut mirror)?;
+                self.queue_unsent_events(&mut mirror, read_events)?;
                 SharedMirror::new(mirror, sender, self.reporter.clone())
             }
         };
         let (receiver, receiver_end) = MirrorReceiver::open(mirror.clone(), self.files.directory(link)?)?;
-        // Nothing can fail after this, so no second thread ever takes jobs of the queue.
-        if is_first {
-            mirror_thread::start(mirror.clone(), self.queue.clone(), self.files.root.clone())
-                .map_err(internal_error)?;
-        }
         self.queue.push(MirrorJob::CompareAll);
         Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
     }
 
     /// At the annex: sends the events that an earlier daemon has logged and not sent. The event loop
     /// sends later events, because it learns of the mirrored teams afterwards.
-    fn queue_unsent_events(&self, mirror: &mut Mirror) -> Result<(), ErrorReport> {
+    fn queue_unsent_events(
+        &self,
+        mirror: &mut Mirror,
+        read_events: impl FnOnce(&BTreeMap<TeamName, u64>) -> Result<UnsentEvents, ErrorReport>,
+    ) -> Result<(), ErrorReport> {
         let kept = mirror.kept_events()?;
         if !kept.is_empty() {
-            let state_dir = StateDir::open(&self.files.state_dir)?;
-            let unsent = event_log::read_events_after(&state_dir, &kept).into_iter();
+            let unsent = read_events(&kept)?.into_iter();
             unsent.for_each(|(team, events)| self.queue.push(MirrorJob::SendEvents { team, events }));
         }
         Ok(())

@@ -128,7 +128,8 @@ impl LinkSetup {
         command
     }
 
-    fn handle_report(&self, report: LinkReport) {
+    /// Tells the event loop and the mirrors what has happened to the link.
+    pub(super) fn handle_report(&self, report: LinkReport) {
         match report {
             LinkReport::Connected { .. } => {
                 self.queue.push(MirrorJob::CompareAll);
@@ -167,7 +168,7 @@ async fn forward_items(mut items: UnboundedReceiver<ItemPayload>, submissions: S
 
 /// An item without effect, in place of an item that is too long. The mirrors count the items, so
 /// none may be missing.
-fn placeholder() -> Submission {
+pub(super) fn placeholder() -> Submission {
     Submission::new(None, ItemPayload::BarrierReached { number: 0 }).expect("the item is short")
 }
 

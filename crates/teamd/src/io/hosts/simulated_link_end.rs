@@ -3,25 +3,28 @@
 //! threads. The simulation also carries the frames.
 
 use crate::core::core_event::CoreEvent;
-use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
+use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
+use crate::io::files::event_log;
 use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_thread;
+use crate::io::hosts::open_link::LinkSetup;
 use crate::io::hosts::receive_items::MirrorReceiver;
+use crate::io::hosts::run_link::placeholder;
 use crate::io::hosts::shared_mirror::{LinkReporter, SharedMirror};
 use link::{
-    ItemReceiver, LinkEffect, LinkEvent, LinkReport, LinkSettings, LinkState, LinkTime, ReceivedPosition,
-    SpoolFile, SpoolWrite, Submission,
+    ItemReceiver, LinkEffect, LinkEvent, LinkSettings, LinkState, LinkTime, ReceivedPosition, SpoolFile,
+    SpoolWrite, Submission,
 };
 use mirror::MirroredTeamState;
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::control_socket::{FIRST_LINK_GENERATION, HomeId};
-use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::{Durability, Root};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// One end of a link of a running daemon.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ pub(crate) struct SimulatedLinkEnd {
     spool: SpoolFile,
     receiver: MirrorReceiver,
     mirror: SharedMirror,
-    root: Root,
+    setup: LinkSetup,
     sent_items: UnboundedReceiver<ItemPayload>,
     /// What the mirrors send, and the link has not taken yet.
     pub(crate) items: VecDeque<ItemPayload>,
@@ -38,7 +41,6 @@ pub(crate) struct SimulatedLinkEnd {
     effects: VecDeque<LinkEffect>,
     spool_job: Option<SpoolWrite>,
     apply_job: Option<ApplyJob>,
-    mirror_jobs: VecDeque<MirrorJob>,
     /// The number of the last connection that the annex has taken.
     last_incoming: u64,
     /// How many items were too long for a frame.
@@ -83,34 +85,33 @@ impl SimulatedLinkFiles {
         self.0.known_homes()
     }
 
-    /// Opens an end of a link. The mirrors report to `events`.
+    /// Opens an end of a link. The mirrors report to `events`. `log` are the lines of the event log of
+    /// this host.
     pub(crate) fn open(
         &self,
         link: &LinkId,
         events: UnboundedSender<CoreEvent>,
+        log: &[String],
     ) -> Result<SimulatedLinkEnd, ErrorReport> {
-        let files = &self.0;
-        files.remove_temp_files(link)?;
-        let (spool, contents) = files.open_spool(link)?;
-        let (sender, sent_items) = unbounded_channel();
-        let mirror = files.open_mirror(link, &contents)?;
-        let mirror = SharedMirror::new(mirror, sender, LinkReporter { link: link.clone(), events });
-        let (receiver, _end) = MirrorReceiver::open(mirror.clone(), files.directory(link)?)?;
-        let identity = files.identity(link);
-        let state = LinkState::new(identity, LinkSettings::default(), contents, receiver.position());
+        let reporter = LinkReporter { link: link.clone(), events };
+        let setup = LinkSetup { files: self.0.clone(), reporter, queue: Arc::default() };
+        let lines = log.iter().map(|line| line.clone().into_bytes());
+        let open = setup.open_files(None, |kept| Ok(event_log::events_after(lines, kept)))?;
+        let (spool, contents) = open.spool;
+        let identity = self.0.identity(link);
+        let position = open.receiver.position();
         Ok(SimulatedLinkEnd {
-            state,
+            state: LinkState::new(identity, LinkSettings::default(), contents, position),
             spool,
-            receiver,
-            mirror,
-            root: files.root.clone(),
-            sent_items,
+            receiver: open.receiver,
+            mirror: open.mirror,
+            setup,
+            sent_items: open.items,
             items: VecDeque::new(),
             events: VecDeque::new(),
             effects: VecDeque::new(),
             spool_job: None,
             apply_job: None,
-            mirror_jobs: VecDeque::from([MirrorJob::CompareAll]),
             last_incoming: 0,
             too_long_items: 0,
         })
@@ -123,19 +124,13 @@ impl SimulatedLinkEnd {
         self.mirror.team_states()
     }
 
-    /// Queues a job for the mirrors. `MirrorQueue` does the same.
-    pub(crate) fn push_mirror_job(&mut self, job: MirrorJob) {
-        let last = self.mirror_jobs.back_mut();
-        if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) = (&job, last) {
-            *last = job;
-        } else if !self.mirror_jobs.contains(&job) {
-            self.mirror_jobs.push_back(job);
-        }
+    pub(crate) fn push_mirror_job(&self, job: MirrorJob) {
+        self.setup.queue.push(job);
     }
 
     /// Takes the jobs that have not run, for the end that replaces this one.
-    pub(crate) fn take_mirror_jobs(&mut self) -> VecDeque<MirrorJob> {
-        std::mem::take(&mut self.mirror_jobs)
+    pub(crate) fn take_mirror_jobs(&self) -> Vec<MirrorJob> {
+        std::iter::from_fn(|| self.setup.queue.try_pop()).collect()
     }
 
     /// The number of a new connection at an annex. The connection is open.
@@ -153,7 +148,7 @@ impl SimulatedLinkEnd {
             (LinkEndAction::Submit, can_submit && self.events.is_empty()),
             (LinkEndAction::FinishSpool, self.spool_job.is_some()),
             (LinkEndAction::FinishApply, self.apply_job.is_some()),
-            (LinkEndAction::RunMirrorJob, !self.mirror_jobs.is_empty()),
+            (LinkEndAction::RunMirrorJob, !self.setup.queue.is_empty()),
         ]
         .into_iter()
         .filter_map(|(action, is_due)| is_due.then_some(action))
@@ -165,11 +160,9 @@ impl SimulatedLinkEnd {
             LinkEndAction::Step => return self.step(now),
             LinkEndAction::Submit => {
                 let item = self.items.pop_front()?;
-                // `forward_items` does the same.
                 let submission = Submission::new(None, item).unwrap_or_else(|_| {
                     self.too_long_items += 1;
-                    let placeholder = ItemPayload::BarrierReached { number: 0 };
-                    Submission::new(None, placeholder).expect("the item is short")
+                    placeholder()
                 });
                 self.events.push_back(LinkEvent::Submitted(submission));
             }
@@ -187,7 +180,7 @@ impl SimulatedLinkEnd {
             Some(LinkEffect::Apply { items, position }) => {
                 self.apply_job = Some(ApplyJob { items, position });
             }
-            Some(LinkEffect::Report(report)) => self.handle_report(report),
+            Some(LinkEffect::Report(report)) => self.setup.handle_report(report),
             Some(effect) => return Some(effect),
             None => {
                 let event = self.events.pop_front()?;
@@ -195,28 +188,6 @@ impl SimulatedLinkEnd {
             }
         }
         None
-    }
-
-    /// Does the same as `LinkSetup::handle_report`.
-    fn handle_report(&mut self, report: LinkReport) {
-        let event = match report {
-            LinkReport::Connected { .. } => {
-                self.push_mirror_job(MirrorJob::CompareAll);
-                HostEvent::Connected
-            }
-            LinkReport::Disconnected(reason) => HostEvent::Disconnected { reason: reason.to_string() },
-            LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
-                HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason))
-            }
-            LinkReport::StorageFailedThere { reason } => HostEvent::StorageThere { error: Some(reason) },
-            LinkReport::StorageWorksThere => HostEvent::StorageThere { error: None },
-            LinkReport::Accepted { number } => return self.push_mirror_job(MirrorJob::NoteAccepted(number)),
-            LinkReport::Refused(_)
-            | LinkReport::SpoolWorks
-            | LinkReport::ApplyWorks
-            | LinkReport::Dropped { .. } => return,
-        };
-        self.mirror.reporter().report(event);
     }
 
     fn finish_spool(&mut self) {
@@ -241,9 +212,9 @@ impl SimulatedLinkEnd {
     }
 
     fn run_mirror_job(&mut self) {
-        let Some(job) = self.mirror_jobs.pop_front() else { return };
-        if mirror_thread::run_job(&self.mirror, &self.root, job.clone()).is_err() {
-            self.mirror_jobs.push_front(job);
+        let Some(job) = self.setup.queue.try_pop() else { return };
+        if mirror_thread::run_job(&self.mirror, &self.setup.files.root, job.clone()).is_err() {
+            self.setup.queue.push_first(job);
         }
     }
 

@@ -17,10 +17,12 @@ pub(super) enum Defect {
     RunsUnregisteredAgents,
     /// An annex does not store some tasks of the home.
     ForgetsTasks,
+    /// The links carry an item without effect in place of some events.
+    LosesEvents,
 }
 
 /// Each defect, with a text in the failure that it must cause.
-pub(super) const DEFECTS: [(Defect, &str); 7] = [
+pub(super) const DEFECTS: [(Defect, &str); 8] = [
     (Defect::LosesMessages, "messages from"),
     (Defect::DoublesMessages, "messages from"),
     (Defect::ReordersMessages, "messages from"),
@@ -28,4 +30,5 @@ pub(super) const DEFECTS: [(Defect, &str); 7] = [
     (Defect::EndsMembersWithoutContact, "without contact"),
     (Defect::RunsUnregisteredAgents, "is not registered"),
     (Defect::ForgetsTasks, "the tasks of"),
+    (Defect::LosesEvents, "the events of"),
 ];

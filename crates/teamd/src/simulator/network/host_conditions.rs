@@ -173,5 +173,6 @@ fn is_of_daemon(job: &FileJob) -> bool {
             | FileJob::ConfirmWorktreeRecorded { .. }
             | FileJob::ProbeWatcher
             | FileJob::AwaitLogged { .. }
+            | FileJob::AwaitLoggedForMirror { .. }
     )
 }

@@ -32,6 +32,9 @@ impl NetworkSimulation {
             (Some(Defect::ForgetsTasks), LinkEndAction::Submit) if host == HOME && self.rng.bool() => {
                 replace_first(end, |item| matches!(item, ItemPayload::Task { .. }));
             }
+            (Some(Defect::LosesEvents), LinkEndAction::Submit) if self.rng.u8(..) < 60 => {
+                replace_first(end, |item| matches!(item, ItemPayload::Events { .. }));
+            }
             (Some(Defect::ReordersMessages), LinkEndAction::Submit) => reorder(end),
             // An annex does not double: otherwise the copies would go to and fro for ever.
             (Some(Defect::DoublesMessages), LinkEndAction::FinishApply) if host == HOME => {

@@ -6,6 +6,7 @@ use crate::simulator::network::members::members_of;
 use crate::simulator::network::network_simulation::NetworkSimulation;
 use crate::simulator::network::simulated_host::host_name;
 use crate::simulator::shim::SimulatedShim;
+use protocol::event_log_line::{Event, EventKind};
 use protocol::inbox_message_payload::Payload;
 use protocol::task::Task;
 use protocol::team_and_member_names::MemberName;
@@ -84,6 +85,33 @@ impl NetworkSimulation {
         self.check_messages();
         self.check_tasks();
         self.check_exit_messages();
+        self.check_events();
+    }
+
+    /// The home's event log has each event that an annex has sent once, in the order of the annex.
+    fn check_events(&self) {
+        let at_home = self.events(HOME);
+        for annex in self.annexes() {
+            let name = host_name(annex);
+            let sent = self.events(annex).into_iter().filter(|event| event.number.is_some());
+            let sent: Vec<(Option<u64>, EventKind)> = sent.map(|event| (event.number, event.kind)).collect();
+            let logged = at_home.iter().filter(|event| event.on_host.as_deref() == Some(name.as_str()));
+            let logged: Vec<(Option<u64>, EventKind)> =
+                logged.map(|event| (event.number, event.kind.clone())).collect();
+            let differing = sent.iter().zip(&logged).find(|(sent, logged)| sent != logged);
+            assert!(
+                sent.len() == logged.len() && differing.is_none(),
+                "the events of host {annex}: {} sent, {} logged at the home, differing: {differing:?}",
+                sent.len(),
+                logged.len()
+            );
+        }
+    }
+
+    /// The event log of a host.
+    fn events(&self, host: HostIndex) -> Vec<Event> {
+        let lines = self.hosts[host].simulation.disk.log.iter().flatten();
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// The configs of all hosts list the same members, and each is listed where it runs.

@@ -4,7 +4,7 @@
 //! file and frames, the mirrors and their receiver, the watcher's comparison of files, and all files
 //! of the team, which are in a temporary directory. Models are: the clock, the daemon's own files
 //! (roster, environments, exit reports, event log), tmux, shims and agents, as in the rest of the
-//! simulator; the queues and threads of the links; the byte streams between hosts. Not simulated are
+//! simulator; the threads of the links; the byte streams between hosts. Not simulated are
 //! full disks and kills in the middle of a write. The tests of the crates `link` and `mirror` have
 //! these.
 //!

@@ -93,14 +93,15 @@ impl SimulatedHost {
     /// Opens a link, or replaces its open end.
     pub(super) fn open_link(&mut self, link: LinkId) {
         let earlier = self.links.remove(&link);
-        let jobs = earlier.map(|mut end| {
+        let jobs = earlier.map(|end| {
             let jobs = end.take_mirror_jobs();
             // The storage thread finishes its jobs.
             end.kill(SpoolAtKill::Written, usize::MAX);
             jobs
         });
-        let mut end =
-            self.link_files.open(&link, self.event_sender.clone()).expect("the files can be opened");
+        let log = self.simulation.disk.log.as_deref().unwrap_or_default();
+        let end =
+            self.link_files.open(&link, self.event_sender.clone(), log).expect("the files can be opened");
         jobs.into_iter().flatten().for_each(|job| end.push_mirror_job(job));
         self.links.insert(link, end);
     }
