@@ -14,7 +14,7 @@ fn budget(env: &TestEnv) -> Value {
     env.json(["status"])["teams"][0]["budget"].clone()
 }
 
-/// How many events of this kind the log has, and how many of these are of other hosts.
+/// How many events of this kind the log has, and how many of these happened on other hosts.
 fn count_events(env: &TestEnv, kind: &str) -> (usize, usize) {
     let events: Vec<Value> = env.events().into_iter().filter(|event| event["event"] == kind).collect();
     (events.len(), events.iter().filter(|event| event["on_host"].is_string()).count())
@@ -59,8 +59,6 @@ fn turns_of_both_hosts_use_up_the_budget_until_it_is_raised() {
         let gate = annex.create_gate("out/go");
         create_task(home, "ann", &format!("read line <{gate}"));
         wait_for_turns(home, 3);
-        create_task(home, "ann", "true");
-        create_task(home, "bob", "true");
         // The turn that runs is not ended.
         annex.wait_until("ann has the shutdown request", || {
             let inbox = annex.inbox("survey", "ann");
@@ -70,6 +68,9 @@ fn turns_of_both_hosts_use_up_the_budget_until_it_is_raised() {
         annex.open_gate("out/go");
         [home, annex].into_iter().for_each(|env| wait_until_ended(env, "ann"));
         wait_until_ended(home, "bob");
+        for subject in ["later", "last"] {
+            home.teamctl(["task", "create", subject, "--command", "true"]).expect_success();
+        }
         let status = home.teamctl(["status"]).expect_success();
         assert!(status.contains("stopped: its budget of 3 turns is used up, 3 of 3 turns"), "{status}");
         let status = annex.teamctl(["status", "-t", "survey"]).expect_success();
@@ -93,7 +94,7 @@ fn turns_of_both_hosts_use_up_the_budget_until_it_is_raised() {
         home.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
         hosts.wait_for_exchange();
         assert_eq!(budget(home)["turns"], 5);
-        assert_eq!(count_events(home, "member_active"), (5, 3));
+        assert_eq!(count_events(home, "member_active").0, 5);
     });
     shut_down(hosts);
 }
@@ -153,8 +154,8 @@ fn counter_profile(used: &str) -> String {
     };
     format!(
         "delivery = 'turn'\nprogram = 'sh'\n\
-         args = ['-c', \"\"\"{}; echo '{{\"id\":\"s-1\"}}'; : {{prompt}}\"\"\"]\n\
-         resume_args = ['-c', \"\"\"{}; : {{prompt}} {{session}}\"\"\"]\n\
+         args = ['-c', \"\"\"{}; echo '{{\"id\":\"s-1\"}}'\"\"\", 'sh', '{{prompt}}']\n\
+         resume_args = ['-c', \"\"\"{}\"\"\", 'sh', '{{prompt}}', '{{session}}']\n\
          session = {{ output_key = 'id' }}\n\
          usage = {{ tokens = ['usage.in', 'usage.out'], cost = 'cost', scope = 'session' }}\n",
         count("0"),
