@@ -44,6 +44,7 @@ mod mirrored_teams;
 mod output;
 mod received_events;
 mod record_kept_items;
+mod send_and_store_budgets;
 mod send_events;
 mod sent_events;
 mod take_team;

@@ -224,7 +224,7 @@ fn run_over_two_hosts_stops_at_the_budget_and_continues_when_raised() {
     assert!(error.contains("its budget of 2 turns is used up"), "{error}");
     annex.wait_until("ann has ended", || annex.member("ann").is_none().then_some(()));
     write_run_file(20);
-    home.teamctl(["run", "run.toml", "--resume"]).expect_success();
+    home.teamctl(["run", "run.toml", "--resume", "--keep-team"]).expect_success();
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\nthree\n");
     home.shut_down();
     annex.shut_down();
