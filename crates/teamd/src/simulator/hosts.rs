@@ -72,6 +72,7 @@ impl<C: Conditions> Simulation<C> {
     /// The annex has logged events of a member.
     fn report_event(&mut self, link: &LinkId, team: TeamName) {
         let used = Usage { tokens: 7, microdollars: 70 };
+        *self.token_usage.entry("remote".to_owned()).or_default() += used.tokens;
         let kinds = [
             EventKind::MemberActive { summary: String::new() },
             EventKind::MemberUsage { used, total: used },

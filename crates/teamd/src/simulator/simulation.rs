@@ -57,7 +57,7 @@ pub(super) struct Simulation<C: Conditions> {
     pub(super) clients: BTreeMap<ConnId, C::Caller>,
     last_conn: ConnId,
     last_pid: u32,
-    /// The tokens that the programs of each spawn request have used.
+    /// The tokens that the programs of each spawn request have used, and those on other hosts.
     pub(super) token_usage: BTreeMap<String, u64>,
     pub(super) conditions: C,
 }

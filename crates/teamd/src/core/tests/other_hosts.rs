@@ -6,6 +6,7 @@ use crate::core::effect::Wake;
 use crate::core::jobs::file_jobs::RestoreRule;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use mirror::{FileChange, MirrorNotice, TaskCheck};
+use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{
     AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, HomeId, HostCandidate, HostContact, MemberHost,
     PlaceMemberReply, PlaceMemberRequest, RestartPolicy, SetPolicyRequest, UseHostRequest,
@@ -152,7 +153,8 @@ fn await_host_survives_an_interruption() {
     let [MirrorJob::SendBarrier(barrier)] = mirror_jobs(&effects)[..] else { panic!("{effects:?}") };
     assert!(reply(&lose(&mut state), 9).is_none());
     let effects = report(&mut state, annex_link(), HostEvent::Connected);
-    assert_eq!(mirror_jobs(&effects), [&MirrorJob::SendBarrier(*barrier)]);
+    let budget = MirrorJob::SendBudget { team: survey_team(), budget: HomeBudget::default() };
+    assert_eq!(mirror_jobs(&effects), [&budget, &MirrorJob::SendBarrier(*barrier)]);
     let reached = HostEvent::Notice(MirrorNotice::BarrierReached { number: *barrier });
     assert!(matches!(reply_value(&report(&mut state, annex_link(), reached), 9), Some(Reply::Ack)));
 }
