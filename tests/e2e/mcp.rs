@@ -2,6 +2,7 @@
 //! JSON.
 
 mod edge_cases;
+mod spawn_on_host;
 
 use harness::{CommandOutput, TestEnv};
 use serde_json::{Value, json};

@@ -21,7 +21,10 @@ pub struct MemberDifference {
 
 /// The difference to the config that was asked for last.
 #[derive(Debug, Default)]
-pub(crate) struct LastDifference(Mutex<Option<(Weak<CachedConfig>, Option<Arc<MemberDifference>>)>>);
+pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
+
+/// An earlier config, and the difference to it. No difference if a name is used twice.
+type ComparedConfig = (Weak<CachedConfig>, Option<Arc<MemberDifference>>);
 
 impl CachedConfig {
     /// How the members differ from those of an earlier config. `None` if one of the configs has two
@@ -53,7 +56,7 @@ fn compare_members(earlier: &TeamConfig, later: &TeamConfig) -> Option<MemberDif
     for before in &earlier.members {
         match rest.next_if(|after| after.name == before.name) {
             Some(after) if !after.is_identical(before) => {
-                difference.changed.push((before.clone(), after.clone()))
+                difference.changed.push((before.clone(), after.clone()));
             }
             Some(_) => {}
             None => difference.removed.push(before.clone()),
@@ -89,7 +92,8 @@ mod tests {
     #[test]
     fn differences_name_the_members_that_differ() {
         let names = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let cases: [(&[&str], &[&str], [&[&str]; 3]); 6] = [
+        type Names = &'static [&'static str];
+        let cases: [(Names, Names, [Names; 3]); 6] = [
             (&["a", "b"], &["a", "b"], [&[], &[], &[]]),
             (&["a"], &["a", "b", "c"], [&[], &[], &["b", "c"]]),
             (&["a", "b", "c"], &["a", "c"], [&["b"], &[], &[]]),

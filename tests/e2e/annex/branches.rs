@@ -161,6 +161,7 @@ fn branch_with_other_commits_here_is_not_moved() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test's own directory")]
 fn unrelated_repository_on_the_host_is_an_error_that_names_both() {
     let hosts = hosts_with_clone();
     let (home, annex) = (&hosts.home, &hosts.annex);

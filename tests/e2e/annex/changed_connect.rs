@@ -9,6 +9,7 @@ fn write_hosts_file(home: &TestEnv, program: &str) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test's own file")]
 fn check_lets_the_daemon_use_the_present_connect_command() {
     let hosts = TwoHosts::new();
     let home = &hosts.home;
