@@ -3,7 +3,7 @@
 use crate::end::{name, task_id, team_name};
 use crate::pair::Pair;
 use mirror::{FileChange, MirrorNotice, TaskCheck};
-use protocol::annex_link::HomeBudget;
+use protocol::annex_link::{HomeBudget, ItemPayload};
 use protocol::task::TaskStatus;
 use protocol::token_and_cost_usage::Usage;
 use store::{NewTask, TaskUpdate};
@@ -303,12 +303,14 @@ fn annex_keeps_the_budget_of_the_home_across_restarts_until_the_team_ends() {
 #[test]
 fn new_link_makes_its_mirror_only_after_the_one_of_the_earlier_link_is_gone() {
     let mut pair = Pair::new();
-    let state = store::StateDir::open(&tempfile::tempdir().unwrap().keep().join("second-link")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let state = store::StateDir::open(&directory.path().join("second-link")).unwrap();
     let link = (mirror::MirrorSide::Annex, "home.devbox.2".to_owned());
     let mut second = mirror::Mirror::open(link, pair.annex.root.clone(), state, (&[], 0)).unwrap();
-    pair.home.add_team();
-    pair.home.accept_all();
+    let wanted = ItemPayload::TeamWanted { team: team_name() };
+    pair.home.run_and_send(|mirror| mirror.apply(&wanted));
     let team = pair.home.spool.front().unwrap().payload.clone();
+    assert!(matches!(team, ItemPayload::Team { .. }));
     assert!(second.apply(&team).unwrap_err().message.contains("its last mirror is being deleted"));
     let output = pair.annex.mirror.end_teams().unwrap();
     assert!(matches!(output.notices[..], [MirrorNotice::TeamEnded { .. }]));

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use store::Team;
 
-/// Move the home of a team whose members run on several machines
+/// Move the home of a team with several machines
 ///
 /// Example: teamctl home take survey
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct HomeArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum HomeCommand {
-    /// Make this machine the home of a team whose home is lost
+    /// Make this machine the home of a team
     ///
     /// Example: teamctl home take survey
     ///
