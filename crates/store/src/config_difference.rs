@@ -1,11 +1,8 @@
-//! What differs between two versions of a team's config. Each link to another host asks for the same
-//! difference, so the last one is kept.
+//! What differs between two versions of a team's config.
 
-use crate::team_config_cache::CachedConfig;
 use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The members that differ. A member that has moved forward in the list counts as unchanged, and the
 /// members that it has passed as removed and added.
@@ -19,31 +16,9 @@ pub struct MemberDifference {
     pub added: Vec<Member>,
 }
 
-/// The difference to the config that was asked for last.
-#[derive(Debug, Default)]
-pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
-
-/// An earlier config, and the difference to it. No difference if a name is used twice.
-type ComparedConfig = (Weak<CachedConfig>, Option<Arc<MemberDifference>>);
-
-impl CachedConfig {
-    /// How the members differ from those of an earlier config. `None` if one of the configs has two
-    /// members of the same name.
-    pub fn members_since(&self, earlier: &Arc<CachedConfig>) -> Option<Arc<MemberDifference>> {
-        // Other callers wait for the difference that the first one makes.
-        let mut last = self.last_difference.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((config, difference)) = &*last
-            && std::ptr::eq(config.as_ptr(), Arc::as_ptr(earlier))
-        {
-            return difference.clone();
-        }
-        let difference = compare_members(earlier, self).map(Arc::new);
-        *last = Some((Arc::downgrade(earlier), difference.clone()));
-        difference
-    }
-}
-
-fn compare_members(earlier: &TeamConfig, later: &TeamConfig) -> Option<MemberDifference> {
+/// Compares the members of two configs. `None` if one of the configs has two members of the same
+/// name.
+pub(crate) fn compare_members(earlier: &TeamConfig, later: &TeamConfig) -> Option<MemberDifference> {
     let has_unique_names = |config: &TeamConfig| {
         let names: HashSet<&MemberName> = config.members.iter().map(|member| &member.name).collect();
         names.len() == config.members.len()
@@ -69,7 +44,8 @@ fn compare_members(earlier: &TeamConfig, later: &TeamConfig) -> Option<MemberDif
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::team_config_cache::BaseVersion;
+    use crate::team_config_cache::{BaseVersion, CachedConfig};
+    use std::sync::Arc;
 
     fn config(members: &[&str]) -> Arc<CachedConfig> {
         let member = |text: &&str| {

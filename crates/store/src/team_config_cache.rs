@@ -1,7 +1,7 @@
 //! Cache of the last `config.json` that a [`crate::Team`] read: its text and the parsed config.
 //! The handles of a team share it.
 
-use crate::config_difference::LastDifference;
+use crate::config_difference::{MemberDifference, compare_members};
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, FileVersion};
@@ -49,6 +49,31 @@ impl CachedConfig {
     /// members that `Team::add_missing_members` and `Team::remove_members` added or removed.
     pub fn base_version(&self) -> BaseVersion {
         self.base_version
+    }
+}
+
+/// The difference to the config that was asked for last. Each link to another host asks for the same
+/// difference, so it is kept.
+#[derive(Debug, Default)]
+pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
+
+/// An earlier config, and the difference to it. No difference if a name is used twice.
+type ComparedConfig = (Weak<CachedConfig>, Option<Arc<MemberDifference>>);
+
+impl CachedConfig {
+    /// How the members differ from those of an earlier config. `None` if one of the configs has two
+    /// members of the same name.
+    pub fn members_since(&self, earlier: &Arc<CachedConfig>) -> Option<Arc<MemberDifference>> {
+        // Other callers wait for the difference that the first one makes.
+        let mut last = self.last_difference.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((config, difference)) = &*last
+            && std::ptr::eq(config.as_ptr(), Arc::as_ptr(earlier))
+        {
+            return difference.clone();
+        }
+        let difference = compare_members(earlier, self).map(Arc::new);
+        *last = Some((Arc::downgrade(earlier), difference.clone()));
+        difference
     }
 }
 

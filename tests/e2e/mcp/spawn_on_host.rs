@@ -7,13 +7,15 @@ use serde_json::json;
 #[test]
 fn member_on_another_host_gets_its_prompt() {
     let hosts = TwoHosts::new();
-    hosts.annex.write_profile("echo", "delivery = \"turn\"\nprogram = \"cat\"\n");
+    let text = hosts.annex.path("out/text").display().to_string();
+    hosts
+        .annex
+        .write_profile("save", &format!("delivery = \"turn\"\nprogram = \"tee\"\nargs = [\"{text}\"]\n"));
     let mut lead = RawMcpClient::start(&hosts.home, &["--team", "survey"], &[]);
-    let input = json!({"name": "ann", "prompt": "say yes", "profile": "echo", "host": "devbox"});
+    let input = json!({"name": "ann", "prompt": "say yes", "profile": "save", "host": "devbox"});
     assert_eq!(lead.call("SpawnTeammate", &input).unwrap()["host"], "devbox");
-    hosts.home.wait_until("the answer arrives", || {
-        let inbox = hosts.home.inbox("survey", "team-lead");
-        inbox.iter().any(|message| message["text"].as_str().unwrap().contains("say yes")).then_some(())
+    hosts.annex.wait_until("the program gets the prompt", || {
+        hosts.annex.read("out/text").contains("say yes").then_some(())
     });
     let input = json!({"name": "bob", "prompt": "", "host": "devbx"});
     let error = lead.call("SpawnTeammate", &input).unwrap_err();

@@ -309,6 +309,7 @@ fn new_link_makes_its_mirror_only_after_the_one_of_the_earlier_link_is_gone() {
     let mut second = mirror::Mirror::open(link, pair.annex.root.clone(), state, (&[], 0)).unwrap();
     let wanted = ItemPayload::TeamWanted { team: team_name() };
     pair.home.run_and_send(|mirror| mirror.apply(&wanted));
+    pair.home.accept_all();
     let team = pair.home.spool.front().unwrap().payload.clone();
     assert!(matches!(team, ItemPayload::Team { .. }));
     assert!(second.apply(&team).unwrap_err().message.contains("its last mirror is being deleted"));
