@@ -1,14 +1,13 @@
 //! Changes of the config: the home makes them from two versions of its config.json, and the annex
 //! applies them to the config that the home has sent before.
 
-use crate::json_fields::{Fields, changed_fields, set_fields, to_fields};
-use crate::members::{parse_config, parse_entry};
-use crate::team_mirror::TeamMirror;
+use crate::json_fields::{Fields, changed_fields, parse_config, parse_entry, set_fields, to_fields};
 use protocol::annex_link::{ConfigChange, ItemPayload, MemberChange};
 use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
 use protocol::team_config::{Member, TeamConfig};
 use std::sync::Arc;
-use store::{CachedConfig, Error};
+use store::CachedConfig;
 
 /// At the home: the config that was sent last, and the number of its item. All links share the
 /// config.
@@ -45,32 +44,29 @@ pub(crate) enum ConfigPurpose {
     Comparison,
 }
 
-impl TeamMirror {
-    /// At the home: the config without the members of this annex, or what has changed in it. `None`
-    /// if there is nothing to send. `version` is the number of the next item, `epoch` that of the
-    /// team's home.
-    pub(crate) fn config_for_annex(
-        &mut self,
-        annex: &HostName,
-        (version, epoch): (u64, u64),
-        purpose: ConfigPurpose,
-    ) -> Result<Option<ItemPayload>, Error> {
-        let config = self.team.cached_config()?;
-        let change = self.sent_config.as_ref().and_then(|sent| sent.change_to(&config, annex, version));
-        if let (Some(change), Some(sent), ConfigPurpose::Update) = (&change, &mut self.sent_config, purpose)
-            && change.is_empty()
-        {
-            sent.config = config;
-            return Ok(None);
-        }
-        let team = self.name();
-        let item = match change {
-            Some(change) => ItemPayload::TeamChange { team, change },
-            None => ItemPayload::Team { team, config: whole_config(&config, annex), version, epoch },
-        };
-        self.sent_config = Some(SentConfig { config, version });
-        Ok(Some(item))
+/// At the home: the item with the config for an annex, or with what has changed in it since `sent`.
+/// `None` if there is nothing to send. `version` is the number of the item, `epoch` that of the
+/// team's home.
+pub(crate) fn config_item(
+    sent: &mut Option<SentConfig>,
+    (team, config): (TeamName, Arc<CachedConfig>),
+    annex: &HostName,
+    (version, epoch): (u64, u64),
+    purpose: ConfigPurpose,
+) -> Option<ItemPayload> {
+    let change = sent.as_ref().and_then(|sent| sent.change_to(&config, annex, version));
+    if let (Some(change), Some(sent), ConfigPurpose::Update) = (&change, sent.as_mut(), purpose)
+        && change.is_empty()
+    {
+        sent.config = config;
+        return None;
     }
+    let item = match change {
+        Some(change) => ItemPayload::TeamChange { team, change },
+        None => ItemPayload::Team { team, config: whole_config(&config, annex), version, epoch },
+    };
+    *sent = Some(SentConfig { config, version });
+    Some(item)
 }
 
 fn whole_config(config: &TeamConfig, annex: &HostName) -> Fields {

@@ -1,8 +1,8 @@
 //! At the annex: stores the config of the home, whole or as a change.
 
 use crate::config_changes::{HomeConfig, NextConfig};
-use crate::json_fields::Fields;
-use crate::members::{create_mirror, parse_config};
+use crate::json_fields::{Fields, parse_config};
+use crate::members::create_mirror;
 use crate::mirror::Mirror;
 use crate::output::MirrorNotice;
 use protocol::annex_link::{ConfigChange, ItemPayload};

@@ -1,5 +1,6 @@
 //! JSON objects as maps of fields, as the team files and the items have them.
 
+use protocol::team_config::{Member, TeamConfig, parse_member};
 use serde_json::{Map, Value};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -45,4 +46,15 @@ pub(crate) fn fingerprint(fields: &Fields) -> u64 {
     let mut hasher = DefaultHasher::new();
     fields.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Parses a config from the home.
+pub(crate) fn parse_config(fields: &Fields) -> Result<TeamConfig, String> {
+    let text = Value::Object(fields.clone()).to_string();
+    TeamConfig::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Parses the entry of a member. `None` if it is invalid.
+pub(crate) fn parse_entry(fields: &Fields) -> Option<Member> {
+    parse_member(&Value::Object(fields.clone()).to_string()).ok()
 }

@@ -1,17 +1,31 @@
 //! The members in config.json. The annex reports the members that it runs, and the home sends all
 //! others.
 
-use crate::json_fields::{Fields, changed_fields, to_fields};
+use crate::config_changes::{ConfigPurpose, config_item};
+use crate::json_fields::{Fields, changed_fields, parse_entry, to_fields};
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::ItemPayload;
 use protocol::hosts_file_entry::{HOME_HOST, HostName};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::team_config::{Member, TeamConfig, parse_member};
+use protocol::team_config::{Member, TeamConfig};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{Error, Root, Team};
 
 impl TeamMirror {
+    /// At the home: the config without the members of this annex, or what has changed in it. `None`
+    /// if there is nothing to send. `version` is the number of the next item, `epoch` that of the
+    /// team's home.
+    pub(crate) fn config_for_annex(
+        &mut self,
+        annex: &HostName,
+        (version, epoch): (u64, u64),
+        purpose: ConfigPurpose,
+    ) -> Result<Option<ItemPayload>, Error> {
+        let (team, config) = (self.name(), self.team.cached_config()?);
+        Ok(config_item(&mut self.sent_config, (team, config), annex, (version, epoch), purpose))
+    }
+
     /// At the annex: the members that run here, without the lead. `None` if they were sent last.
     pub(crate) fn members_for_home(&mut self) -> Result<Option<ItemPayload>, Error> {
         let config = self.team.cached_config()?;
@@ -123,15 +137,4 @@ fn update_members(team: &Team, is_listed: impl Fn(&Member) -> bool, listed: &[Me
         team.set_member_fields(&member.name, &fields)?;
     }
     Ok(())
-}
-
-/// Parses a config from the home.
-pub(crate) fn parse_config(fields: &Fields) -> Result<TeamConfig, String> {
-    let text = Value::Object(fields.clone()).to_string();
-    TeamConfig::parse(&text).map_err(|error| error.to_string())
-}
-
-/// Parses the entry of a member. `None` if it is invalid.
-pub(crate) fn parse_entry(fields: &Fields) -> Option<Member> {
-    parse_member(&Value::Object(fields.clone()).to_string()).ok()
 }

@@ -151,3 +151,21 @@ pub(crate) fn parse_or_reuse(
         None => CachedConfig::parse(text, BaseVersion::next()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_question_gets_the_kept_difference() {
+        let config = |members: &[&str]| {
+            let members: Vec<String> = members.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+            let text = format!(r#"{{"name":"t","members":[{}]}}"#, members.join(","));
+            CachedConfig::parse(&text, BaseVersion::next()).unwrap()
+        };
+        let (first, second, third) = (config(&["a"]), config(&["a", "b"]), config(&["a", "c"]));
+        let difference = third.members_since(&first).unwrap();
+        assert!(Arc::ptr_eq(&difference, &third.members_since(&first).unwrap()));
+        assert_eq!(third.members_since(&second).unwrap().removed.len(), 1);
+    }
+}
