@@ -20,7 +20,7 @@ impl Mirror {
         (version, epoch): (u64, u64),
     ) -> Result<(), ErrorReport> {
         let config = parse_config(config).map_err(|reason| cannot_mirror_error(team, &reason))?;
-        if self.is_taken(team, &config) {
+        if self.is_taken(team, config.created_at, epoch)? {
             return Ok(self.send_taken_teams()?);
         }
         match self.root.team(team) {
@@ -29,10 +29,19 @@ impl Mirror {
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
-            Ok(_) => {
+            Ok(existing) => {
+                if let Some(epoch) = self.epoch_of_newer_home(&existing, config.created_at, epoch)? {
+                    let (team, created_at) = (team.clone(), config.created_at);
+                    self.send(ItemPayload::HomeMoved { team, created_at, epoch });
+                    return Ok(());
+                }
                 let refused = ItemPayload::TeamRefused { team: team.clone(), error: other_team_error(team) };
                 self.send(refused);
                 return Ok(());
+            }
+            // The earlier link still has to forget the deleted mirror.
+            Err(Error::NoSuchTeam { .. }) if self.is_of_earlier_link(team)? => {
+                return Err(being_deleted_error(team));
             }
             Err(Error::NoSuchTeam { .. }) => {
                 self.forget_team(team)?;

@@ -183,7 +183,9 @@ impl Mirror {
         self.mirrors.remove(team);
         self.wanted.remove(team);
         remove_state(&self.state, team)?;
-        if self.side == MirrorSide::Annex {
+        // The mark may be that of a later link.
+        let mark = self.root.mirror_mark(team)?;
+        if mark.is_some_and(|mark| mark.split(' ').next() == Some(&self.link)) {
             self.root.unmark_mirror(team)?;
         }
         self.teams.active.remove(team);

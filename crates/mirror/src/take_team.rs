@@ -77,9 +77,30 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: whether this team of the home has moved here.
-    pub(crate) fn is_taken(&self, team: &TeamName, config: &TeamConfig) -> bool {
-        self.teams.taken.get(team).is_some_and(|taken| taken.created_at == config.created_at)
+    /// At the annex: whether this team of a home with this epoch has moved here. If a later home
+    /// sends the team, this host is an annex again, and forgets that it was the home.
+    pub(crate) fn is_taken(&mut self, team: &TeamName, created_at: u64, epoch: u64) -> Result<bool, Error> {
+        match self.teams.taken.get(team) {
+            Some(taken) if taken.created_at == created_at && taken.epoch > epoch => Ok(true),
+            Some(taken) if taken.created_at == created_at => {
+                self.teams.taken.remove(team);
+                self.teams.save(&self.state).map(|()| false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// At the annex: the epoch of this team, if this host is its home with a later epoch. The record
+    /// of the team says so even if the link has lost its own record.
+    pub(crate) fn epoch_of_newer_home(
+        &self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<Option<u64>, Error> {
+        let own_epoch = self.root.team_home(existing.name())?.epoch;
+        let is_same = !existing.is_mirror() && existing.config()?.created_at == created_at;
+        Ok((is_same && own_epoch > epoch).then_some(own_epoch))
     }
 
     /// At the home: records that the home is the annex now, and ends the mirror there. The record

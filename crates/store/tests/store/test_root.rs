@@ -8,6 +8,7 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, TeammateEntry};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use store::{Durability, Root, Team};
@@ -21,7 +22,8 @@ pub struct TestRoot {
 
 impl TestRoot {
     pub fn new() -> TestRoot {
-        let dir = TempDir::new().unwrap();
+        let private = std::fs::Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let root = open_root(dir.path());
         let team = root.create_team(&config("orchard")).unwrap();
         for name in ["ann", "bob"] {

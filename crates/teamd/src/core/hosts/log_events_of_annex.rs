@@ -24,12 +24,12 @@ pub(crate) fn log_events_of_annex(context: &mut Context, link: &LinkId, team: &T
         if !may_report(context.state, link, team, &event) {
             continue;
         }
-        count_event_of_annex(context, host.as_str(), team, &event);
         if event.number > last {
             let time = if parse_iso8601(&event.time).is_some() { event.time.clone() } else { now.clone() };
             let (on_host, logged_at) = (Some(host.to_string()), Some(now.clone()));
-            log_event(context, team, Event { on_host, logged_at, time, ..event });
+            log_event(context, team, Event { on_host, logged_at, time, ..event.clone() });
         }
+        count_event_of_annex(context, host.as_str(), team, &event);
     }
     let job = MirrorJob::NoteEventsLogged { team: team.clone(), number };
     context.effects.push(Effect::File(FileJob::AwaitLoggedForMirror { link: link.clone(), job }));

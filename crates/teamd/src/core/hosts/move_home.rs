@@ -13,6 +13,7 @@ use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::host_links::{HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::teams::budget;
 use protocol::control_socket::{Reply, Request, TakeHomeRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
@@ -53,6 +54,8 @@ pub(crate) fn handle_team_taken(context: &mut Context, client: ConnId, result: R
 pub(crate) fn handle_home_taken(context: &mut Context, team: &TeamName, epoch: u64) {
     context.effects.push(Effect::log_team(team, EventKind::HomeMoved { host: None, epoch }));
     lease::end_lease_of_team(context, team);
+    // The budget of the old home counts no more.
+    budget::check(context, team);
 }
 
 /// At the old home: ends the members, here and on other hosts, because the new home does not know them.

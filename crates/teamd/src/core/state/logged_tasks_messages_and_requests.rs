@@ -151,8 +151,11 @@ pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<E
         },
         |logged| logged.state,
     );
-    for _ in 0..logged.map_or(0, |logged| logged.retries_until(task)) {
-        events.extend(scanned.failure_and_release(task.id, state));
+    for retry in 0..logged.map_or(0, |logged| logged.retries_until(task)) {
+        // The release may have changed the owner.
+        let last_owner = logged.filter(|_| retry == 0).and_then(|logged| logged.owner.clone());
+        let failed = LoggedTask { owner: last_owner.or_else(|| task.run_owner()), ..scanned.clone() };
+        events.extend(failed.failure_and_release(task.id, state));
         state = LoggedTaskState::Pending;
     }
     match scanned.state {
@@ -208,7 +211,10 @@ impl LoggedTask {
     /// The events for a task that failed and was released again between two scans. `before` is the
     /// state of the task at the earlier scan.
     fn failure_and_release(&self, task: TaskId, before: LoggedTaskState) -> Vec<EventKind> {
-        let mut events = Vec::from_iter(self.start_before_end(task, before));
+        let mut events = Vec::new();
+        if before == LoggedTaskState::Pending {
+            events.push(self.started(task));
+        }
         if before != LoggedTaskState::Failed {
             events.push(self.failed(task, UNREAD_REASON));
         }
@@ -310,6 +316,13 @@ mod tests {
             event_names(Some(&LoggedTask::from_task(&failed)), &failed_again),
             ["task_released", "task_started", "task_failed"]
         );
+        let of_ann = LoggedTask::from_task(&task("in_progress", r#","owner":"ann""#));
+        let for_bob = task("in_progress", r#","owner":"bob","metadata":{"retries":1}"#);
+        let owners = new_events(Some(&of_ann), &for_bob).into_iter().filter_map(|event| match event {
+            EventKind::TaskFailed { owner, .. } | EventKind::TaskStarted { owner, .. } => owner,
+            _ => None,
+        });
+        assert_eq!(owners.map(|owner| owner.to_string()).collect::<Vec<_>>(), ["ann", "bob"]);
         let countless = task("pending", r#","metadata":{"retries":18446744073709551615}"#);
         assert!(event_names(Some(&pending), &countless).len() < 50);
         let renamed = task("completed", r#","owner":"bob""#);

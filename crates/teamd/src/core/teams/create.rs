@@ -100,6 +100,7 @@ pub(crate) fn handle_team_created(
             ..TeamState::default()
         };
         context.state.teams.insert(reply.team_name.clone(), team);
+        context.state.host_links.moved_homes.remove(&reply.team_name);
         record_calls_reports_and_messages::start_record(context, request, reply);
         budget::check(context, &reply.team_name);
         context.state.has_roster_changed = true;

@@ -198,9 +198,9 @@ impl FilesThread {
                 FileResult::ConfigChecked { team, snapshot }
             }
             FileJob::AwaitLogged { team, inbox } => FileResult::Logged { team, inbox },
-            // The mirror keeps the events until the log has them.
+            // The mirror keeps the events until the log has them, and the roster what they count.
             FileJob::AwaitLoggedForMirror { job: MirrorJob::NoteEventsLogged { .. }, .. }
-                if !self.unlogged_events.is_empty() =>
+                if !self.unlogged_events.is_empty() || self.check_saved().is_err() =>
             {
                 return None;
             }

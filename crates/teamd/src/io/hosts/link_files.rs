@@ -16,7 +16,8 @@ const SPOOL: &str = "spool";
 /// The directory of the state of the mirrors.
 const MIRROR_DIR: &str = "mirror";
 
-/// The epoch of a home that was never moved. No command moves a home yet, so all homes have it.
+/// The epoch in the greeting of a link. A home that moves gets a later epoch for each of its teams,
+/// so this epoch never changes.
 const FIRST_EPOCH: u64 = 1;
 
 /// Opens the files of links. All links of the daemon share these fields.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs in the order in which they run. A job that already waits is not added again, so a file that
-/// changes often is compared once. At the end of the queue, a new `NoteAccepted` replaces an
+/// Jobs in the order in which they run. A comparison that already waits is not added again, so a file
+/// that changes often is compared once. At the end of the queue, a new `NoteAccepted` replaces an
 /// earlier one.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
@@ -26,7 +26,7 @@ impl MirrorQueue {
         if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) = (&job, jobs.back_mut())
         {
             *last = job;
-        } else if !jobs.contains(&job) {
+        } else if !(is_comparison(&job) && jobs.contains(&job)) {
             jobs.push_back(job);
             self.added.notify_one();
         }
@@ -76,6 +76,11 @@ impl MirrorQueue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the job only compares files. It then does not matter which of two equal jobs runs.
+fn is_comparison(job: &MirrorJob) -> bool {
+    matches!(job, MirrorJob::Compare { .. } | MirrorJob::CompareAll)
 }
 
 #[cfg(test)]
