@@ -20,13 +20,24 @@ use store::{Team, env_var};
 /// `NotPermitted` if the caller is a teammate or a program of `teamctl ask`. `Usage` if another
 /// machine runs this command by `teamctl --host`.
 pub(crate) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
-    check_not_asked()?;
+    check_may_connect_to_hosts(context)?;
     if let Some(host) = env_var(HOST_OF_CALLER_VARIABLE) {
         let message =
             format!("cannot run a command on another host: this one runs on {host} for another machine");
         return Err(ErrorReport::new(ErrorKind::Usage, message)
             .with_help("run it from that machine, with the other host in its hosts file: teamctl hosts"));
     }
+    Ok(())
+}
+
+/// Checks that the caller may run a command that connects to other hosts by itself. Another machine
+/// may run such a command by `teamctl --host`.
+///
+/// # Errors
+///
+/// `NotPermitted` if the caller is a teammate or a program of `teamctl ask`.
+pub(crate) fn check_may_connect_to_hosts(context: &CommandContext) -> Result<(), ErrorReport> {
+    check_not_asked()?;
     AllowedCallers::LeadOrPerson.check("run a command on another host", &context.caller_name())
 }
 

@@ -122,7 +122,9 @@ fn choose_branches(
 ) -> Result<Vec<BranchToMerge>, ErrorReport> {
     let (config, state) = (team.config()?, context.state_dir()?);
     let records = read_branch_records(&state, team.name())?;
-    let candidates = MergeCandidates { team: team.name(), config: &config, worktrees, records: &records };
+    let reachable = if team.is_mirror() { &[] } else { config.members.as_slice() };
+    let candidates =
+        MergeCandidates { team: team.name(), config: &config, reachable, worktrees, records: &records };
     let chosen = candidates.choose(&args.names)?;
     let missing = if args.all { MissingWorktree::LeftOut } else { MissingWorktree::Error };
     let branches = fetch_chosen_branches(context, (&state, team.name()), chosen, missing)?;

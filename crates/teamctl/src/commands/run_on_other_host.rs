@@ -7,6 +7,7 @@ mod arguments_for_other_host;
 
 use super::hosts::read_hosts::{HostSource, hosts_file_text};
 use super::hosts::transport_command::{CtrlC, OWN_VERSION, transport_command};
+use crate::cli::TEXT_OPTIONS;
 use crate::command_context::CommandContext;
 use crate::use_other_hosts::env_options_of_starter;
 use arguments_for_other_host::{for_member_of, split_env_options, without_host_option};
@@ -36,8 +37,8 @@ pub(crate) enum TerminalUse {
     NeedsTerminal,
     /// It reads standard input.
     ReadsInput,
-    /// It reads standard input if an argument is `-` or `--prompt=-`. Else standard input stays for
-    /// other programs.
+    /// It reads standard input if an argument is `-`, or the text `-` of an option, as in
+    /// `--prompt=-`. Else standard input stays for other programs.
     ReadsInputForDash,
 }
 
@@ -82,7 +83,8 @@ pub(crate) fn run(
 
 /// Whether the argument stands for standard input.
 fn is_dash(argument: &str) -> bool {
-    argument == "-" || argument == "--prompt=-"
+    let option = argument.strip_suffix("=-");
+    argument == "-" || option.is_some_and(|option| TEXT_OPTIONS.contains(&option))
 }
 
 /// The command with the arguments of this process.
@@ -241,5 +243,17 @@ fn exit_code_or_error(name: &HostName, status: ExitStatus) -> Result<ExitCode, E
                 .with_help(format!("to see why: teamctl hosts check {name}")))
         }
         code => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dash_of_each_text_option_stands_for_standard_input() {
+        let dashes = ["-", "--prompt=-", "--reason=-", "--description=-"];
+        assert!(dashes.iter().all(|argument| is_dash(argument)));
+        assert!(!["--", "--prompt=-a", "--force=-", "a=-", "=-"].iter().any(|argument| is_dash(argument)));
     }
 }

@@ -3,7 +3,7 @@
 use super::check_host::HostCheck;
 use super::read_hosts::HostSource;
 use crate::command_context::CommandContext;
-use protocol::control_socket::{Request, TeamStatus, UseHostRequest};
+use protocol::control_socket::{HostContact, HostStatus, Request, TeamStatus, UseHostRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::{Host, HostName, is_plain_word};
 use protocol::team_and_member_names::TeamName;
@@ -37,15 +37,24 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
 }
 
 /// After a check of hosts: lets the daemon connect to those on which a team has members. The hosts
-/// file may have changed since they were spawned. Adds the daemon's errors to the checks.
+/// file may have changed since they were spawned. Adds the daemon's errors to the checks. The daemon
+/// may refuse a team, for example because its budget is exhausted: that is no error of the host.
 pub(super) fn connect_daemon(context: &CommandContext, checks: &mut [HostCheck]) {
     let teams = context.daemon_status().map(|status| status.teams).unwrap_or_default();
     for check in checks.iter_mut().filter(|check| check.errors.is_empty()) {
-        let is_used = |team: &&TeamStatus| team.hosts.iter().any(|host| host.host == check.host);
-        if let Some(team) = teams.iter().find(is_used) {
-            check.errors.extend(connect_to_host(context, &team.name, &check.host).err());
+        for team in teams.iter().filter(|team| has_members_on(team, &check.host)) {
+            let error = connect_to_host(context, &team.name, &check.host).err();
+            let error = error.filter(|error| error.kind != ErrorKind::Refused);
+            // The hosts file is usually the same for all teams, and so is the error.
+            check.errors.extend(error.filter(|error| !check.errors.contains(error)));
         }
     }
+}
+
+/// Whether the team has members on the host. The daemon does not connect to the home of a team.
+fn has_members_on(team: &TeamStatus, name: &HostName) -> bool {
+    let is_home = |host: &HostStatus| matches!(host.contact, HostContact::IsHome { .. });
+    team.hosts.iter().any(|host| host.host == *name && !is_home(host))
 }
 
 fn connect_to_host(context: &CommandContext, team: &TeamName, host: &HostName) -> Result<(), ErrorReport> {

@@ -5,7 +5,7 @@ use super::branch_records::{BranchRecord, FetchedBranch, LockedBranchRecords, re
 use super::read_hosts::HostSource;
 use super::receive_branch::{BranchToReceive, Received};
 use crate::command_context::CommandContext;
-use crate::use_other_hosts::check_may_use_other_hosts;
+use crate::use_other_hosts::check_may_connect_to_hosts;
 use protocol::branch_exchange::OfferedBranch;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
@@ -13,7 +13,7 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use runner::HostTables;
 use std::path::Path;
 use std::process::ExitCode;
-use store::StateDir;
+use store::{Error, Root, StateDir};
 use worktree::{GitEnvironment, has_commit};
 
 /// The arguments.
@@ -43,7 +43,7 @@ pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<Ex
 ///
 /// # Errors
 ///
-/// The first error, after all branches were tried.
+/// The errors of all branches as one, after all were tried.
 pub(in crate::commands) fn fetch_recorded_branches(
     context: &CommandContext,
     team: &TeamName,
@@ -57,15 +57,24 @@ pub(in crate::commands) fn fetch_recorded_branches(
     }
     let fetcher = BranchFetcher::new(context, &state, team)?;
     let fetch = |(name, record): (&MemberName, &BranchRecord)| match &record.repository {
-        Some(repository) => fetcher.fetch(name, &record.host, repository).map(drop),
-        None => Ok(()),
+        Some(repository) => fetcher.fetch(name, &record.host, repository).err(),
+        None => None,
     };
-    let results: Vec<Result<(), ErrorReport>> = records.iter().map(fetch).collect();
-    results.into_iter().collect()
+    let errors: Vec<ErrorReport> = records.iter().filter_map(fetch).collect();
+    join_errors(errors).map_or(Ok(()), Err)
+}
+
+/// One error with all messages, and with the kind and the help of the first error.
+fn join_errors(errors: Vec<ErrorReport>) -> Option<ErrorReport> {
+    errors.into_iter().reduce(|first, next| {
+        let message = format!("{}; {}", first.message, next.message);
+        ErrorReport { message, ..first }
+    })
 }
 
 /// Fetches branches of one team.
 pub(in crate::commands) struct BranchFetcher<'a> {
+    root: Root,
     state: &'a StateDir,
     team: &'a TeamName,
     source: HostSource,
@@ -85,13 +94,14 @@ impl<'a> BranchFetcher<'a> {
         state: &'a StateDir,
         team: &'a TeamName,
     ) -> Result<BranchFetcher<'a>, ErrorReport> {
-        check_may_use_other_hosts(context)?;
+        check_may_connect_to_hosts(context)?;
         let mut source = HostSource::default();
         let hosts = source.read_for_team(context, team)?.map_err(|_| {
             ErrorReport::new(ErrorKind::Config, "cannot fetch branches: the hosts file has errors")
                 .with_help("its errors: teamctl hosts")
         })?;
-        Ok(BranchFetcher { state, team, source, hosts, environment: GitEnvironment::from_process() })
+        let (root, environment) = (context.root()?, GitEnvironment::from_process());
+        Ok(BranchFetcher { root, state, team, source, hosts, environment })
     }
 
     /// Fetches the branch of a member into `repository`, and records that.
@@ -107,6 +117,7 @@ impl<'a> BranchFetcher<'a> {
     ) -> Result<FetchOutcome, ErrorReport> {
         let (name, entry) = self.source.find(&self.hosts, host.as_str())?;
         let records = LockedBranchRecords::lock(self.state, self.team)?;
+        let was_recorded = records.read()?.contains_key(member);
         let bundle = records.bundle_path();
         let branch = BranchToReceive {
             team: self.team,
@@ -122,8 +133,16 @@ impl<'a> BranchFetcher<'a> {
         let fetched = self.fetched_branch(offered, repository)?;
         let repository = Some(repository.to_owned());
         let record = BranchRecord { host: host.clone(), repository, fetched: Some(fetched.clone()) };
-        records.set(member, record)?;
+        // The daemon does not wait for a fetch when it deletes the team and its records.
+        let is_removed = was_recorded && !records.read()?.contains_key(member);
+        if !is_removed && !self.is_team_deleted() {
+            records.set(member, record)?;
+        }
         Ok(FetchOutcome::Fetched(fetched))
+    }
+
+    fn is_team_deleted(&self) -> bool {
+        matches!(self.root.team(self.team), Err(Error::NoSuchTeam { .. }))
     }
 
     fn fetched_branch(
@@ -137,5 +156,18 @@ impl<'a> BranchFetcher<'a> {
         let tip = commits.into_iter().next().unwrap_or_default();
         let base_commit = if has_base { base_commit } else { tip };
         Ok(FetchedBranch { branch, base_commit, worktree })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_several_branches_has_all_messages() {
+        let error = |kind, message| ErrorReport::new(kind, message).with_help(message);
+        assert_eq!(join_errors(Vec::new()), None);
+        let joined = join_errors(vec![error(ErrorKind::Io, "a"), error(ErrorKind::Refused, "b")]);
+        assert_eq!(joined, Some(ErrorReport::new(ErrorKind::Io, "a; b").with_help("a")));
     }
 }

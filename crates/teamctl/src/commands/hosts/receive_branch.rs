@@ -56,7 +56,7 @@ impl BranchToReceive<'_> {
             OfferReply::Branch(branch) => branch,
             OfferReply::NoWorktree => return Ok(Received::NoWorktree),
             OfferReply::NoBranch(name) => {
-                return Err(self.error(ErrorKind::NotFound, &format!("there is no branch {name} there")));
+                return Err(self.error(ErrorKind::Refused, &format!("there is no branch {name} there")));
             }
             OfferReply::Failed(error) => return Err(self.error_of_host(error)),
         };
@@ -155,8 +155,13 @@ impl BranchToReceive<'_> {
         ErrorReport::new(kind, format!("cannot {} {}: {reason}", self.action(), self.host.0))
     }
 
+    /// `NotFound` would say that the team is deleted here.
     fn error_of_host(&self, error: ErrorReport) -> ErrorReport {
-        ErrorReport { help: error.help, ..self.error(error.kind, &error.message) }
+        let kind = match error.kind {
+            ErrorKind::NotFound => ErrorKind::Refused,
+            kind => kind,
+        };
+        ErrorReport { help: error.help, ..self.error(kind, &error.message) }
     }
 
     fn git_error(&self, error: Error) -> ErrorReport {

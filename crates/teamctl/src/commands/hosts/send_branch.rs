@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{BufRead, Seek, Write};
 use std::process::ExitCode;
 use worktree::{
-    GitEnvironment, WorktreeRecord, newest_commits, note_received, unnamed_bundle_file, write_bundle,
+    GitEnvironment, WorktreeRecord, has_commit, newest_commits, note_received, unnamed_bundle_file,
+    write_bundle,
 };
 
 /// The arguments.
@@ -88,7 +89,11 @@ fn bundle(
     let is_known = branch.commits.first().is_some_and(|tip| known.contains(tip));
     if !is_known {
         // Only offered commits are of use, and no other text becomes an argument.
-        let known: Vec<String> = known.iter().filter(|id| branch.commits.contains(id)).cloned().collect();
+        let is_offered = |id: &&String| branch.commits.contains(id) || **id == branch.base_commit;
+        let mut known: Vec<String> = known.iter().filter(is_offered).cloned().collect();
+        if !has_commit(&branch.repository, &branch.base_commit, environment)? {
+            known.retain(|id| *id != branch.base_commit);
+        }
         write_bundle(&branch.repository, &branch.branch, &known, &file, environment)?;
     }
     let length = file.seek(std::io::SeekFrom::End(0)).and_then(|length| file.rewind().map(|()| length));

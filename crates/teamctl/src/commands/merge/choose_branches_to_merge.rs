@@ -30,6 +30,8 @@ pub(super) struct MemberElsewhere {
 pub(super) struct MergeCandidates<'a> {
     pub(super) team: &'a TeamName,
     pub(super) config: &'a TeamConfig,
+    /// Those of `config` whose hosts this one may connect to: all at the team's home, else none.
+    pub(super) reachable: &'a [Member],
     /// Those of the team here, oldest first.
     pub(super) worktrees: &'a [WorktreeStatus],
     pub(super) records: &'a BranchRecords,
@@ -45,7 +47,12 @@ impl MergeCandidates<'_> {
     pub(super) fn choose(&self, names: &[String]) -> Result<Vec<ChosenMember>, ErrorReport> {
         let chosen = match names {
             [] => {
-                let elsewhere = self.records.keys().filter_map(|name| self.member_elsewhere(name.as_str()));
+                // A member that an older teamctl has spawned may have a worktree without a record.
+                let hosted = self.reachable.iter().filter(|member| member.host.is_some());
+                let unrecorded =
+                    hosted.map(|member| &member.name).filter(|name| !self.records.contains_key(*name));
+                let names = self.records.keys().chain(unrecorded);
+                let elsewhere = names.filter_map(|name| self.member_elsewhere(name.as_str()));
                 let here = latest_worktrees(self.worktrees).into_iter().map(ChosenMember::Here);
                 here.chain(elsewhere.map(ChosenMember::Elsewhere)).collect()
             }
@@ -206,8 +213,13 @@ mod tests {
         let host = HostName::parse("box").unwrap();
         let record = BranchRecord { host, repository: None, fetched: None };
         let records = BranchRecords::from([(MemberName::new_unchecked("dan"), record)]);
-        let candidates =
-            MergeCandidates { team: &team, config: &config, worktrees: &worktrees, records: &records };
+        let candidates = MergeCandidates {
+            team: &team,
+            config: &config,
+            reachable: &config.members,
+            worktrees: &worktrees,
+            records: &records,
+        };
         let choose = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let name = |chosen: ChosenMember| match chosen {
@@ -216,7 +228,7 @@ mod tests {
             };
             Ok::<_, ErrorReport>(candidates.choose(&names)?.into_iter().map(name).collect::<Vec<_>>())
         };
-        assert_eq!(choose(&[]).unwrap(), ["3", "2", "dan on box"]);
+        assert_eq!(choose(&[]).unwrap(), ["3", "2", "dan on box", "eve on box"]);
         assert_eq!(choose(&["bob", "Ann@t", "bob"]).unwrap(), ["2", "3"]);
         assert_eq!(choose(&["eve", "Dan"]).unwrap(), ["eve on box", "dan on box"]);
         let help = |name: &str| choose(&[name]).unwrap_err().help.unwrap();
