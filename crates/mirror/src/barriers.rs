@@ -1,5 +1,6 @@
-//! Barriers that the home has sent. The annex handles an item before a barrier, but the item may have
-//! told it only that it lacks a config. Such a barrier must be passed again.
+//! Barriers that the home has sent. A barrier is a numbered item that the annex answers once it has
+//! handled all earlier items. If an earlier item only made the annex ask for the whole config, the
+//! answer came too early, and the home sends the barrier again.
 
 use std::collections::BTreeSet;
 

@@ -14,8 +14,8 @@ use serde_json::Value;
 use store::{Error, Team};
 
 impl Mirror {
-    /// At the annex: makes the mirror the true team. Its members elsewhere are removed. What was not
-    /// sent yet stays here.
+    /// At the annex: makes this host the home of the team. Members on other hosts are removed from
+    /// the team. What this host has not sent to the old home is kept here.
     ///
     /// # Errors
     ///

@@ -227,6 +227,11 @@ fn char_columns(text: &str) -> impl Iterator<Item = (char, Option<usize>)> {
     })
 }
 
+/// The names of members in a sentence for people.
+pub(crate) fn member_list(names: &[String]) -> String {
+    if names.is_empty() { "no members".to_owned() } else { names.join(", ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,8 +12,8 @@ use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::collections::BTreeMap;
 use store::{Team, env_var};
 
-/// Checks that the caller may run a command on another host. There the command would count as a
-/// command of a person, whoever the caller is.
+/// Checks that the caller may run a command on another host. That host takes every command for
+/// a command of a person.
 ///
 /// # Errors
 ///

@@ -40,7 +40,7 @@ fn forgotten_host_comes_back_and_its_old_members_end() {
     home.start_daemon();
     assert!(hosts.contact().is_null());
 
-    // What ann says now is taken by nobody. The next use of the host ends her.
+    // The home takes none of the messages that ann sends now. The next use of the host ends ann.
     let pid = annex.member("ann").unwrap()["pid"].clone();
     annex.teamctl(["send", "team-lead", "I am still here"]).expect_success();
     hosts.heal();

@@ -49,7 +49,7 @@ pub(crate) fn run(context: &CommandContext, args: &HomeArgs) -> Result<ExitCode,
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("see: teamctl status"));
     }
     let lost = members_elsewhere(&team)?;
-    let list = if lost.is_empty() { "nobody".to_owned() } else { lost.join(", ") };
+    let list = output::member_list(&lost);
     let question = format!(
         "Make this machine the home of {}, lose what its home has not sent, and deregister {list}? [y/N] ",
         team.name()
@@ -61,8 +61,8 @@ pub(crate) fn run(context: &CommandContext, args: &HomeArgs) -> Result<ExitCode,
     }
     context.request::<()>(Request::TakeHome(TakeHomeRequest { team: team.name().clone() }))?;
     let text = format!(
-        "This machine is the home of {} now. Deregistered: {list}.\nIf the old home comes back, it ends its \
-         members and changes the team no more. The policy is the default: teamctl policy FILE",
+        "This machine is the home of {} now. Deregistered: {list}.\nOnce the old home has contact with it, \
+         the old home ends its members and changes the team no more. The policy is the default: teamctl policy FILE",
         team.name()
     );
     output::print_result(&context, &json!({"team": team.name(), "members": lost}), &output::sanitize(&text));

@@ -24,7 +24,7 @@ pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCod
         .map_err(|reason| ErrorReport::new(ErrorKind::Usage, format!("cannot forget a host: {reason}")))?;
     let members = members_on(context, &host)?;
     let names: Vec<String> = members.iter().map(|(team, name)| format!("{name} of {team}")).collect();
-    let question = format!("Forget {host}, and deregister {}? [y/N] ", list_or_nobody(&names));
+    let question = format!("Forget {host}, and deregister {}? [y/N] ", output::member_list(&names));
     let yes = format!("to forget it without a question: teamctl hosts forget {host} --yes");
     if !args.yes && !ask_person(&question, &format!("whether to forget {host}"), &yes)? {
         output::print_warning("nothing was forgotten");
@@ -38,14 +38,10 @@ pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCod
     let text = format!(
         "{host} is forgotten. Deregistered: {}.\nIf it comes back, what its members have not sent is not \
          taken. Its next use from here ends them; to end them at once: teamctl --host {host} down",
-        list_or_nobody(&names)
+        output::member_list(&names)
     );
     output::print_result(context, &object, &text);
     Ok(ExitCode::SUCCESS)
-}
-
-fn list_or_nobody(names: &[String]) -> String {
-    if names.is_empty() { "no members".to_owned() } else { names.join(", ") }
 }
 
 /// The members that config.json lists on the host, in all teams whose home is here.

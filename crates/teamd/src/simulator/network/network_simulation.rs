@@ -309,7 +309,7 @@ impl NetworkSimulation {
                     both.number_at_annex = Some(end.open_incoming());
                 }
             }
-            // Nobody forgets a host here: an end-to-end test does.
+            // The simulation forgets no host. An end-to-end test does.
             HostJob::ForgetHost(_) => {}
             HostJob::Mirror { link, job } => self.push_mirror_job(host, &link, job),
         }
