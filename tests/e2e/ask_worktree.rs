@@ -227,8 +227,8 @@ fn answer_survives_a_kill_of_the_shim_at_the_removal() {
 #[test]
 fn worktrees_are_removed_if_no_shim_can_be_started() {
     let env = env_with_repository();
-    let (program, repository) = (env.path("out/teamctl"), env.path("repo"));
-    std::fs::copy(harness::programs().join("teamctl"), &program).unwrap();
+    let program = env.install_program(&harness::programs().join("teamctl"), "out/teamctl");
+    let repository = env.path("repo");
     let questions = env.write_file("out/questions", "1\n2\n");
     for question in [&["--each", &questions][..], &["x"]] {
         let mut command = env.command(&program);

@@ -4,6 +4,7 @@ use crate::TestEnv;
 use crate::processes::TaggedProcesses;
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A limit for [`TestEnv::daemon_command_with_limit`]: so few inotify watches that the daemon can't
@@ -72,17 +73,21 @@ impl TestEnv {
             .expect("a pid fits into 32 bits")
     }
 
-    /// Kills a process with SIGKILL.
+    /// Kills a process with SIGKILL. At the end, [`TestEnv::shut_down`] lets `teamctl doctor --fix`
+    /// remove what the process may have left.
     pub fn kill_process(&self, pid: u32) {
+        self.has_killed.store(true, Ordering::Relaxed);
         let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("the pid is valid");
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process exists");
     }
+
     /// Kills all processes at once, as a reboot does, and sets another boot id in the roster. Then starts
     /// a tmux server with a session, but no daemon.
     ///
     /// # Panics
     /// If a process is left.
     pub fn reboot(&self) {
+        self.has_killed.store(true, Ordering::Relaxed);
         let processes = TaggedProcesses::with_tag(&self.process_tag());
         processes.kill();
         assert!(processes.exit_within(Duration::from_secs(20)), "processes are left: {:?}", processes.list());

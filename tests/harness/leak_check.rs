@@ -5,6 +5,7 @@ use crate::TestEnv;
 use crate::fault_injector::FaultTarget;
 use crate::processes::TaggedProcesses;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl TestEnv {
@@ -55,6 +56,9 @@ impl TestEnv {
     /// If anything is left.
     pub fn shut_down_after_panics(self) {
         let daemon_runs = self.teamctl(["status"]).code != 69;
+        if self.has_killed.load(Ordering::Relaxed) {
+            self.clean_up_after_kills();
+        }
         if daemon_runs {
             self.kill_all_members();
         }
@@ -70,8 +74,8 @@ impl TestEnv {
         assert!(all_exited, "processes are left: {names:#?}");
     }
 
-    /// As [`TestEnv::shut_down`], for a test that has killed writers. Removes their locks and
-    /// temporary files first.
+    /// As [`TestEnv::shut_down`], for a test that has killed writers in another way than with
+    /// [`TestEnv::kill_process`]. Removes their locks and temporary files first.
     pub fn shut_down_after_kills(self) {
         self.clean_up_after_kills();
         self.shut_down();
@@ -79,6 +83,8 @@ impl TestEnv {
 
     /// Removes the locks and temporary files of killed processes with `teamctl doctor --fix`.
     pub fn clean_up_after_kills(&self) {
+        // What is written now is not left by a killed process.
+        self.wait_until_quiet(Duration::from_millis(60));
         self.age_locks_and_temp_files();
         self.teamctl(["doctor", "--fix"]).expect_success();
     }

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -19,6 +20,8 @@ pub struct TestEnv {
     watcher: TreeWatcher,
     /// Additional environment variables for all programs of the test environment.
     pub variables: Vec<(String, String)>,
+    /// Whether the test has killed a process, which may have left its locks and temporary files.
+    pub(crate) has_killed: AtomicBool,
 }
 
 impl Default for TestEnv {
@@ -66,7 +69,7 @@ impl TestEnv {
                 .expect("the permissions can be set");
         }
         let watcher = TreeWatcher::new(directory.path());
-        let env = TestEnv { directory, watcher, variables: Vec::new() };
+        let env = TestEnv { directory, watcher, variables: Vec::new(), has_killed: AtomicBool::new(false) };
         write_harness_file(&env.path("tmux.conf"), conf);
         env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
         env
@@ -270,14 +273,20 @@ impl TestEnv {
     }
 
     /// Writes an executable file.
+    pub fn write_script(&self, name: &str, text: &str) -> PathBuf {
+        let text_path = self.path(&format!("{name}.text"));
+        write_harness_file(&text_path, text);
+        self.install_program(&text_path, name)
+    }
+
+    /// Copies the file at `from`, as an executable file.
     ///
     /// A child process writes it, not this process. If another thread forked while this process had
     /// the file open for writing, the file could not be executed (`ETXTBSY`) until the new process
     /// calls exec.
-    pub fn write_script(&self, name: &str, text: &str) -> PathBuf {
-        let (path, text_path) = (self.path(name), self.path(&format!("{name}.text")));
-        write_harness_file(&text_path, text);
-        let status = Command::new("install").args(["-m", "755"]).arg(&text_path).arg(&path).status();
+    pub fn install_program(&self, from: &Path, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let status = Command::new("install").args(["-m", "755"]).arg(from).arg(&path).status();
         assert!(status.expect("install starts").success(), "install can't create {}", path.display());
         path
     }
