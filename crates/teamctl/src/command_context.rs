@@ -28,7 +28,8 @@ pub(crate) struct GlobalArgs {
         allow_hyphen_values = true
     )]
     pub(crate) team: Option<String>,
-    /// Run the command on this host of `teamctl hosts`, with its files and teams; before the command
+    /// Run the command on this host of `teamctl hosts`, with the files and teams there. Type this
+    /// option before the command
     #[arg(long, env = "TEAMD_HOST", value_name = "NAME", hide_env = true)]
     pub(crate) host: Option<String>,
     /// Print one JSON object; with a stream, one per line

@@ -15,7 +15,7 @@ pub(crate) struct HelpArgs {
     /// The command to explain
     #[arg(value_name = "COMMAND", conflicts_with = "all")]
     command: Vec<String>,
-    /// Also list the commands for agents and for packages, and other rarely used commands
+    /// Also list commands that are for agents or rarely used
     #[arg(long)]
     all: bool,
 }

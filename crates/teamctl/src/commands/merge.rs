@@ -48,11 +48,11 @@ use worktree_error_report::to_report;
 /// The branch of a member on another host is fetched first, into the repository in which the member
 /// was spawned. If that fails, what was fetched before is merged.
 ///
-/// A merge with conflicts is taken back, and the member gets a task that says how to resolve them.
-/// A merge whose test fails is taken back. Unsaved changes in a member's worktree are left out. No
+/// A merge with conflicts is undone, and the member gets a task that says how to resolve them. A
+/// merge whose test fails is undone too. Unsaved changes in a member's worktree are left out. No
 /// hook of the repository runs, and commits are not signed.
 ///
-/// Exit code 0: the branch has all named branches. 1: it lacks at least one.
+/// Exit code 0: the merged branch has all commits of the members' branches. 1: some are missing.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl merge ann bob\n  teamctl merge --all --rebase --onto origin/main --into next"

@@ -28,13 +28,13 @@ use store::env_var;
 ///
 /// Example: teamctl run survey.toml
 ///
-/// An invalid file is rejected (65) before anything starts. Each error names its line and column.
-/// The command uses the running teamd, or starts one, which keeps running. Ctrl-C asks the members
-/// to shut down; a second Ctrl-C kills them.
+/// An invalid file is rejected (exit code 65) before anything starts. Each error names its line and
+/// column. The command uses the running teamd, or starts one, which keeps running. Ctrl-C asks the
+/// members to shut down; a second Ctrl-C kills them.
 ///
-/// Exit code 0: every task is completed. 1: some tasks are not, the run was stopped, or the team's
-/// budget is exhausted and the team stays. 73: a team with that name exists. 75: the work took
-/// longer than --timeout. docs/run.md lists the keys of the file.
+/// Exit code 0: every task is completed. 1: some tasks are not completed, the run was stopped, or
+/// the team's budget is exhausted and the team stays. 73: a team with that name exists. 75: the
+/// work took longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl run survey.toml --timeout 1h --json\n  teamctl run survey.toml --resume\n  teamctl run survey.toml --record\n\nA whole file:\n  name = \"survey\"\n  [[member]]\n  name = \"ann\"\n  profile = \"worker\"\n  [[task]]\n  key = \"count\"\n  subject = \"count the lines\"\n  command = \"wc -l *.md\""

@@ -31,9 +31,9 @@ use store::env_var;
 pub(crate) struct SpawnArgs {
     #[command(flatten)]
     options: SpawnOptions,
-    /// Run the member on this host of `teamctl hosts`, or on `any`: then teamd chooses a host with a
-    /// free slot. Programs, profiles and paths are those there. The default of --cwd is where its
-    /// connect command begins: with ssh, the home directory
+    /// Run the member on this host of `teamctl hosts`, or on `any`: then teamd chooses a host with
+    /// a free slot. Programs, profiles and paths are those on the host. The default of --cwd is the
+    /// directory in which the host's connect command starts programs: with ssh, the home directory
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Labels that the host must have, with --host any

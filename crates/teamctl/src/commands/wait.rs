@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 ///
 /// Example: teamctl wait --for tasks-done --timeout 2h
 ///
-/// Exit code 0: the condition holds. 1: tasks have failed or wait for each other, and no other task
-/// can run, or a task file has an invalid name. 75: the timeout has expired.
+/// Exit code 0: the condition holds. 1: no task can run any more, because tasks have failed or wait
+/// for each other; or a task file has an invalid name. 75: the timeout has expired.
 ///
 /// No message is marked as read. An agent with the delivery `pull` counts as idle while it waits
 /// for a message.
