@@ -51,8 +51,8 @@ pub(crate) struct Args {
     /// Notify people when a turn has written nothing for this long, as in 90s, 10m or 2h; 0s: never
     #[arg(long, value_name = "D", default_value = "10m", value_parser = parse_duration::parse)]
     pub(crate) no_output_after: Duration,
-    /// How long members begin new turns while the host with their team's true files (the home)
-    /// cannot be reached; 0s: without limit
+    /// How long members may begin new turns while the home of their team (the host with the team's
+    /// true files) cannot be reached; 0s: without limit
     #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_duration::parse)]
     pub(crate) lease: Duration,
     /// Log debug messages

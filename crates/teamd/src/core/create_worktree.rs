@@ -75,9 +75,9 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<MemberName,
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // The name that is reserved for a complete worktree also counts as free, as long as no member
-    // is spawned in the worktree. The command that asked for the worktree may have been killed, and
-    // a person may repeat the command. If two clients use the name, the first spawn gets it.
+    // This call may take a name that is reserved for a complete worktree. The command that reserved
+    // the name may have been killed before it spawned the member, and a person may repeat that
+    // command. If two clients use the name, the first spawn gets it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;

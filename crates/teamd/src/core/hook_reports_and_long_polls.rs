@@ -115,10 +115,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // If the agent is about to be respawned after a plan approval, it must not be terminated while
-    // a hook writes a file. If this hook has no messages to mark as read, it writes no file after
-    // the end of the turn, and the agent can be terminated now. Otherwise the hook first marks the
-    // messages and then starts a long poll, and the agent is terminated when that long poll begins.
+    // If the agent is about to be respawned after a plan approval, it is not terminated while its
+    // hook may still write a file. A hook that has no messages to mark as read writes no more
+    // files, so the agent can be terminated now. Any other hook marks its messages and then starts
+    // a long poll. The agent is terminated when that long poll begins.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -152,9 +152,10 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 /// report the same turn: the hook that delivered the messages, and the hook that runs when a turn
 /// starts. Such a turn counts once.
 ///
-/// A new daemon does not know whether a turn is running. But the roster has the task of a turn
-/// whose end no hook has reported. If a hook then reports a turn without a task, that earlier turn
-/// is still running, and no new turn is recorded. The end of the turn completes the task.
+/// After a restart, the daemon does not know whether a turn is running. But the roster keeps the
+/// task of a turn until a hook reports the end of the turn. If the roster has such a task, and a
+/// hook reports a turn without a task, both are the same turn. So no new turn is recorded, and the
+/// end of the turn completes the task.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);

@@ -63,16 +63,14 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook was run by a nested program: a program that the agent's or lead's own program has
-/// started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are the
-/// ancestors of the first hook of the agent's or lead's own program. Both lists begin with the
-/// nearest process.
+/// Whether a hook was run by a nested program: one that the own program of the agent or lead
+/// session has started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are
+/// those of the first hook that the own program has run. Both lists begin with the nearest process.
 ///
-/// A program runs a hook directly or through one shell. So the nearest of the `known_ancestors` may
-/// be a shell that ran only the first hook. A nested program is a descendant of the own program, so
-/// the ancestors of its hook include all other `known_ancestors`, and are more than the
-/// `known_ancestors`. A program that has replaced the own program is not nested: its hooks have
-/// fewer of the `known_ancestors`.
+/// A nested program is a descendant of the own program, so its hook has more ancestors. Among them
+/// are all `known_ancestors`, except perhaps the nearest: it may be a shell that ran only the first
+/// hook. If more of the `known_ancestors` are missing, the program that runs this hook has replaced
+/// the own program, and is not nested.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()

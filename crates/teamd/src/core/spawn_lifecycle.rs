@@ -260,8 +260,8 @@ pub(crate) enum ExpectedShim {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux opens the pane, or the daemon starts the shim without a pane. The shim may connect to
-    /// the daemon before or after the pid of the opened pane or started process is known.
+    /// tmux opens the pane, or the daemon starts the shim without a pane. The daemon learns the
+    /// shim's pid from tmux or from the start. The shim may connect before or after that.
     Opening { shim: ExpectedShim },
     /// The files thread registers the member.
     Registering,

@@ -83,8 +83,8 @@ impl ConnectionReader {
     }
 
     /// Reads lines, assembles them to JSON objects and sends an event for each object. Returns `Ok`
-    /// if the client or shim has closed the connection, or if the daemon of another host has called
-    /// and the connection is its link from now on.
+    /// if the client or shim has closed the connection, or if the connection has become the link to
+    /// the daemon of another host.
     async fn read(&mut self) -> Result<ReaderEnd, Box<dyn std::error::Error>> {
         let mut assembler = LineAssembler::default();
         let (mut pending, mut unfinished) = (Vec::new(), UnfinishedBytes::default());

@@ -163,8 +163,9 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Turns the connection on which the daemon of a home (the host with a team's true files) has
-    /// called into the link to that home: sends the reply to the call, and returns the stream.
+    /// Turns a connection into the link to a team's home (the host with the team's true files),
+    /// because the home's daemon has asked for this on the connection. Sends the reply to the home,
+    /// and returns the stream.
     ///
     /// # Errors
     ///

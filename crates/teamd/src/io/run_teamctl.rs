@@ -1,18 +1,24 @@
 //! Runs `teamctl` for the daemon: `teamctl notify`, which notifies people outside of tmux with the
-//! command from the user's config.toml, and `teamctl hosts fetch-branch`. Both limit their time.
+//! command from the user's config.toml, and `teamctl hosts fetch-branch`. Both commands have a time
+//! limit of their own, so the daemon sets none.
 
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// The variables that the command does not get. If an agent has started the daemon, the command would
-/// act as that agent, and with `TEAMD_HOST` on another machine.
+/// Variables that are removed from the environment of `teamctl`. The daemon has them if an agent
+/// has started it. With them, `teamctl` would act as that agent, and `TEAMD_HOST` would make it run
+/// on another machine.
 const REMOVED_VARIABLES: [&str; 7] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD", "TEAMD_HOST", ASK_VARIABLE];
 
-/// Runs the command line `argv` and waits for it on a new thread, so that the caller does not wait.
-/// At its end, that thread calls `report` with the reason of a failure as a text for people. `None` if
-/// the command has succeeded. Returns why no thread can be started, also for people.
+/// Runs the command line `argv`, and waits for its end on a new thread. That thread then calls
+/// `report`, with `None` if the command has succeeded, or else with the reason of the failure as a
+/// text for people.
+///
+/// # Errors
+///
+/// Why no thread can be started, as a text for people.
 ///
 /// # Panics
 ///

@@ -131,9 +131,9 @@ fn read_holder_pid(file: &mut File) -> Option<u32> {
 /// pid of that daemon, and `socket` its control socket.
 ///
 /// If the socket accepts connections, this function waits up to 200 ms, because a killed daemon
-/// keeps its lock and even its socket for a moment. If the socket accepts no connections, the other
-/// daemon is exiting or starting, so this function waits up to 2 s. This longer wait ends as soon
-/// as the socket accepts connections, because the other daemon has then started and stays.
+/// keeps its lock and even its socket for a moment. Otherwise the other daemon is exiting or
+/// starting, and this function waits up to 2 s. It stops waiting if the socket accepts connections,
+/// because the other daemon has then started and stays.
 ///
 /// The waits are short because a user may end the other daemon with `teamctl down`. After a long
 /// wait, this process would then become the daemon against the will of the user.

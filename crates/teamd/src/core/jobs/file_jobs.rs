@@ -42,13 +42,13 @@ pub(crate) enum FileJob {
     /// inbox, and create the internal task that tracks the member. For a respawn, the inbox keeps
     /// the messages that the previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox. `unless_unread` has
-    /// the ids of earlier requests. If the inbox has an unread request with such an id, the job
-    /// does nothing.
+    /// Put the shutdown request with the id `request` into a member's inbox. Does nothing if the
+    /// inbox has an earlier request that is unread. `unless_unread` has the ids of the earlier
+    /// requests.
     ///
-    /// After a crash, the last daemon may have sent `request` already. `unless_unread` then
-    /// contains `request` too, and the job does nothing if the inbox has this request, even if it
-    /// is read.
+    /// After a crash, it is unknown whether the last daemon has sent `request`. `unless_unread`
+    /// then contains `request` too, and the job does nothing if the inbox has this request, even if
+    /// it is read.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -197,10 +197,10 @@ pub(crate) enum RestoreRule {
     Never,
     /// Nothing is restored now, because no agent reads the inbox.
     NotNow,
-    /// The inbox belongs to a member that gets its messages only by a delivery of teamd. Lost
-    /// messages are restored.
+    /// The inbox belongs to a member to which teamd delivers the messages. Lost messages are
+    /// restored.
     OwnDelivery,
-    /// The inbox belongs to a member that reads it with `teamctl` or with its own code. Lost
+    /// The inbox belongs to a program that reads it itself, for example with `teamctl`. Lost
     /// messages are restored.
     ForeignProgram,
 }
@@ -339,8 +339,8 @@ pub(crate) enum FileResult {
         link: LinkId,
         job: MirrorJob,
     },
-    /// Lines could not be appended to the record of a team. They are written together with the next
-    /// lines. No further error is reported until a write succeeds.
+    /// Lines could not be appended to the record of a team, which `teamctl replay` plays. They are
+    /// written together with the next lines. No further error is reported until a write succeeds.
     RecordNotWritten {
         team: TeamName,
         error: ErrorReport,
@@ -348,10 +348,10 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// The files of a team were looked for. `member_count` is the number of entries in the team's
-    /// config.json, including the lead, or `None` if the team does not exist. If config.json cannot
-    /// be read, `member_count` is an error if the call of a client waits in `waiting`, and
-    /// otherwise `None`.
+    /// The result of the search for a team's files. `member_count` is the number of entries in the
+    /// team's config.json, including the lead. It is `None` if the team does not exist. If
+    /// config.json cannot be read, it is an error if a client's call waits for the result
+    /// (`waiting`), and otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

@@ -53,8 +53,9 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. If `pane` was
-    /// opened in a window of its own, the list lacks the tag of `pane`.
+    /// The pane tags of the team's members, in the order in which the members joined. The tag of
+    /// `pane` is missing if the pane was opened in a window of its own: it then gets such a window
+    /// again.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

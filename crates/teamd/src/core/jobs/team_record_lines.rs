@@ -35,9 +35,9 @@ pub(crate) enum RecordItem {
 /// How much of the new output is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputExtent {
-    /// The output without an incomplete last line. Used while a turn is running, because the
-    /// program may still write the rest of that line. A secret in an incomplete line could not be
-    /// recognized.
+    /// The output up to the end of its last complete line. Used during a turn, because the program
+    /// may still write the rest of the next line. Secrets in the output are masked, and a secret in
+    /// half a line would not be recognized.
     WholeLines,
     All,
 }

@@ -281,13 +281,14 @@ fn is_failure(report: &ExitReport) -> bool {
 /// Whether the agent has ever run. The exit of an agent that has never run does not count as a
 /// failure.
 ///
-/// A daemon may be killed before an agent that it starts has run. Such an agent has no pid in the
-/// roster, and its shim leaves no exit report. A respawned agent always counts as one that has run.
+/// If the daemon is killed while it starts an agent, the agent may never run. Then the roster has
+/// no pid of the agent, and the shim leaves no exit report. A respawned agent always counts as one
+/// that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If the daemon has asked tmux about the pane, `report` follows from the answer of tmux. The
-    // shim's own report, which the daemon keeps in `exit_report`, shows whether the shim was
-    // killed.
+    // If the daemon has asked tmux about the pane, `report` is the daemon's conclusion from tmux's
+    // answer, and `exit_report` is what the shim itself has reported. Only the shim's own report
+    // says whether the shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -192,10 +192,9 @@ pub(crate) fn handle_member_registered(
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
             // Request scans ignore the requests of a member that is not in config.json. This member
-            // is in config.json from now on, so a scan must find the requests that its earlier
-            // spawns have made. A scan is also needed after the clock was set back. The requests of
-            // an earlier member with the same name may then have times after the start of this
-            // member, and count as its requests.
+            // was just added, so a scan must find the requests of its earlier spawns. A first spawn
+            // also needs a scan if the clock was set back: requests of an earlier member of this
+            // name may then have times after this spawn, and count as requests of this member.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());

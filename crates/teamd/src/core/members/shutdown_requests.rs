@@ -146,9 +146,9 @@ pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms:
     reply_to_finished_waiters(context);
 }
 
-/// Requests the shutdown of an agent. If the agent has an earlier request that it has not answered
-/// yet, it gets no second message. Instead, the earlier of the two deadlines applies to both
-/// requests. If one of the two requests is forced, the agent is terminated at that deadline.
+/// Requests the shutdown of an agent. An agent that has not answered an earlier request gets no
+/// second message. Instead, the earlier of the two deadlines applies to both requests. If one of
+/// the two requests is forced, the agent is terminated at that deadline.
 fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
     let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };

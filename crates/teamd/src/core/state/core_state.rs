@@ -36,8 +36,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) settings: DaemonSettings,
-    /// The boot of the machine and the PID namespace in which this daemon runs. The pids in this
-    /// state are valid only there.
+    /// Identifies the boot of the machine and the PID namespace in which this daemon runs. The pids
+    /// in this state are valid only there.
     pub(crate) pid_origin: PidOrigin,
     pub(crate) teams: BTreeMap<TeamName, TeamState>,
     /// Teams of Claude Code's own sessions. The daemon watches and logs them, and changes nothing.
@@ -300,8 +300,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// Creates the state of each team in the roster. The tasks and requests of a team that the event
-/// log has already are moved from `cursor` into the team's state.
+/// Creates the state of each team in the roster. Moves into this state what `cursor`, the content
+/// of the event log, has about the team's tasks and requests.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {

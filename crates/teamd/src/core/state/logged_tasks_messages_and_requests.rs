@@ -63,8 +63,8 @@ pub(crate) struct LoggedRequests {
 }
 
 impl LoggedRequests {
-    /// Forgets closed requests that are in no file any more. `ids_in_files` are the requests in the
-    /// files.
+    /// Forgets each closed request whose id is not in `ids_in_files`, the ids of all requests in
+    /// the files.
     pub(crate) fn forget_closed(&mut self, ids_in_files: &BTreeSet<RequestId>) {
         let closed = &self.closed;
         self.opened.retain(|request| ids_in_files.contains(request) || !closed.contains(request));

@@ -12,8 +12,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The number of the last barrier file that needs no report any more, because the watcher has
-    /// reported the file or has failed. No query waits for this file or an earlier one.
+    /// The watcher has reported the barrier file with this number, or has failed. No query waits
+    /// for this file or an earlier one.
     pub(crate) reached: u64,
 }
 
@@ -26,8 +26,7 @@ pub(crate) struct QueuedQuery {
 
 impl NextTaskQueue {
     /// Creates a barrier file if a query waits and the watcher has reported all earlier barrier
-    /// files. Until the watcher has reported them, new queries wait. They then share the next
-    /// barrier file.
+    /// files. Queries that arrive before that share the next barrier file.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

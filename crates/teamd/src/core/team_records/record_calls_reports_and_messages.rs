@@ -17,8 +17,8 @@ use protocol::inbox_file::Message;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_record_line::{RECORD_VERSION, RecordEntry};
 
-/// Starts the record of a team that `request` has created, if `reply` has the path of a record. If
-/// an earlier team had the same name, the record of the earlier team ends.
+/// Starts to record a team that `request` has created, if this was requested: `reply` then has the
+/// path of the record. If an earlier team had the same name, its record ends.
 pub(crate) fn start_record(context: &mut Context, request: CreateTeamRequest, reply: &CreateTeamReply) {
     let team = &reply.team_name;
     end_earlier_record(context, team);

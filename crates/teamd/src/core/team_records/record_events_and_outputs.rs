@@ -1,5 +1,5 @@
-//! Adds the events of the event log and the output of members to the records of teams, by jobs for
-//! the files threads.
+//! Adds the events of the event log and the output of members to the records of teams, which
+//! `teamctl replay` plays. Jobs of the files threads write the lines.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;

@@ -26,8 +26,12 @@ pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPoli
     }
 }
 
-/// Whether the team has this policy already. An error for an unknown team, and for a budget of a
-/// mirror, because the home counts.
+/// Whether the team has this policy already.
+///
+/// # Errors
+///
+/// If the team is unknown. Also if the policy has a budget and this host has only a mirror of the
+/// team: the home sets budgets, because it counts the usage.
 fn check_policy_fits(state: &State, request: &SetPolicyRequest) -> Result<bool, ErrorReport> {
     let team_state = supervised_team(state, &request.team)?;
     if request.policy.has_limits() && state.host_links.home_of(&request.team).is_some() {

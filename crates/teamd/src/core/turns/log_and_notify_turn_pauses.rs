@@ -137,7 +137,8 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
 ///
 /// - Several turns in a row have failed.
 /// - Only a message from a person or from the lead can start the next turn.
-/// - Two members have reached the hourly limit of their exchange.
+/// - The member has had so many turns on messages of one other member that the limit per hour is
+///   reached.
 fn is_reported(pause: &TurnPause) -> bool {
     match pause {
         TurnPause::FailedTurns(failed) => failed.failed_turns == REPORTED_FAILURES || failed.until.is_none(),

@@ -84,8 +84,9 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policies, config backups and records of branches of teams whose directory does not exist, unless the
-    /// team is in `known_teams`. Such files remain if the deletion of a team is interrupted.
+    /// Removes the policy, the config backup and the record of fetched branches of each team that
+    /// has no directory and is not in `known_teams`. Such files remain if the deletion of a team is
+    /// interrupted.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let Some(team) = state_file_names::team_of_removable_file(&file) else { continue };
@@ -100,8 +101,8 @@ impl FilesThread {
     }
 }
 
-/// Removes the policy, the config backup and the record of branches of a deleted team from the state
-/// directory.
+/// Removes the policy, the config backup and the record of fetched branches of a deleted team from
+/// the state directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
     state
         .remove(&state_file_names::policy(name))

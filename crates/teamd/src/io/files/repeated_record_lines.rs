@@ -13,9 +13,9 @@ use std::io::{BufRead, BufReader};
 #[derive(Debug, Default)]
 pub(super) struct RecordedLines {
     started_at: Option<String>,
-    /// What the record has last said about each object, as a number. The key is the kind of the
-    /// object (task, turn, inbox, message or output) and its name. The number is a hash of the
-    /// object, the next index of an inbox, or the end of an output.
+    /// The last recorded state of each object, as a number. The key is the kind of the object
+    /// (task, turn, inbox, message or output) and its name. The number is a hash of the object, the
+    /// next index of an inbox, or the end of an output.
     last: HashMap<(&'static str, String), u64>,
 }
 

@@ -122,9 +122,8 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // If the inbox has fewer unread messages than expected, messages were marked as read. All
-        // new messages are expected to be unread, even those that were marked as read before this
-        // scan.
+        // `unread_before` counts every new message as unread, even one that was marked as read
+        // before this scan. If the inbox has fewer unread messages, messages were marked as read.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();

@@ -16,10 +16,10 @@ use store::{Error, Inbox};
 impl FilesThread {
     /// Sends a shutdown request to a member.
     ///
-    /// `unless_unread` has the ids of earlier requests. If the inbox has an unread request with
-    /// such an id, the function does nothing. After a crash, the last daemon may have sent
-    /// `request` already. `unless_unread` then contains `request` too, and the function does
-    /// nothing if the inbox has this request, even if it is read.
+    /// Does nothing if the inbox has an earlier request that is unread. `unless_unread` has the ids
+    /// of the earlier requests. After a crash, it is unknown whether the last daemon has sent
+    /// `request`. `unless_unread` then contains `request` too, and the function does nothing if the
+    /// inbox has this request, even if it is read.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,

@@ -13,9 +13,9 @@ use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
-    /// Opens a pane beside the pane of a person that the team's panes are opened beside
-    /// (`opening.person_pane`). Returns `None` if the team has no such pane, if that pane was on
-    /// another tmux server, or if it cannot be split ([`choose_place`]).
+    /// Opens a pane beside `opening.person_pane`, the pane in which a person works. Returns `None`
+    /// if the team has no such pane, if that pane was on another tmux server, or if it cannot be
+    /// split ([`choose_place`]).
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
@@ -39,9 +39,9 @@ impl PaneManager {
         }
     }
 
-    /// Moves a hidden pane beside the pane of a person that the team's panes are opened beside
-    /// (`pane_move.person_pane`). Returns `NotMoved` if the team has no such pane, if that pane was
-    /// on another tmux server, or if it cannot be split ([`choose_place`]).
+    /// Moves a hidden pane beside `pane_move.person_pane`, the pane in which a person works.
+    /// Returns `NotMoved` if the team has no such pane, if that pane was on another tmux server, or
+    /// if it cannot be split ([`choose_place`]).
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],

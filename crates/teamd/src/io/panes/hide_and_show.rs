@@ -40,8 +40,8 @@ impl PaneManager {
     }
 
     fn show_in_team_window(&mut self, rows: &[PaneRow], pane_move: &PaneMove) -> Result<MoveOutcome, Error> {
-        // A pane whose tag `neighbors` lacks was opened in a window of its own, and must not share
-        // a window with other panes.
+        // If `neighbors` lacks the pane's own tag, the pane was opened in a window of its own, and
+        // must not share a window with other panes.
         if !pane_move.neighbors.contains(&pane_move.owner) {
             return Ok(MoveOutcome::NotMoved);
         }
