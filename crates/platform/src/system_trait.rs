@@ -173,7 +173,7 @@ pub trait System: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// `Unsupported` if the system does not tell.
+    /// `Unsupported` if the system does not list them.
     fn mount_points(&self) -> io::Result<Vec<PathBuf>>;
 
     /// Starts to count the reads from a terminal. `None` if the system does not tell.
@@ -187,15 +187,15 @@ pub trait System: Debug + Sync {
         None
     }
 
-    /// The program that copies its standard input to the clipboard of the screen. `None` if the
-    /// system has no such program that is always installed.
+    /// The program that copies its standard input to the clipboard of the user's desktop. `None` if
+    /// the system has no such program that is always installed.
     fn clipboard_program(&self) -> Option<Command> {
         None
     }
 
-    /// Whether programs that this process starts can read the passwords of the user who is logged in at
-    /// the screen. An example is the keychain of macOS. `None` if the system does not store such
-    /// passwords, or does not tell.
+    /// Whether programs that this process starts can read the passwords that the system stores for
+    /// the logged-in user, such as those in the keychain of macOS. `None` if the system stores
+    /// none, or does not say.
     fn can_read_login_passwords(&self) -> Option<bool> {
         None
     }

@@ -1,6 +1,7 @@
-//! What `teamctl hosts send-branch` on a member's host and the home of its team say to each other, one
-//! JSON value per line: an [`OfferReply`] of the host, a [`KnownCommits`] of the home, a [`BundleReply`]
-//! of the host, the bytes of the bundle and a newline, and a [`Receipt`] of the home, which the host repeats.
+//! The messages between `teamctl hosts send-branch` on a member's host and the home of its team,
+//! one JSON value per line. The host sends an [`OfferReply`], the home a [`KnownCommits`], and the
+//! host a [`BundleReply`], the bytes of a git bundle and a newline. At last the home sends a
+//! [`Receipt`], which the host repeats.
 
 use crate::error_kind_and_report::ErrorReport;
 use serde::{Deserialize, Serialize};

@@ -11,14 +11,14 @@ use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An environment variable of a command that runs here for another machine. It has the name by
-/// which that machine knows this one. Commands that are suggested to the user need this name,
-/// because the user runs them on the other machine.
+/// An environment variable of a `teamctl` command that another machine has sent to this one. Its
+/// value is the name by which that machine knows this one. Commands that are suggested to the user
+/// need this name, because the user types them on that machine.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
-/// The variable with further values for the option `--env` of a `teamctl` command: a JSON object of
-/// names and values. All users of a machine can read the arguments of a process, but only its own user
-/// its variables.
+/// An environment variable with further values for the option `--env` of a `teamctl` command: a
+/// JSON object of names and values. Other users can read the arguments of a process, but not its
+/// environment.
 pub const ENV_OPTIONS_VARIABLE: &str = "TEAMD_ENV_OPTIONS";
 
 /// The largest content of a frame, in bytes.

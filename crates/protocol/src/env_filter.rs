@@ -85,8 +85,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
-    // These variables select a git repository. They are printed by `git rev-parse
-    // --local-env-vars`. Those that only a person sets are not in this list.
+    // These variables select a git repository. `git rev-parse --local-env-vars` prints them, and
+    // also variables that only a person sets, which are not in this list.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",

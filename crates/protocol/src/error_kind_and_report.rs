@@ -39,8 +39,8 @@ pub enum ErrorKind {
     Config,
 }
 
-/// The end of the error message which says that another process is deleting the team. A caller that
-/// also wants to delete the team recognizes this end, and tries again until the team does not
+/// The last words of the error message for a team that another process is deleting. A caller that
+/// also wants to delete the team recognizes these words, and tries again until the team does not
 /// exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 

@@ -4,8 +4,8 @@ use crate::event_log_line::{Event, EventKind};
 use crate::timestamp::iso8601;
 
 impl EventKind {
-    /// Whether an annex sends events of this kind to the home. The home logs all other kinds
-    /// without the annex, because the home has the tasks and the requests.
+    /// Whether an annex sends events of this kind to the home: most events of members and their
+    /// messages. The home logs the events of tasks and requests itself, because it has their files.
     pub fn is_sent_to_home(&self) -> bool {
         matches!(
             self,

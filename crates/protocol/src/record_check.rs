@@ -3,12 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a check: the history that a record says, and the history of a replay of this
-/// record.
+/// The result of a check: the history in a record, and the history of a replay of this record.
 ///
-/// A history is a text with a section for the claims of tasks, one for each task, member and inbox,
-/// and one for the team. If both histories are equal, the daemon decides as it did when the record
-/// was written.
+/// A history is a text. It has one section for the claims of all tasks, one for each task, member
+/// and inbox, and one for the team. If both histories are equal, the daemon decides as it did when
+/// the record was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     /// How many members have been spawned in the record.

@@ -181,8 +181,8 @@ impl RosterFile {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
-    /// Whether a task of the member begins only after the home of a mirrored team has agreed. This
-    /// is so if teamd gives the member its tasks. False if no such member runs.
+    /// Whether the member begins a task of a mirrored team only after the team's home has agreed.
+    /// True if teamd gives the member its tasks. False if no such member runs.
     pub fn confirms_claims(&self, team: &TeamName, name: &MemberName) -> bool {
         self.running_record(team, name).is_some_and(|record| {
             matches!(record.request.delivery, Delivery::Turn | Delivery::Acp | Delivery::Hook)

@@ -80,7 +80,7 @@ pub enum RecordEntry {
         /// The output as the program wrote it, with its escape sequences. If it was cut at its
         /// beginning, the first line says so.
         text: String,
-        /// Where the text ends in the member's output log, in bytes. A later record of output
+        /// Where the text ends in the member's output log, in bytes. The next recorded output
         /// begins there.
         #[serde(default)]
         log_end: u64,

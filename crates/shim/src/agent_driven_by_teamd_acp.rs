@@ -209,8 +209,8 @@ impl DrivenAgent {
         self.driver.as_ref().and_then(|driver| driver.stream.watched_descriptor())
     }
 
-    /// The latest time for the next call of [`DrivenAgent::advance`], which sends the next signal
-    /// of an interrupt or of a cleanup. `None` if neither of them waits for a deadline.
+    /// The latest time at which [`DrivenAgent::advance`] must be called again, to send the next
+    /// signal of an interrupt or of a cleanup. `None` if neither of them waits for a deadline.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());

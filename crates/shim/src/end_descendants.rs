@@ -79,11 +79,10 @@ pub(crate) fn end_all(
 }
 
 /// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon runs, if the agent may have started that server.
+/// the daemon runs, if the agent has started that server.
 ///
-/// A tmux server detaches itself and becomes an orphan. If the agent started the server, the
-/// server's parent is the process that adopts the agent's orphans. That is the shim, or process 1
-/// on systems without subreapers.
+/// A tmux server that the agent has started is an orphan, because a tmux server detaches itself. So
+/// its parent is the shim, or process 1 on systems without subreapers.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
     let has_name = |process: &ProcessEntry, name: &str| {
         platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))

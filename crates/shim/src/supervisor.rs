@@ -68,8 +68,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
         // No daemon has let this shim start an agent. Normally the daemon closes a shim's pane.
-        // Here the shim closes its pane itself, because no daemon may know of it: a daemon that was
-        // killed may not have recorded this shim.
+        // Here the shim closes its pane itself, because the daemon that opened the pane may have
+        // been killed before it recorded this shim.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };

@@ -51,8 +51,8 @@ pub(super) struct SpawnTeammateInput {
     /// default the configured default_profile, else claude.
     #[serde(default)]
     profile: Option<String>,
-    /// The machine on which the member runs; this one by default. `teamctl hosts` lists them. With
-    /// any, teamd chooses one. Profile and cwd are those there.
+    /// The machine on which the member runs; this one by default. `teamctl hosts` lists them. If
+    /// host is `any`, teamd chooses one. The profile and cwd must exist on that machine.
     #[serde(default)]
     host: Option<String>,
     /// The labels that the machine must have. Allowed only if host is any.

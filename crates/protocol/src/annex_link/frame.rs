@@ -57,8 +57,8 @@ pub struct LinkHello {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkItem {
-    /// Sequence number. The first item of a sender has the number 1, and each next one has the next
-    /// number, over all connections and restarts.
+    /// Sequence number. The items of a sender are numbered from 1 without gaps, over all
+    /// connections and restarts.
     pub number: u64,
     /// The spawn that the item comes from or is for. `None` if the item concerns no spawn. The
     /// daemon sends only items without a spawn.

@@ -39,14 +39,14 @@ pub enum ItemPayload {
         epoch: u64,
     },
     /// From the home: what has changed in the team's config.json since the last `Team` or
-    /// `TeamChange`. After a connection, also sent if nothing has.
+    /// `TeamChange`. Sent after each connection, even if nothing has changed.
     TeamChange {
         /// The team.
         team: TeamName,
         /// The change.
         change: ConfigChange,
     },
-    /// From the annex: it does not have the config on which a `TeamChange` is based. The home sends
+    /// From the annex: it lacks the config to which a `TeamChange` applies. The home answers with
     /// `Team` and the tasks.
     TeamWanted {
         /// The team.
@@ -141,8 +141,8 @@ pub enum ItemPayload {
         change: TaskChange,
         /// The task as it is at the home after the decision. `None` if it does not exist there.
         task: Option<Map<String, Value>>,
-        /// Why the home has not made the whole change and which part it has left out, or that the
-        /// task has a new id. `None` if the home has made the whole change.
+        /// Why the home has not made the whole change, and which part is left out. Or a note that
+        /// the task has a new id. `None` if the home has made the whole change.
         error: Option<ErrorReport>,
     },
     /// From the annex: events that it has logged, each with its number.
@@ -157,9 +157,8 @@ pub enum ItemPayload {
         /// Chosen by the sender.
         number: u64,
     },
-    /// The answer to a [`ItemPayload::Barrier`]. The sender has handled all items that it received
-    /// before the barrier. Items that the sender sends because of those items were sent before this
-    /// answer.
+    /// The answer to a [`ItemPayload::Barrier`]. Its sender has handled all items that it received
+    /// before the barrier, and has sent the items that result from them before this answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

@@ -149,8 +149,8 @@ impl TaskChange {
 pub struct AppliedChange {
     /// The task. `None` if it does not exist.
     pub task: Option<Map<String, Value>>,
-    /// The first field that was not changed, because its value had changed meanwhile. `id` if the
-    /// task does not exist, or if another task has the id of a new task.
+    /// The name of the first field that was not changed, because its value had changed meanwhile.
+    /// It is `id` if the task does not exist, or if another task has the id of a new task.
     pub conflict: Option<String>,
 }
 

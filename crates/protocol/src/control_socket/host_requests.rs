@@ -119,8 +119,8 @@ pub struct HostStatus {
     pub host: HostName,
     /// The state of the connection.
     pub contact: HostContact,
-    /// Why the host stores nothing, for example because its disk is full. `None` if it does, and
-    /// without contact.
+    /// Why the host cannot store what it receives, for example because its disk is full. `None` if
+    /// it can, or if there is no contact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_error: Option<String>,
 }

@@ -1,5 +1,6 @@
-//! The keys of the JSON protocol whose values are no texts, but for example names or paths. Secrets
-//! are masked in the values of all other keys. So a new key with a text needs no change here.
+//! The JSON keys whose values are never searched for secrets, because they are names or paths, for
+//! example. Secrets are masked in the values of all other keys. So a new key with a text needs no
+//! change here.
 
 /// Keys whose values are names, kinds or paths.
 const NAME_KEYS: [&str; 39] = [

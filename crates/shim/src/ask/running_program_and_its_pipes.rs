@@ -159,7 +159,7 @@ pub(super) struct ReportedFacts {
     pub(super) usage: Option<Usage>,
 }
 
-/// Copies what the program writes to the shim's standard error. Drops bytes that cannot be
+/// Copies the program's output `bytes` to the shim's standard error. Drops bytes that cannot be
 /// written at once: a write that blocks would also delay the timeout.
 fn show_progress(bytes: &[u8]) {
     let stderr = std::io::stderr();

@@ -82,10 +82,10 @@ impl HookInput {
     /// Whether the program used the response of the previous turn-end hook. That response told the
     /// program to continue, and so caused the turn that ends now.
     ///
-    /// A program ignores such responses after a limited number in a row. Some programs say in the
-    /// event, under a key, whether they used the response. Other programs have this key but never
-    /// set it to true. So the key is read only if the profile names it. If the profile names no
-    /// key, the result is true.
+    /// After several such responses in a row, a program ignores the next ones. Some programs say
+    /// under a key of the event whether they used the response. Other programs have this key, but
+    /// never set it to true. So the key is read only if the profile names it. Otherwise the result
+    /// is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -113,11 +113,10 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until the daemon replies, or until waiting has become useless. Waiting is useless
-    /// after `self.deadline`, the end of the whole long poll, or for example when a person types.
-    /// `deadline` is the end of this call. Returns `None` if `deadline` has passed or the
-    /// connection was lost, and the long poll can go on. The caller may then connect to the daemon
-    /// again.
+    /// Waits until the daemon replies, until waiting has become useless, or until `deadline`.
+    /// Waiting is useless, for example, when a person types, or after `self.deadline`, the end of
+    /// the whole long poll. Returns `None` if the long poll can go on, because only `deadline` has
+    /// passed or the connection was lost. The caller may then connect to the daemon again.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

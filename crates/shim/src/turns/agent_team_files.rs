@@ -114,9 +114,8 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // `pending` should have as many entries as the inbox has unread ones. It does not if
-        // another program has marked entries read or removed them. Then the whole inbox is read
-        // again.
+        // If the inbox has more or fewer unread entries than `pending`, another program has marked
+        // entries read or removed them. Then the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

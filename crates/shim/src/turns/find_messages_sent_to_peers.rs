@@ -14,8 +14,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// How much earlier than the write the modification time of a file can be. The kernel's clock for
-/// files advances in ticks, and two ticks are enough.
+/// The modification time of a file can be earlier than the write by this much, because the kernel's
+/// clock for files advances in ticks. Two ticks are enough.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
 /// The most messages in a summary.
 const MAX_MESSAGES: usize = 20;

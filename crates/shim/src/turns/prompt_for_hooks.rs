@@ -179,8 +179,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// The program that is passed to `next_action`. It stands for any program that can work on every
-/// message. A built-in worker is not used here, because a worker can work only on some messages.
+/// A program that can work on every message, for `next_action`. A built-in worker can work only on
+/// some messages.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

@@ -148,7 +148,7 @@ impl TurnBuilder {
         }
     }
 
-    /// Sets the permission mode, which counts from the next turn on.
+    /// Sets the permission mode, which applies from the next turn on.
     ///
     /// # Errors
     ///
