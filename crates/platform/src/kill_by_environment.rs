@@ -42,8 +42,8 @@ pub fn kill_by_environment(entry: &str) -> bool {
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
 /// If orphans were killed one by one, the others could start new processes meanwhile. A stopped
-/// process cannot start a process. It also keeps its place in the user's limit of processes, which
-/// an orphan that is not stopped yet could use for a new process.
+/// process cannot start a process. It also still counts towards the user's limit of processes.
+/// After a kill, another orphan could start a process in its place.
 fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {

@@ -72,8 +72,9 @@ pub struct Host {
 }
 
 impl Host {
-    /// The command that connects to the host with a terminal: `attach`, or if that is not set and
-    /// `connect` is `ssh`, `connect` with `-t` instead of `-T`. `None` in all other cases.
+    /// The command that connects to the host with a terminal. This is `attach`, if it is set.
+    /// Otherwise, if `connect` runs `ssh`, it is `connect` with `-t` instead of `-T`. `None` in all
+    /// other cases.
     pub fn attach_command(&self) -> Option<Vec<String>> {
         if self.attach.is_some() {
             return self.attach.clone();

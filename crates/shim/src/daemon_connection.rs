@@ -61,9 +61,8 @@ pub(crate) struct DaemonConnection {
     /// Whether the daemon has said that it does not know this shim. The shim then does not connect
     /// again.
     is_refused: bool,
-    /// The processes of all daemons that this shim was connected to, which the shim must not end.
-    /// If the agent started the tmux server in which such a daemon runs, the list also has that
-    /// tmux server.
+    /// The daemons to which this shim was connected, and which it must not end. If the agent
+    /// started the tmux server in which such a daemon runs, the list also has that tmux server.
     daemon_processes: Vec<ProcessEntry>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -203,8 +202,8 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline);
-        // A signal can interrupt poll (EINTR), and the result is then ignored. The signal's handler
-        // has written a byte to the pipe of `signals`, which the next call of poll reports.
+        // If a signal interrupts poll (EINTR), poll's result is ignored. The signal's handler has
+        // written a byte to the pipe of `signals`, which the next call of poll reports.
         poll(&mut fds, timeout).ok();
         let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, others) = fds.split_at(1);

@@ -37,9 +37,9 @@ pub(crate) struct Args {
     /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// What stored files survive: process (the kill of any process), ordered (also a power failure,
-    /// after which a file has its old or its new content), power (also a power failure, after which
-    /// a file has its new content)
+    /// What stored files survive. process: the kill of any process. ordered: also a power failure,
+    /// after which a file has its old or its new content. power: also a power failure, after which
+    /// a file has its new content
     #[arg(long, env = "TEAMD_DURABILITY", hide_env_values = true, value_name = "LEVEL", default_value = "process", value_parser = ["process", "ordered", "power"])]
     pub(crate) durability: String,
     /// Check whether the daemon could start, then exit

@@ -44,8 +44,8 @@ pub struct LinkHello {
     pub program_version: String,
     /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
-    /// From the home: the home's epoch, which is higher each time a person moves the home to
-    /// another host. From the annex: the highest epoch that it has accepted from a home.
+    /// From the home: the home's epoch, which grows with each move of the home to another host.
+    /// From the annex: the highest epoch that the annex has accepted from a home.
     pub epoch: u64,
     /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,
@@ -99,8 +99,8 @@ pub enum LinkRefusal {
     },
     /// The sender is not this annex, or belongs to another root, or does not expect this annex.
     UnknownAnnex,
-    /// The other end has received items that the sender never sent, or lacks items whose receipt it
-    /// has acknowledged earlier. So one of the two ends has lost its files, or has an old copy of
+    /// The other end has received items that the sender of this refusal never sent, or lacks items
+    /// that it has acknowledged. So one of the two ends has lost its files, or has an old copy of
     /// them.
     NumbersDiffer {
         /// The last item that the sender remembers as acknowledged.

@@ -298,7 +298,7 @@ pub struct MemberStatus {
     pub delivery: Delivery,
     /// The moment at which messages reach the member. It usually follows from `delivery`. An agent
     /// with the delivery `hook` must ask for its messages (`on-pull`) while no hook can deliver
-    /// them. This is so if the agent is idle and no hook waits, or if the agent works and no hook
+    /// them. No hook can if the agent is idle and no hook waits, or if the agent works and no hook
     /// has reported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,

@@ -7,8 +7,8 @@ use super::words_and_values::{value_length, words};
 use crate::redact_variables::SECRET_PREFIXES;
 use std::ops::Range;
 
-/// Prefixes of secrets with which no ordinary word begins. After such a prefix,
-/// `MIN_AFTER_UNIQUE_PREFIX` characters make a secret. Other prefixes need `MIN_AFTER_PREFIX`,
+/// Prefixes with which no ordinary word begins. A word with such a prefix is a secret if
+/// `MIN_AFTER_UNIQUE_PREFIX` characters follow. Other prefixes need `MIN_AFTER_PREFIX` characters,
 /// because ordinary words can have them, such as `sk-learn`.
 const UNIQUE_PREFIXES: [&str; 8] = ["ghp_", "gho_", "ghu_", "ghs_", "github_pat_", "glpat-", "AKIA", "AIza"];
 const MIN_AFTER_UNIQUE_PREFIX: usize = 8;

@@ -3,8 +3,8 @@
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::str::FromStr;
 
-/// An event of an agent program. The names are teamd's own. A profile adds settings to a program,
-/// and these settings map the program's events to teamd's names.
+/// An event of an agent program. The names are teamd's own. The hook settings that a profile adds
+/// to a program map the program's events to these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HookEventKind {
     TurnEnd,

@@ -70,8 +70,8 @@ impl ExchangeTurns {
         exchange.pause.as_ref()
     }
 
-    /// Ends all pauses and forgets all turns, if `unread` has a message that the last scan did not
-    /// find. `unread` are the unread messages of a person or of the lead.
+    /// Ends all pauses and forgets all turns, if a person or the lead has sent a message since the
+    /// last scan. `unread` are the unread messages of a person or of the lead.
     pub(super) fn note_messages_of_lead(&mut self, unread: BTreeSet<u64>) {
         if !unread.is_subset(&self.known_messages) {
             self.exchanges.clear();

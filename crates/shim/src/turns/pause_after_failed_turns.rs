@@ -5,14 +5,12 @@
 //! the agent waits for a message of a person or of the lead. Such a message also ends a pause
 //! early, because its sender may have removed the cause.
 //!
-//! After the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns, the turn's task is marked failed.
-//! After a later failed turn, the task stays in progress and is tried again after the pause. It is
-//! marked failed after [`MAX_TASK_ATTEMPTS`] failed turns on it, or when the agent begins to wait
-//! for a message.
+//! The first [`FAILURES_BEFORE_TASK_RETRY`] failed turns mark their tasks failed. Later, the agent
+//! tries the same task again after the pause. The task is marked failed after [`MAX_TASK_ATTEMPTS`]
+//! failed turns on it, or when the agent begins to wait for a message.
 //!
-//! If the program has said when its usage limit ends, the pause lasts at least until then. The
-//! usage limit is no fault of the message or the task of the turn. So the agent tries the same
-//! message or task again after the pause.
+//! If the program has said when its usage limit ends, the pause lasts at least until then. Then the
+//! agent tries the same message or task again, because neither has caused the failure.
 
 use protocol::control_socket::{FailedTurnsPause, UsageLimit};
 use protocol::member_task_and_request_ids::TaskId;
@@ -27,11 +25,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// further turn. The pauses before that last about six hours in total. That is longer than the
 /// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// At the beginning of a streak (failed turns in a row), this many failed turns mark their task
-/// failed. After each later failed turn of the streak, the task stays in progress, and the agent
-/// tries the task again until [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program
-/// that cannot work would fail every task, and `teamctl run` would use up the `retries` of every
-/// task.
+/// This many failed turns at the beginning of a streak (failed turns in a row) mark their tasks
+/// failed. Later in the streak, the agent tries the same task again, until [`MAX_TASK_ATTEMPTS`]
+/// turns on it have failed. Otherwise a program that cannot work would fail every task, and
+/// `teamctl run` would use up the `retries` of every task.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
@@ -40,8 +37,8 @@ const MAX_TASK_ATTEMPTS: u32 = 5;
 /// so that several agents do not start at the same moment. It is at most half of the time until the
 /// end, so that a short limit costs little.
 const LONGEST_LIMIT_JITTER: u64 = 2 * 60_000;
-/// Two usage limits are the same if their ends differ by at most this much, in milliseconds. The
-/// ends of one limit differ if the program reports the remaining time, rounded.
+/// Two usage limits count as the same if their ends differ by at most this much, in milliseconds. A
+/// program that reports the remaining time rounds it, so the end of one limit varies.
 const SAME_LIMIT_MS: u64 = 2 * 60_000;
 
 /// The failed turns in a row. An interrupted turn neither lengthens nor ends the streak.

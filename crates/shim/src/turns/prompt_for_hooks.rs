@@ -166,8 +166,7 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
 }
 
 /// Returns a part of a prompt: its text, its summary and its inbox entries. If `message` is `None`,
-/// text and summary are empty. The program then gets no text for `entry`, and `entry` is only
-/// marked read.
+/// text and summary are empty: the program gets nothing for `entry`, which is only marked read.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),

@@ -90,9 +90,10 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. With the delivery `hook`, an idle agent gets messages only while
-/// a hook waits in a long poll. A working agent gets them only after its first hook has reported.
-/// At all other times the agent must ask for its messages (`OnPull`).
+/// When messages reach the agent. This follows from the agent's delivery, except for agents with
+/// the delivery `hook` that no hook reaches now: they must ask for their messages (`OnPull`). A
+/// hook reaches an idle agent while it waits in a long poll, and a working agent once its first
+/// hook has reported.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let is_reached = match agent.activity {

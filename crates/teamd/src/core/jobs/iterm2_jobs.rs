@@ -1,5 +1,5 @@
-//! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. The panes
-//! thread passes these jobs to the iTerm2 thread, which reports the results as those of pane jobs.
+//! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. They are
+//! pane jobs: the panes thread passes them on, and the iTerm2 thread reports their results.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use protocol::control_socket::Iterm2Access;

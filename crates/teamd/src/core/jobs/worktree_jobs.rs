@@ -65,8 +65,8 @@ pub(crate) enum WorktreeJob {
         shim_pids: BTreeSet<u32>,
     },
     /// Remove all worktrees of a team, after `teardown` has run in them. `request` lists the
-    /// worktrees whose unsaved work is discarded, by moving it below the directory `trash`. If any
-    /// other worktree has unsaved work, no worktree is removed.
+    /// worktrees whose unsaved work may be moved below the directory `trash`. If any other worktree
+    /// has unsaved work, no worktree is removed.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,

@@ -71,8 +71,8 @@ impl Agent {
         self.record.hook_state.dialog.as_ref().or_else(on_screen)
     }
 
-    /// The usage limit for whose end the agent's turns wait. If no turn waits for a limit, the
-    /// limit that the agent's screen shows. `None` if there is neither.
+    /// The usage limit that delays the agent's turns. If no limit delays them, the limit that the
+    /// agent's screen shows. `None` if there is neither.
     pub(crate) fn usage_limit(&self) -> Option<&UsageLimit> {
         let in_turn = || self.turn.as_ref()?.pause.as_ref()?.limit();
         in_turn().or_else(|| self.screen_dialog.as_ref()?.limit.as_ref())

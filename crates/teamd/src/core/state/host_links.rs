@@ -31,9 +31,9 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the number of the last event. A new daemon reads it from the event log. A
-    /// number is at least the time of its event, in milliseconds since the epoch. So after a removal
-    /// of the event log, the numbers still increase, unless the clock was set back as well.
+    /// At the annex: the number of the last event. A new daemon reads it from the event log. Each
+    /// number is at least the time of its event, in milliseconds since the epoch. So the numbers
+    /// increase even if the event log is removed, unless the clock is set back too.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,
@@ -200,8 +200,9 @@ impl HostLinks {
         link.is_some_and(|link| matches!(link.lease, Lease::Ended { .. }))
     }
 
-    /// The earliest time at which a waiting client gets an error or a lease ends (the time in which
-    /// members begin turns without contact with the home). In milliseconds on the monotonic clock.
+    /// The earliest time at which a waiting client gets an error, or at which a lease ends. A lease
+    /// is the time in which members may begin turns without contact with the home. In milliseconds
+    /// on the monotonic clock.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let lease_ends = self.links.values().filter_map(|link| match link.lease {
             Lease::Running { ends_at, .. } => Some(ends_at),

@@ -79,8 +79,8 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
 }
 
 /// Returns the event for a change in a directory of the team `name`, if this is the own team of a
-/// Claude Code session. `None` for any other team: a new directory of such a team is reported as an
-/// overflow, and the core then rescans all files.
+/// Claude Code session. `None` for any other team: a new directory of such a team is reported as if
+/// events were lost, and the core then rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
