@@ -6,8 +6,8 @@
 use crate::split_shell_command::parse_plain_command;
 use serde_json::Value;
 
-/// Tools of agent programs that only coordinate a team. A lead in delegate mode may call a tool
-/// whose full name is in this list.
+/// Tools of agent programs that only coordinate a team, by their full names. A lead in delegate
+/// mode may call these tools, because it does no other work.
 const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",
@@ -49,8 +49,8 @@ pub const TEAM_TOOLS: [&str; 15] = [
     "Wait",
 ];
 
-/// Subcommands of teamctl that a lead may run in delegate mode. `mode` is not in the list, because
-/// a lead cannot end its own delegate mode.
+/// Subcommands of teamctl that a lead may run in delegate mode, in which it only coordinates its
+/// team. `mode` is not in the list, because a lead cannot end its own delegate mode.
 const COORDINATION_COMMANDS: [&str; 28] = [
     "approve",
     "broadcast",
@@ -82,8 +82,8 @@ const COORDINATION_COMMANDS: [&str; 28] = [
     "why",
 ];
 
-/// Whether a lead in delegate mode may call a tool. `tool` is the tool's name in the lead's
-/// program.
+/// Whether a lead may call a tool in delegate mode, in which it only coordinates its team. `tool`
+/// is the tool's name in the lead's program.
 ///
 /// Every tool of teamd's MCP server is allowed, and every tool of the lead's program that only
 /// coordinates a team. A shell tool is allowed if its input is one plain `teamctl` command that

@@ -2,8 +2,8 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! After `{time}`, such a text is also allowed without a `*`. Case, frames, line wraps and repeated
-//! spaces are ignored.
+//! After `{time}`, such a text is also allowed without a `*`. Case, drawn frames, line wraps and
+//! repeated spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};

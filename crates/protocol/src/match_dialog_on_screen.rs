@@ -1,18 +1,18 @@
 //! Detects dialogs on a terminal screen. A dialog is a question that a program shows while it waits
 //! for a key.
 //!
-//! A profile lists the text of each dialog. On the screen, frames surround this text, the width of
-//! the pane wraps it, and a marker stands before the selected choice. The comparison ignores these
-//! differences. The first line of the profile's text may begin anywhere in a line of the screen,
-//! but each later line must begin a new line. So a sentence that quotes the question and its
-//! choices in one line does not match.
+//! A profile lists the text of each dialog. On the screen, a frame is drawn around this text, the
+//! pane's width wraps it, and a marker stands before the selected choice. The comparison ignores
+//! these differences. The first line of the profile's text may begin anywhere in a line of the
+//! screen, but each later line must begin a new line. So a sentence that quotes the question and
+//! its choices in one line does not match.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.
 ///
-/// Frames, markers at the start of a line, empty lines and repeated spaces are ignored. A space in
-/// a dialog matches a space or a line end on the screen. A line end in a dialog matches only a line
-/// end.
+/// Drawn frames, markers at the start of a line, empty lines and repeated spaces are ignored. A
+/// space in a dialog matches a space or a line end on the screen. A line end in a dialog matches
+/// only a line end.
 ///
 /// A dialog whose last line is `$` matches only at the end of the screen. At most one line may
 /// follow the line in which the dialog ends. So text that only quotes the dialog does not match:

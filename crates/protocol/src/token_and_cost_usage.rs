@@ -137,7 +137,7 @@ pub struct UsagePaths {
     /// Path of the cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// Path of a call's id, for programs that report the usage of each call of their model in a
+    /// Path of the id of a model call, for programs that report the usage of each model call in a
     /// line of its own. The usage of all lines is added up, but a line replaces an earlier line
     /// with the same id. `None` if the last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,8 +10,8 @@ use crate::inbox_message_payload::Payload;
 use serde_json::{Value, json};
 
 impl InboxEntry {
-    /// The entry as JSON, with the added keys `index` and `kind`. The kind is the payload's type,
-    /// or `text` for plain text.
+    /// The entry as JSON, with the added keys `index` and `kind`. The kind is the `type` of the
+    /// payload (JSON as the message's text), or `text` for plain text.
     pub fn to_json(&self) -> Value {
         let mut object = entry_value(self);
         object["index"] = json!(self.index);

@@ -38,7 +38,7 @@ impl Message {
     }
 
     /// Whether this message repeats `earlier`, the previous message of the same sender: both have
-    /// the same text. A payload never counts as a repetition.
+    /// the same text. A message with a payload (JSON as its text) is never a repetition.
     pub fn repeats(&self, earlier: &Message) -> bool {
         (&self.from, &self.text) == (&earlier.from, &earlier.text)
             && Payload::detect_type(&self.text).is_none()

@@ -1,5 +1,5 @@
-//! Cycles of tasks that wait for each other. teamd refuses a link between two tasks that would
-//! close a cycle, but another program can write such a link into the files.
+//! Cycles of tasks that wait for each other. teamd refuses a dependency that would close a cycle,
+//! but another program can write such a dependency into the files.
 
 use super::task_and_task_status::{Task, TaskStatus, dependents};
 use crate::member_task_and_request_ids::TaskId;
@@ -85,8 +85,8 @@ pub fn wait_cycles<T: Borrow<Task>>(all: &[T]) -> Vec<WaitCycle> {
     cycles
 }
 
-/// The dependency cycle that a new link from `blocker` to `blocked` would close. The cycle is a
-/// path of task ids from `blocked` to `blocker` and back. `None` if the link closes no cycle.
+/// The cycle that would exist if `blocked` depended on `blocker`: a path of task ids from `blocked`
+/// to `blocker` and back. `None` if there would be no cycle.
 pub fn find_cycle<T: Borrow<Task>>(all: &[T], blocker: TaskId, blocked: TaskId) -> Option<Vec<TaskId>> {
     if blocker == blocked {
         return Some(vec![blocker, blocked]);

@@ -1,8 +1,9 @@
 //! One task and its status, parsed from its file, and the links between tasks.
 //!
-//! Whether a task is available is computed from the whole list each time and never stored. A link
-//! to a blocker stays in the file after the blocker is completed. If a task's status is unknown to
-//! teamd, the task is shown, it blocks its dependents, and its status is kept in the file.
+//! Whether a task is available is computed from the whole list each time and never stored. A
+//! blocker stays in the file's list of blockers after it is completed. If a task's status is
+//! unknown to teamd, the task is shown, it blocks its dependents, and its status is kept in the
+//! file.
 
 use crate::format_preserving_json::{FieldError, JsonError, Object, to_value};
 use crate::member_task_and_request_ids::TaskId;
@@ -260,8 +261,8 @@ pub fn find_task<T: Borrow<Task>>(all: &[T], id: TaskId) -> Option<&Task> {
     }
 }
 
-/// For each task, the tasks that wait for it. The link between two tasks is stored in the files of
-/// both. Both files are read, because a crash can leave the link in only one of them.
+/// For each task, the tasks that wait for it. A dependency between two tasks is stored in the files
+/// of both. Both files are read, because a crash can leave it in only one of them.
 pub fn dependents<T: Borrow<Task>>(all: &[T]) -> BTreeMap<TaskId, BTreeSet<TaskId>> {
     let mut waiting: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
     for task in all.iter().map(Borrow::borrow) {

@@ -1,6 +1,6 @@
-//! The hook that a program calls before it uses a tool. For a lead in delegate mode, the hook
-//! refuses most tools; `protocol::delegate_mode_rules` says which tools are allowed. For any other
-//! member the hook does nothing.
+//! The hook that a program calls before it uses a tool. For a lead in delegate mode, which only
+//! coordinates its team, the hook refuses most tools; `protocol::delegate_mode_rules` says which
+//! tools are allowed. For any other member the hook does nothing.
 
 use super::hook_owner::HookOwner;
 use super::report_event_to_daemon::HookInvocation;

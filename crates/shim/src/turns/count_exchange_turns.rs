@@ -45,8 +45,8 @@ struct Exchange {
 
 impl ExchangeTurns {
     /// Records a turn on a message of `sender`, in which the agent also sent a message to `sender`.
-    /// If the exchange has now reached a limit, returns the pause that begins at the end of the
-    /// turn.
+    /// If there are now as many such turns as a limit allows, returns the pause that begins at the
+    /// end of the turn.
     pub(super) fn add_turn(
         &mut self,
         sender: &MemberName,
@@ -84,7 +84,7 @@ impl ExchangeTurns {
         self.exchanges.is_empty()
     }
 
-    /// The pause of the exchange with `sender`, if there is one at `now`. A pause ends early if the
+    /// The pause for messages of `sender`, if there is one at `now`. A pause ends early if the
     /// limit was raised, or the clock was set back to a time before the pause.
     pub(super) fn pause(
         &self,

@@ -198,10 +198,9 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
     reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
-/// Removes the worktrees of a team, after `teardown` has run in them. If the request discards a
-/// worktree with unsaved work, or if `teardown` leaves files in a worktree, that worktree is moved
-/// to `trash`. All worktrees are checked before
-/// the first one is changed.
+/// Removes the worktrees of a team, after the policy's command `teardown` has run in them. If the
+/// request discards a worktree with unsaved work, or if `teardown` leaves files in a worktree, that
+/// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
 ///
 /// `removed_worktrees` receives the result for each worktree. After an error it has the results
 /// from before the error.

@@ -64,9 +64,9 @@ pub(crate) enum WorktreeJob {
         worktrees: Vec<MemberWorktree>,
         shim_pids: BTreeSet<u32>,
     },
-    /// Remove all worktrees of a team, after `teardown` has run in them. `request` lists the
-    /// worktrees whose unsaved work may be moved below the directory `trash`. If any other worktree
-    /// has unsaved work, no worktree is removed.
+    /// Remove all worktrees of a team, after the policy's command `teardown` has run in them.
+    /// `request` lists the worktrees whose unsaved work may be moved below the directory `trash`.
+    /// If any other worktree has unsaved work, no worktree is removed.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,

@@ -145,8 +145,8 @@ fn add_members(team: &Team, members: &[Member]) -> Vec<Result<(), Error>> {
     }
 }
 
-/// Notifies the lead of the exits, completes the tracking tasks and removes the members from
-/// config.json.
+/// Notifies the lead of the exits, completes the internal tasks that track the members, and removes
+/// the members from config.json.
 ///
 /// If one step fails, the other steps still run. For example, a damaged inbox of the lead does not
 /// keep a member in config.json. All steps can be repeated. If an entry of config.json has the name
