@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 /// A change of a team's config, without the members of the annex.
 ///
-/// Names are texts here: other programs may write names that teamd would not give.
+/// The names of members are plain texts, because other programs may write names that teamd does not
+/// accept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigChange {

@@ -43,8 +43,8 @@ impl SentMessages {
     }
 }
 
-/// For each other member, up to which entry the shim has read the member's inbox. The next search
-/// begins after that entry.
+/// How far the shim has read the inbox of each other member. The next search begins after the last
+/// entry that was read.
 #[derive(Debug, Default)]
 pub(super) struct PeerInboxCursors(BTreeMap<String, InboxCursor>);
 

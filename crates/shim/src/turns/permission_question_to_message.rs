@@ -70,8 +70,8 @@ impl OpenPermissionRequest {
     }
 }
 
-/// Shortens to `length` bytes each text in `value` that the tool would write. Other values are not
-/// changed.
+/// Shortens each text in `value` that the tool would write to a file. `length` is the new length in
+/// bytes. Other values are not changed.
 fn shorten_value(value: &Value, length: usize) -> Value {
     match value {
         Value::Array(elements) => elements.iter().map(|element| shorten_value(element, length)).collect(),

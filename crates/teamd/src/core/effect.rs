@@ -122,8 +122,9 @@ pub(crate) enum Effect {
     StartShim { spawn: SpawnId, argv: Vec<String>, log: PathBuf },
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
-    /// At the home: run the command `argv` that fetches the branch of a member on another host, if the
-    /// file `record` exists.
+    /// At the home: run the command `argv`, which fetches the branch of a member on another host.
+    /// Does nothing unless the file `record` exists, which names the member's repository on this
+    /// host.
     FetchBranch { team: TeamName, member: MemberName, record: PathBuf, argv: Vec<String> },
     /// Write an event to the event log and the daemon's terminal. If the event has no time yet, the
     /// effect runner sets the time first.

@@ -28,8 +28,8 @@ pub(crate) struct Agent {
     /// The turn that was reported last, by the shim if it runs the agent's turns, or else by a
     /// hook. `None` until the first such report.
     pub(crate) turn: Option<TurnStatus>,
-    /// Since when the home of the team has no contact, if the agent begins no new turn because of
-    /// that. In milliseconds since the epoch.
+    /// Set if the agent begins no new turn because its team's home cannot be reached. The value
+    /// says since when, in milliseconds since the epoch.
     pub(crate) no_contact_since: Option<u64>,
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,

@@ -19,7 +19,7 @@ pub(crate) struct DaemonSettings {
     /// How long a turn may go on without output before people are notified, in milliseconds.
     /// `None`: people are never notified.
     pub(crate) no_output_after_ms: Option<u64>,
-    /// How long members begin new turns without contact with the home of their team, in
+    /// How long members may begin new turns without contact with the home of their team, in
     /// milliseconds. `None`: without limit.
     pub(crate) lease_ms: Option<u64>,
 }

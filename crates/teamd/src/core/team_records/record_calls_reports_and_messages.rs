@@ -30,8 +30,8 @@ pub(crate) fn start_record(context: &mut Context, request: CreateTeamRequest, re
     add_entry(context, team, RecordEntry::Call { caller: None, request });
 }
 
-/// Records a call that is accepted, unless it only reads. A call to the whole daemon is in the
-/// records of all teams.
+/// Records a call that is accepted, unless it only reads. A call that concerns the whole daemon,
+/// such as its shutdown, is in the records of all teams.
 pub(crate) fn record_call(context: &mut Context, call: &Call) {
     if context.state.team_records.is_empty() {
         return;

@@ -137,8 +137,7 @@ impl InboxScanner {
         }
     }
 
-    /// Writes messages that are in the journal but not in the inbox into the inbox again. Returns
-    /// these messages.
+    /// Restores to the inbox the messages that only the journal has. Returns these messages.
     fn restore_missing(
         &mut self,
         team: &Team,
