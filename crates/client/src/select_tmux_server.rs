@@ -34,9 +34,9 @@ const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 
 impl TmuxTarget {
-    /// Returns the tmux server on which to start the daemon. Usually this is the server of this
-    /// target. But if only a different server has panes of an earlier daemon, and that server still
-    /// runs, returns that server and a warning for people. `state` is the daemon's state directory.
+    /// Returns the tmux server on which to start the daemon. Usually this is `self`. But if agents
+    /// of an earlier daemon have panes only on a different server, and that server still runs,
+    /// returns that server and a warning for people. `state` is the daemon's state directory.
     pub fn server_or_that_of_panes(&self, state: &Path) -> (TmuxTarget, Option<String>) {
         let epochs = store::read_roster_file(state).unwrap_or_default().server_epochs();
         if epochs.is_empty() || self.epoch().is_some_and(|epoch| epochs.contains(&epoch)) {

@@ -1,10 +1,10 @@
 //! The git worktrees of `teamctl ask --worktree`. No daemon is needed: `teamctl` creates them, and
 //! the shim removes them at the end unless they have unsaved work.
 //!
-//! Invariant: the state directory has the record of such a worktree from before git fills the
-//! worktree until the worktree is removed. So `teamctl ask --list` and `teamctl doctor` show a
-//! worktree whose programs were killed; `ask_worktree::killed_programs_leave_a_listed_worktree`
-//! checks this.
+//! Invariant: each such worktree has a record in the state directory, which is written before git
+//! fills the worktree and deleted after the worktree is removed. So `teamctl ask --list` and
+//! `teamctl doctor` show a worktree whose programs were killed;
+//! `ask_worktree::killed_programs_leave_a_listed_worktree` checks this.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
@@ -69,7 +69,7 @@ impl AskWorktrees {
         }
     }
 
-    /// The recorded worktrees, with the asks after which they are named.
+    /// The recorded worktrees, each with the id of the `teamctl ask` for which it was created.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl AskWorktrees {
     ///
     /// # Errors
     ///
-    /// The record cannot be read, written or removed. Git's own errors are reasons to keep the
-    /// worktree.
+    /// The record cannot be read, written or removed. An error of git is not returned: it counts as
+    /// a reason to keep the worktree.
     pub fn remove_unless_unsaved(&self, ask: &AskId) -> Result<Option<AskWorktree>, ErrorReport> {
         let Some(record) = self.find(ask)? else { return Ok(None) };
         let unsaved = match record.remove(&GitEnvironment::from_process()) {

@@ -154,9 +154,9 @@ impl Profile {
         }
     }
 
-    /// Adds the command lines to `launch`, for a program that runs as one process from its start to
-    /// its end. If the program takes a first prompt as an argument, these command lines contain the
-    /// prompt.
+    /// Adds to `launch` the command lines of a program that runs as one process for all turns: one
+    /// for a new session and one that resumes a session. The first prompt is among the arguments if
+    /// the program takes it there.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -298,11 +298,11 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // While the program is in its unrestricted mode, the driver also opens files outside of the
-    // working directory. The option `--unrestricted-mode` names this mode: it is the profile's mode
-    // for `bypassPermissions`. If the profile has no such mode, only a member in
-    // `bypassPermissions` gets the option. Its value is then empty, which stands for the program's
-    // default mode.
+    // The driver reads and writes files for the program. In the mode that `--unrestricted-mode`
+    // names, the driver also accepts files outside of the working directory. This is the profile's
+    // mode for `bypassPermissions`. If the profile has none, a member in `bypassPermissions` gets
+    // the option with an empty value, which stands for the program's default mode. Other members do
+    // not get the option.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =

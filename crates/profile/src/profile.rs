@@ -96,9 +96,9 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key in the turn-end event whose value is the path of a file with the agent's answer,
-    /// as JSON lines. The turn-end event is the JSON that the program passes to its hook at the end of a
-    /// turn. `None` if the event itself contains the reply.
+    /// The key in the turn-end event whose value is the path of a file of JSON lines with the
+    /// agent's last reply. The turn-end event is the JSON that the program passes to its hook at
+    /// the end of a turn. `None` if the event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
     /// The key whose value is the reply. The key is in the lines of the file that `file_key` names,

@@ -28,8 +28,8 @@ pub struct SettingsEntry {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Environment variables that move the settings file to another directory, each with the usual
-    /// directory that it replaces. For example, the variable `CODEX_HOME` replaces `~/.codex`.
+    /// Environment variables that name another directory for the settings file. The value is the
+    /// usual directory, which the variable replaces: `~/.codex` for `CODEX_HOME`.
     #[serde(default)]
     pub relocated_by: BTreeMap<String, String>,
     /// The values to merge into the settings file. Tables are merged, elements that a list lacks

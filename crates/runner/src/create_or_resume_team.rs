@@ -123,13 +123,12 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
     }
 }
 
-/// Finds tasks that an earlier run left in progress and that no member will continue: the task has
-/// no owner, or its owner has exited and will not continue it. Returns how to make each of them
-/// pending again.
+/// Finds tasks that an earlier run left in progress and that no member will continue, because they
+/// have no owner or their owner has exited. Returns how to make each of them pending again.
 ///
-/// This run starts the members in the run file again. A member then continues its task if teamd
-/// starts the member's turns, or learns about the turns from hooks. Such a task is left out,
-/// because otherwise a second member could work on it at the same time.
+/// An exited owner from the run file is spawned again by this run. If teamd starts the owner's
+/// turns, or learns about them from hooks, the owner then continues its task. Such a task is left
+/// out, because otherwise a second member could work on it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         // The task of a member that is started for it is released, and the member is started again.

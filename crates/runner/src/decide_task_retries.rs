@@ -100,8 +100,8 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// A copy of this fate in which `change` has replaced the text of the reason. The reason may be
-    /// a text from an agent, so callers escape its control characters.
+    /// A copy of this state, with the reason changed by `change`. Callers use this to escape
+    /// control characters, because an agent may have written the reason.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),

@@ -80,10 +80,9 @@ impl HostedMemberEvents {
         logged.turns = logged.turns.after(kind);
     }
 
-    /// Adds to the snapshot what config.json does not say about members on other hosts. A member
-    /// that is not listed in config.json still counts as coming back in two cases: its host has
-    /// logged that the member is suspended or will respawn, or has not yet logged the end of the
-    /// member's spawn.
+    /// Adds to the snapshot what config.json does not say about members on other hosts. config.json
+    /// does not list a member that is suspended or waits for its respawn. What the member's host
+    /// has logged shows that the member will run again, so it does not count as gone.
     pub(crate) fn apply(&self, snapshot: &mut TeamSnapshot) {
         let waiting: BTreeSet<&MemberName> = self.open_requests.values().collect();
         for member in &mut snapshot.hosted {
@@ -100,8 +99,8 @@ impl HostedMemberEvents {
         }
     }
 
-    /// Adds the members that are not listed because their host starts them again. The others are
-    /// spawned by a run that continues.
+    /// Adds the members that config.json does not list, but that their host will respawn. A resumed
+    /// run spawns all other unlisted members itself.
     pub(crate) fn add_respawning(&self, members: &mut MemberStates) {
         for (name, logged) in &self.members {
             if logged.spawn == LoggedSpawn::RespawnScheduled && members.state_of(name) == MemberState::Gone {

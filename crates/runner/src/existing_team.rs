@@ -186,10 +186,10 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // The task in the team has another owner than in the run file. A release makes the task
-        // pending again. If the task is pending now, its owner was assigned, so a release keeps
-        // this owner. If the task was started, its owner may only have claimed it, so after a
-        // release any member may claim it.
+        // The team's task has another owner than the run file says. If the task is pending,
+        // somebody has assigned it to this owner, so the owner keeps the task when the run makes it
+        // pending again. If the task is in progress, its owner may simply have claimed it, so any
+        // member may claim it later.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),

@@ -49,8 +49,9 @@ pub(crate) fn fetch_branches_of_hosts(team_context: &TeamContext, file: &RunFile
 }
 
 /// The arguments of `teamctl` that spawn the member. An option and its value are one argument, so
-/// that the value is never taken for an option. Only `-` for standard input is an argument of its
-/// own. Values of variables are secrets, which are not among the arguments.
+/// that the value is never taken for an option. Only the `-` of `--prompt`, which stands for
+/// standard input, is an argument of its own. Environment variables for the member may be secret,
+/// so they are not among the arguments: the caller passes them in one environment variable.
 fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
     // A run file has no keys for the last three.
     let SpawnOptions {

@@ -88,9 +88,9 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     is_idle && !member.flags.iter().any(will_continue)
 }
 
-/// Whether the member's turns are paused by the hourly limit of answers between two members. This
-/// limit is recognized by its period, which exceeds [`STALL_TIMEOUT`]. The run does not wait for
-/// the end of this pause, because the two members would then only answer each other again.
+/// Whether the member's turns are paused because it and another member answered each other too
+/// often within an hour. The limit for a shorter period does not count here. The run does not wait
+/// for the end of the hour, because the two members would only answer each other again.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long_exchange_period(pause.within_ms))
 }

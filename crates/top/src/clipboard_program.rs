@@ -1,6 +1,6 @@
-//! Passes a copied text to a program that puts it into the clipboard of the screen, such as
-//! `pbcopy` on macOS. The escape sequence that sets the clipboard is not enough on such systems,
-//! because some of their terminals ignore it.
+//! Copies a text to the clipboard of the desktop by a program such as `pbcopy` on macOS. The user's
+//! terminal also gets an escape sequence that sets the clipboard, but some terminals on macOS
+//! ignore this sequence.
 
 use crate::teamctl_command::memory_file;
 use std::process::{Command, Stdio};

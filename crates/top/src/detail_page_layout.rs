@@ -23,9 +23,8 @@ pub(crate) fn page_height(size: (u16, u16)) -> usize {
     usize::from(page_area(size).height).saturating_sub(1)
 }
 
-/// How much of a detail page the user has seen after `state` is drawn: all of it (`Complete`), or
-/// all lines above a line number. If the result of an action covers a line, the line counts as not
-/// seen.
+/// Returns how much of a detail page the user has seen once `state` is drawn. The text of an
+/// action's result can cover the last lines on the screen; the user has not seen the covered lines.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
@@ -49,9 +48,9 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// Breaks the text of an action's result into lines. On the screen, the last of these lines has a
-/// line of its own, which is always reserved for results. The other lines cover the lowest lines of
-/// the panels or of the detail page.
+/// Breaks the text of an action's result into lines. The lowest line of the screen is reserved for
+/// such texts. If the text has several lines, the others cover the end of the panels or of the
+/// detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),
@@ -80,8 +79,8 @@ pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
 }
 
 /// Returns the lines that show a member's output on the detail page: a heading and the output.
-/// While the keys act on the lists, the user cannot scroll the page. Then only the last `room`
-/// lines of the output are returned.
+/// While the keys act on the lists, the user cannot scroll the page, so the output is cut to its
+/// last `room` lines.
 fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
     let heading = match output {
         MemberOutput::Screen(_) => "its pane shows",

@@ -30,8 +30,8 @@ impl TmuxClient {
         listed.lines().filter_map(client).collect()
     }
 
-    /// Shows in tmux for 5 s which key leads back to the team's screen. tmux expands formats in
-    /// such a text. So the text contains only words of this program, and none of other programs.
+    /// Shows in tmux for 5 s which key leads back to the team's screen. tmux expands formats
+    /// (`#{…}`) in this text, so the text contains nothing that another program wrote.
     pub(crate) fn show_return_key(&self) {
         let Some(now) = TmuxClient::list(&[]).into_iter().find(|client| client.name == self.name) else {
             return;

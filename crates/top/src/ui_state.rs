@@ -183,9 +183,9 @@ impl UiState {
         self.selected[self.panel as usize] = selected;
     }
 
-    /// Stores which item of each panel is selected, by its identity and its index. So the selection
-    /// stays on this item when others are added or removed. If the user has selected nothing in a
-    /// panel, stores the first item, because the screen shows that item as selected.
+    /// Stores the identity and the index of the selected item of each panel, so that the selection
+    /// stays on this item when other items are added or removed. In a panel where the user has
+    /// selected nothing, the first item is stored, because the screen shows that item as selected.
     ///
     /// The message panel is an exception: nothing is stored until the user selects a message. Until
     /// then the newest message is the selected one.

@@ -175,8 +175,8 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether each turn starts with the arguments for the member's current permission mode.
-    /// `false` for a read-only agent type, because its mode never changes.
+    /// Whether the command line of each turn contains the arguments for the member's current
+    /// permission mode. `false` for a read-only agent type, because its mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()

@@ -172,8 +172,8 @@ fn set_flag(member: &mut MemberView, flag: MemberFlag) {
     }
 }
 
-/// Stores what the member does since `at`. This removes all flags, because they were about the time
-/// before `at`. Only the flag for a shutdown request is kept, because the request still waits.
+/// Stores what the member does from the time `at` on. Removes the flags of its earlier activity,
+/// such as a needed answer, but keeps the flag for a shutdown request, which still waits.
 fn set_activity(member: &mut MemberView, activity: Activity, at: u64, summary: &str) {
     if member.activity != Some(activity) || member.activity_reason.as_deref() != Some(summary) {
         member.activity_since = Some(at);
