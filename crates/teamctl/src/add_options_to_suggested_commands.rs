@@ -73,8 +73,8 @@ pub(crate) const COMMAND_NAMES: [&str; 51] = [
 
 /// Returns a builder for commands that are suggested to the user. Each command gets the `--root`
 /// and `--socket` of this invocation, except an option whose environment variable already has the
-/// same value. If another machine runs this invocation by `teamctl --host`, each command also gets
-/// `--host` with that machine's name for this host.
+/// same value. If the user typed `teamctl --host NAME …` on another machine, this process runs on
+/// the host NAME, and each command also gets `--host NAME`.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];

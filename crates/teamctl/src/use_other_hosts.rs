@@ -51,8 +51,8 @@ pub(crate) fn check_not_asked() -> Result<(), ErrorReport> {
         .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
 }
 
-/// The values of `--env` that `teamctl` or a run on this machine has kept out of the arguments of
-/// this process.
+/// The values of `--env` that `teamctl` or a run passes to this process in an environment variable,
+/// and not as arguments.
 pub(crate) fn env_options_of_starter() -> BTreeMap<String, String> {
     env_var(ENV_OPTIONS_VARIABLE).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

@@ -37,8 +37,8 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // This loop has already tried another team, whose error `rejection` is about exactly
-            // this request. That error explains more than the new one, so `rejection` is kept.
+            // An earlier team has this request, and `rejection` says why it cannot be answered.
+            // That explains more than the error of this team, so `rejection` is kept.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

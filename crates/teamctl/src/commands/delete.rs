@@ -16,16 +16,16 @@ use std::process::ExitCode;
 ///
 /// Example: teamctl delete survey
 ///
-/// The command is refused (exit code 76) while members run. With --force, it ends the members
-/// first. Another host ends its members when the deletion arrives there. Members that another
-/// program started run on without a team.
+/// The command is refused (exit code 76) while members run. With --force, it ends them first. Members on
+/// another host end when that host learns of the deletion. Members that another program started run
+/// on without a team.
 ///
 /// The command is also refused while a worktree has work that would be lost: changes, untracked or
 /// ignored files, commits on no other branch, stashes, or an unfinished rebase. It is also refused
-/// if the worktree is locked, if a process works in its directory, or, without --force, if the branch
-/// of a member on another host can't be fetched. Then nothing is deleted, and
-/// the error names the worktree and the command that discards it. A discarded worktree moves into
-/// the trash; the output says how to restore it.
+/// if the worktree is locked, if a process works in its directory, or, without --force, if the
+/// branch of a member on another host can't be fetched. A refused command deletes nothing. Its
+/// error names the worktree and the command that discards it. A discarded worktree moves into the
+/// trash; the output says how to restore it.
 ///
 /// A branch that was created for a worktree is deleted if it is merged, and renamed if the worktree
 /// is discarded. The members' output logs and the event log stay.
@@ -66,8 +66,9 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fetches the branches of members on other hosts, where teamctl can't see whether their work is here.
-/// With `--force`, an error is only a warning: the host removes no worktree with unsaved work.
+/// Fetches the branches of members on other hosts, so that no commit is lost when the hosts remove
+/// their worktrees. With `--force`, an error is only a warning: a host keeps a worktree with
+/// unsaved work.
 ///
 /// # Errors
 ///

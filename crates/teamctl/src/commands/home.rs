@@ -24,11 +24,11 @@ enum HomeCommand {
     ///
     /// Example: teamctl home take survey
     ///
-    /// Type this command on a machine that runs members of the team. The team's members elsewhere
-    /// are deregistered, and their unfinished tasks released. What the old home has not sent, and
-    /// the team's policy, are lost. If the old home comes back, it ends its members of the team and
-    /// changes the team no more. The command is refused (exit code 76) while the old home has
-    /// contact.
+    /// Type the command on a machine that runs members of the team. The members on all other
+    /// machines are deregistered, and their unfinished tasks released. Changes that the old home
+    /// has not sent yet are lost, and so is the team's policy. If the old home comes back, it ends
+    /// its members of the team and changes the team no more. The command is refused (exit code 76) while the
+    /// home has contact.
     Take(TakeArgs),
 }
 

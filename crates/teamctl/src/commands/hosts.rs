@@ -38,10 +38,10 @@ use std::time::Duration;
 /// Example: teamctl hosts check devbox
 ///
 /// `teamctl --host NAME COMMAND` runs a command on another machine. ~/.config/teamd/hosts.toml says
-/// how each machine is reached, for example `[host.devbox]` with `connect = "ssh -T devbox"` below it.
-/// Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there), and,
-/// for `spawn --host any`, `labels` and `slots`. `[host.home]` takes only these two, for this machine.
-/// A run file can have the same tables.
+/// how each machine is reached, for example `[host.devbox]` with `connect = "ssh -T devbox"` below
+/// it. Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there),
+/// and, for `spawn --host any`, `labels` and `slots`. `[host.home]` has the `labels` and `slots` of
+/// this machine. A run file can have the same tables.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl hosts\n  teamctl hosts install devbox\n  teamctl --host devbox status"
@@ -92,9 +92,9 @@ enum HostsCommand {
     ///
     /// Example: teamctl hosts forget devbox
     ///
-    /// Its members are deregistered, and their unfinished tasks released. What it has not sent is never
-    /// taken. The command is refused (76) while the host has contact and runs members. If the host is
-    /// used again, its daemon first ends the members that it still runs.
+    /// Its members are deregistered, and their unfinished tasks released. Changes that it has not
+    /// sent yet are lost. The command is refused (76) while the host has contact and runs members.
+    /// If the host is used again, its daemon first ends the members that it still runs.
     Forget(forget_host::ForgetArgs),
     /// Answer a check of another machine
     ///

@@ -152,9 +152,9 @@ impl InboxReader<'_> {
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If the inbox changes while it is read, `fold` reads the inbox again from the start, with
-        // empty counts. `last_entries` and `printed` keep the entries of the first pass. In the
-        // second pass, `seen` skips these entries.
+        // If another program rewrites the inbox while it is read, `fold` begins again with the
+        // first entry and with empty counts. `last_entries` and `printed` keep the entries that
+        // were read before, and `seen` prevents that they are printed twice.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

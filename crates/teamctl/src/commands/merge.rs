@@ -272,9 +272,8 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The start commit of the merge branch may already contain the member's commits,
-                // although the existing merge branch does not contain them. The branch is then
-                // moved to the start commit.
+                // The merge branch exists but may lack the member's commits: perhaps only the
+                // commit at which merges start has them. So the branch is moved to that commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }

@@ -31,8 +31,8 @@ use team_report::TeamReport;
 /// Example: teamctl report --since 8h
 ///
 /// The page lists finished tasks, what failed and why, open tasks, what waits for a person, the
-/// branches of members with the commits that are not merged, and what the team cost. Without --since, it covers
-/// the team's whole life, as far as the event log reaches. It changes nothing.
+/// branches of members with the commits that are not merged, and what the team cost. Without
+/// --since, it covers all that the event log has about the team. It changes nothing.
 ///
 /// The command also works while no teamd runs. With -t, it shows what the event log has about a
 /// team that was deleted.

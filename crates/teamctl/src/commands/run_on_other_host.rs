@@ -37,8 +37,8 @@ pub(crate) enum TerminalUse {
     NeedsTerminal,
     /// It reads standard input.
     ReadsInput,
-    /// It reads standard input if an argument is `-`, or the text `-` of an option, as in
-    /// `--prompt=-`. Else standard input stays for other programs.
+    /// The command reads standard input if an argument or the text of an option is `-`, as in
+    /// `--prompt=-`. Otherwise it leaves standard input to other programs.
     ReadsInputForDash,
 }
 

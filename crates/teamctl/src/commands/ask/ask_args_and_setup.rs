@@ -170,8 +170,8 @@ pub(super) fn remove_new_worktree(context: &CommandContext, setup: &AskSetup) {
     new.map(|(worktrees, ask)| worktrees.remove_unless_unsaved(ask));
 }
 
-/// Changes `setup` so that the program runs in the worktree `ready`. The program's command line is
-/// built again, because a profile may put the working directory into it.
+/// Changes `setup` so that the program runs in the new worktree `ready`. The program's command line
+/// is built again, because it may contain the working directory.
 fn move_into_worktree(
     context: &CommandContext,
     args: &AskArgs,

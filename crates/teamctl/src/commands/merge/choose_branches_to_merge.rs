@@ -38,8 +38,9 @@ pub(super) struct MergeCandidates<'a> {
 }
 
 impl MergeCandidates<'_> {
-    /// Chooses the members in the order of the merges. There is at least one. Empty `names` stand for
-    /// all members with a worktree, first those with one here.
+    /// Returns the members whose branches are merged, in the order of the merges. If `names` is
+    /// empty, these are all members with a worktree: first those on this host, then those on other
+    /// hosts. There is at least one.
     ///
     /// # Errors
     ///

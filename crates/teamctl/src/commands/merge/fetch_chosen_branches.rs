@@ -1,6 +1,6 @@
-//! Fetches the chosen branches that are on other hosts. The repository here is the one that was
-//! recorded when the member was spawned, else that of the other branches, else that of the directory of
-//! the command.
+//! Fetches the chosen branches that are on other hosts. Each branch is fetched into the repository
+//! that was recorded when the member was spawned. If none was recorded, it is the repository of the
+//! other chosen branches, or else the one in which the command was typed.
 
 use super::choose_branches_to_merge::{ChosenMember, MemberElsewhere, member_without_worktree_error};
 use crate::command_context::CommandContext;

@@ -60,8 +60,8 @@ fn history_diff(check: &RecordCheck) -> Option<String> {
     if check.recorded == check.replayed {
         return None;
     }
-    // The timeout limits the time for a diff of two histories without common lines. This time grows
-    // with the square of their lengths.
+    // If the recorded and the replayed history have no common lines, the time for the diff grows
+    // with the square of their lengths. The timeout limits this time.
     let mut config = TextDiff::configure();
     config.timeout(std::time::Duration::from_secs(10));
     let diff = config.diff_lines(check.recorded.as_str(), check.replayed.as_str());

@@ -60,9 +60,9 @@ pub(super) struct NewCommit {
     pub(super) committed_at: u64,
 }
 
-/// Reads the branches of all worktrees in parallel, because the check of a large worktree takes
-/// long, and those that were fetched from other hosts. Commits from before `since` are not counted as
-/// new.
+/// Reads the branches of all worktrees, and the branches that were fetched from other hosts.
+/// Worktrees are read in parallel, because checking a large one takes long. Commits from before
+/// `since` are not counted as new.
 pub(super) fn read_branches(
     worktrees: &[RosterWorktree],
     records: &BranchRecords,

@@ -25,8 +25,8 @@ fn command_index(typed: &[String]) -> usize {
     index.min(typed.len())
 }
 
-/// Splits the arguments of a command into those without `--env`, and the values of `--env`. Only
-/// `spawn` has its values sent apart from its arguments.
+/// Takes the options `--env` out of the arguments of `spawn`. Returns the other arguments and the
+/// values of `--env`, which are sent separately. The arguments of other commands stay unchanged.
 pub(super) fn split_env_options(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
     match arguments.get(command_index(&arguments)).map(String::as_str) {
         Some("spawn") => split_options(arguments, &["--env"]),
@@ -44,8 +44,9 @@ fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
     split_options(typed, options).0
 }
 
-/// Splits the arguments into the others, and the values of these options. All these options have
-/// one. Text values, and what follows `--`, are no options.
+/// Takes `options`, each of which has a value, out of the arguments. Returns the other arguments
+/// and the values. The text of a text option and the arguments after `--` are not taken for
+/// options.
 fn split_options(typed: Vec<String>, options: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut values) = (Vec::new(), Vec::new());
     let mut typed = typed.into_iter();

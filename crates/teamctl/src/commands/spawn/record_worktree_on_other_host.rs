@@ -17,8 +17,9 @@ pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<Member
     Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
 }
 
-/// Records the worktrees of the members of a host that `before` does not list. With `--unique`, only
-/// the host knows the name of the new one. A member without a worktree does no harm here.
+/// Records the worktrees of the members of a host that `before` does not list. With `--unique`, the
+/// other host chooses the name of the new member, so this host finds it in this way. A record of a
+/// member without a worktree does no harm.
 pub(super) fn record_worktree(
     context: &CommandContext,
     (team, host): (&Team, &HostName),

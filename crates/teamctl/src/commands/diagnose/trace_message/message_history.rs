@@ -160,8 +160,8 @@ impl Arrival {
     }
 }
 
-/// Finds the sender's `message_stored` events since the message was sent. Returns for each event
-/// its position in `events`, and the location of the stored message that the event names.
+/// Finds the `message_stored` events of all messages that this sender has sent since this message.
+/// Returns for each event its position in `events`, and the message's index in the inbox.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -181,10 +181,11 @@ fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Opt
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Returns the position of this message's `message_stored` event in `on_host`, the events of the
-/// recipient's host. `candidates` are the sender's `message_stored` events on this host, and
-/// `stored_index` is the position of the one for this message. The recipient's host stores the
-/// messages of a sender in the same order as this host, but their indexes in the inbox may differ.
+/// Finds the event with which the recipient's host logged that it stored this message. Returns its
+/// position in `on_host`, the events of that host. `candidates` are the sender's `message_stored`
+/// events on this host; the one at `stored_index` is that of this message. Both hosts store the
+/// messages of a sender in the same order, so the events are matched by their order. The indexes in
+/// the two inboxes may differ.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
@@ -214,8 +215,9 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
 }
 
 /// Returns the turn in which the recipient got the message. A read message was delivered in the
-/// last turn that began before the message was read. An unread message may have been delivered in
-/// the current turn, if the subject of that turn fits. `None` if there is no such turn.
+/// last turn that began before the message was read. An unread message counts as delivered in the
+/// current turn if the turn's summary allows that the turn is about this message. `None` if there
+/// is no such turn.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],
