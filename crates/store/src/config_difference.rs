@@ -4,8 +4,8 @@ use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::HashSet;
 
-/// The members that differ. A member that has moved forward in the list counts as unchanged, and the
-/// members that it has passed as removed and added.
+/// How the list of members changed: first members were removed or changed, then members were
+/// appended. If two members changed places, the first one counts as removed and appended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MemberDifference {
     /// Members of the earlier config, in its order.

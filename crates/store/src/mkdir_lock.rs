@@ -231,9 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit. A process takes the flock of a sticky lock before it
-        // takes over the lock. The flock is free here, so no process has taken over the lock. So
-        // even a creator that was stopped for six seconds still owns it.
+        // The lock now has the sticky bit. To take over such a lock, another process must first
+        // take its flock. The flock is free, so even a creator that was stopped for six seconds
+        // still owns the lock.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

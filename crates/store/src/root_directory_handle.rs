@@ -269,8 +269,8 @@ impl Root {
         StateDir::open(&self.0.state_dir)?.replace(&team_home(team), &json)
     }
 
-    /// Deletes the answer log, the journal and the record of the home of a team. Callers do this when they create or delete
-    /// a team.
+    /// Deletes a team's answer log, its journal and the record of its home. Callers do this when
+    /// they create or delete a team.
     ///
     /// # Errors
     /// `Io`.

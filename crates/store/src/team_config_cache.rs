@@ -52,8 +52,8 @@ impl CachedConfig {
     }
 }
 
-/// The difference to the config that was asked for last. Each link to another host asks for the same
-/// difference, so it is kept.
+/// The last result of [`CachedConfig::members_since`]. It is kept, because each link to another
+/// host asks for the same difference.
 #[derive(Debug, Default)]
 pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
 
@@ -85,8 +85,9 @@ impl Deref for CachedConfig {
     }
 }
 
-/// The caches that are in use, by team. A cache needs no check of the team's directory, because the
-/// version of a file has its inode.
+/// The caches of all teams that have a handle. If a team was deleted and created again, its cache
+/// is still used, but does no harm: the inode in the cached version shows that `config.json` is
+/// another file.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigCaches(Mutex<HashMap<TeamName, Weak<ConfigCache>>>);
 

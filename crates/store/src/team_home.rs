@@ -28,8 +28,8 @@ impl Team {
     /// Removes members whose host is gone for good, and releases their unfinished tasks. A failed
     /// task stays failed.
     ///
-    /// # Errors
-    /// Errors of the files. A later call goes on, because the members are removed last.
+    /// # Errors Errors of the files. A later call completes the work, because the members are
+    /// removed last.
     pub fn remove_lost_members(&self, members: &[MemberName]) -> Result<(), Error> {
         let is_held = |task: &Task| {
             let is_open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);

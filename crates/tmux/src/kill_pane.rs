@@ -141,8 +141,8 @@ impl TmuxCall<'_> {
             Ok(id) => Ok(id == pane),
             Err(_) if text.is_empty() => Ok(false),
             // tmux has printed more than an id. For example, the user has defined an alias for a
-            // tmux command, and the alias prints something else. So tmux's list of panes shows
-            // whether the pane exists.
+            // tmux command, and the alias prints something else. So the pane is looked up in tmux's
+            // list of panes.
             Err(_) => Ok(self.pane_row(pane)?.is_some()),
         }
     }

@@ -279,7 +279,7 @@ fn store_layout_command(window: WindowId) -> Result<CommandList, InvalidArgument
 }
 
 /// Returns the commands that give the panes of this crate, which stand in one column, equal
-/// heights. Each command moves the lower border of one pane. The first command is for the highest
+/// heights. Each command moves the lower border of one pane. The first command is for the topmost
 /// pane. Returns no commands if a person has put another pane into the column.
 fn spread_commands(panes: &[WindowPane]) -> Vec<CommandList> {
     let own: Vec<&WindowPane> = panes.iter().filter(|pane| pane.is_tagged).collect();

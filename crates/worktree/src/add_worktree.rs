@@ -106,7 +106,7 @@ pub(crate) fn lock_repository(repository: &Path, timeout: Duration) -> Result<Fi
     }
 }
 
-/// Whether the worktree is complete although `git worktree add` has reported a failure. Then only
+/// Whether the worktree is complete although `git worktree add` has reported a failure. If so, only
 /// the post-checkout hook has failed, and the worktree can be used.
 fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<bool, Error> {
     if !matches!(record.state(), Ok(WorktreeState::Present(_))) {

@@ -36,8 +36,9 @@ pub fn newest_commits(
     Ok(Some(text.lines().map(str::to_owned).collect()))
 }
 
-/// Writes a bundle with the branch and all of its commits after `known`, which the sender has and
-/// which do not contain the branch. Its length in bytes is the length of `file`.
+/// Writes a bundle with the branch to `file`. The commits `known`, and all commits before them, are
+/// left out. This repository must have these commits, and at least one commit of the branch must
+/// not be among them.
 ///
 /// # Errors
 ///
@@ -72,7 +73,7 @@ pub fn note_received(
         .map(drop)
 }
 
-/// Returns those of the commits `offered` that a reference of the repository has.
+/// Returns those of the commits `offered` that are reachable from a reference of the repository.
 ///
 /// # Errors
 ///

@@ -140,8 +140,8 @@ pub(crate) fn read_and_parse<T>(
 }
 
 /// The backoff between reads of a file that may be half-written. The backoff ends when the file has
-/// been unchanged for `timeout`. The caller must have read the file before it calls this function:
-/// only then does every write after that read prolong the backoff.
+/// been unchanged for `timeout`. The caller must have read the file before it calls this function,
+/// so that every write after that read prolongs the backoff.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)

@@ -60,8 +60,9 @@ struct NextPositions {
     same_sender: usize,
 }
 
-/// For each message of `sent`: the positions of the first later message in the inbox, from any
-/// sender and from the same sender. A position is `end` if the inbox has no later message.
+/// Returns two inbox positions for each message of `sent`: that of the first later message from any
+/// sender, and that of the first later message from the same sender. A position is `end` if the
+/// inbox has no such message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,
