@@ -321,8 +321,8 @@ impl TeamContext {
         self.request(Request::CreateWorktree(request))
     }
 
-    /// Sends a request, as [`Self::request`] does. Also returns the connection, because the daemon
-    /// frees what the request has reserved when the connection closes.
+    /// Sends a request, as [`Self::request`] does. Also returns the connection: what the request
+    /// has reserved, such as a slot on a host, stays reserved until the connection closes.
     ///
     /// # Errors
     ///

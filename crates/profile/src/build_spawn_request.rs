@@ -64,9 +64,10 @@ pub struct SpawnOptions {
     /// Directory in which the agent works [default: the current directory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "D"))]
     pub cwd: Option<PathBuf>,
-    /// Work in a separate git worktree beside the repository. BRANCH is created if it does not exist. No other worktree
-    /// may have it checked out. Without BRANCH, the branch is teamd/TEAM/NAME, from HEAD. A member that had a worktree
-    /// keeps it. The repository's post-checkout hook runs, as for every worktree
+    /// Work in a separate git worktree beside the repository. BRANCH is created if it does not
+    /// exist. No other worktree may have it checked out. Without BRANCH, the branch is
+    /// teamd/TEAM/NAME, from HEAD. A member that ended and starts again keeps its worktree. The
+    /// repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]
     pub worktree: Option<Option<String>>,
     /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), without a pane

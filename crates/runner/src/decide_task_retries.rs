@@ -221,8 +221,9 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
 }
 
 /// Decides what happens to a task that has failed, or whose owner has exited. If a member can claim
-/// the task, the task is released, but at most `max_releases` times. If its owner is respawning or
-/// suspended, the run waits for the owner. In all other cases the task has failed for good.
+/// the task, the run makes the task pending again, but at most `max_releases` times. If the owner
+/// is respawning or suspended, the run waits for the owner. In all other cases the task has failed
+/// for good.
 fn release_or_fail(
     task: &Task,
     release: TaskRelease,

@@ -83,8 +83,9 @@ fn team_exists_error(file: &RunFile, existing_team: &ExistingTeam) -> ErrorRepor
         .with_help(help)
 }
 
-/// The text that says how to retry failed tasks. It contains the ids of the tasks, because `teamctl
-/// task release` takes ids. The printed results show only the keys of the run file.
+/// The text that says how to retry failed tasks. It contains the ids of the tasks, which `teamctl
+/// task release` needs. The printed results show only the keys by which the run file names the
+/// tasks.
 pub(crate) fn retry_help(team: &str, failed: &[TaskId]) -> String {
     let ids: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let ids = if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) };

@@ -32,8 +32,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run keeps its team at its end. An empty lock file means the same: there was no earlier
-    /// run, or the last run has completed its work.
+    /// The run keeps its team at its end. An empty lock file is read as this note: no run was
+    /// killed, so no deletion must be completed.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,

@@ -21,8 +21,8 @@ pub struct RunReport {
     pub nothing_to_do: Option<String>,
     /// A text that notifies a person who does not watch the run, because the run did not end well.
     pub notice: Option<String>,
-    /// The path of the team's record. `None` if the team is not recorded, or if the run had nothing to
-    /// do.
+    /// The path of the team's record, a file for `teamctl replay`. `None` if the team is not
+    /// recorded, or if the run had nothing to do.
     pub record: Option<PathBuf>,
     /// The error of shutting down the members or deleting the team, if there was one.
     pub cleanup: Result<(), ErrorReport>,

@@ -115,8 +115,8 @@ pub struct TeamArchive {
     commands: Vec<(TaskId, String)>,
 }
 
-/// The largest task id, and the largest high-water mark, that an archive may contain. Higher ids
-/// remain for tasks that are created after the import.
+/// The largest task id that an archive may contain, in a task or as the highest id used so far.
+/// Higher ids remain for tasks that are created after the import.
 const MAX_IMPORTED_ID: u32 = TaskId::MAX / 2;
 
 impl TeamArchive {

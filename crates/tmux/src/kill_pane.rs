@@ -57,8 +57,8 @@ impl TmuxServer {
         let kill = kill_command(pane);
         // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
         // zoom, the window must be known before the pane is killed. So in this case the first
-        // command list kills nothing and prints `zoomed_nonce`. A second list then kills the pane
-        // and restores the zoom.
+        // command list kills nothing and prints the random word `zoomed_nonce`. The code below then
+        // looks up the window and sends a second list, which kills the pane and restores the zoom.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;

@@ -7,8 +7,8 @@ use crate::ui_events_and_effects::{ActionResult, BackgroundAction, MemberPane, U
 use crate::ui_state::{ActiveView, DetailPage, PromptPurpose, ReadProgress, UiState};
 use protocol::team_and_member_names::MemberName;
 
-/// Makes the detail page show the selected item. While the keys act on the page, the page stays as
-/// it is. If the screen has no room for the page beside the lists, there is no page until the
+/// Makes the detail page show the selected item. While the page has the keyboard focus, it stays
+/// unchanged. If the screen has no room for the page beside the lists, there is no page until the
 /// person opens it.
 pub(crate) fn follow_selection(state: &mut UiState) -> Vec<UiEffect> {
     if state.view != ActiveView::Lists {

@@ -14,9 +14,9 @@ pub struct BranchProgress {
     /// The commits that were made on the branch since the worktree was created, newest first.
     /// Commits that came with a merge are not among them.
     pub commits: Vec<BranchCommit>,
-    /// What the branch is compared with. Usually this is the branch that HEAD of the repository
-    /// itself names. If HEAD names the worktree's own branch, or no branch, this is a short commit
-    /// id: that of the commit at which the worktree was created.
+    /// What the branch is compared with: usually the branch that is checked out in the repository's
+    /// main worktree. If that is the worktree's own branch, or if no branch is checked out there,
+    /// `target` is the short id of the commit at which the worktree was created.
     pub target: String,
     /// How many commits of the branch `target` does not have.
     pub unmerged: u64,

@@ -132,7 +132,8 @@ impl FileCopier<'_> {
 
     /// Creates the directories above a file in the new worktree. Each directory gets the
     /// permissions that it has in the main worktree, and its owner can always write to it. Returns
-    /// whether all of them are directories, in both worktrees.
+    /// false if a path above the file is something else than a directory in one of the two
+    /// worktrees, such as a symbolic link.
     fn create_parents(&self, file: &Path) -> Result<bool, Error> {
         let mut directory = PathBuf::new();
         for component in file.parent().unwrap_or(Path::new("")).components() {

@@ -1,6 +1,6 @@
 //! Finds a remote of which this repository tracks only some branches, as after `git clone
-//! --single-branch`. If commits were pushed to one of the other branches, this repository does not
-//! know it, and the commits look as if they were not pushed.
+//! --single-branch`. Commits that were pushed to one of the other branches look as if they were not
+//! pushed, because this repository does not know those branches.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT, split_nul};

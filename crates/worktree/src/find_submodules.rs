@@ -29,8 +29,8 @@ impl Worktree<'_> {
         Ok(submodules)
     }
 
-    /// Returns the repositories of submodules that are not checked out. For example, such a
-    /// submodule is only on a branch that was checked out earlier.
+    /// Returns the repositories of submodules that are not checked out now. For example, the
+    /// worktree may have been on another branch, and only that branch has the submodule.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! How a member's commits get onto the target branch of merges: as a merge or as a rebase. teamd
-//! adds an entry to this branch's reflog for each. The entry of a rebase names the last commit that
-//! was copied, so that no later rebase copies the same commits again.
+//! How a member's commits get onto the target branch of `teamctl merge`: by a merge or by a rebase.
+//! Each merge or rebase adds an entry to the reflog of the target branch. The entry of a rebase
+//! names the last commit that was copied, so that no later rebase copies the same commits again.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
@@ -15,10 +15,10 @@ const REBASED_MESSAGE: &str = "teamd: rebased ";
 pub enum MergeMethod {
     /// A merge commit, also where git could fast-forward. So each member has one commit.
     Merge,
-    /// The member's commits without a merge commit. If the member's branch contains the target
-    /// branch, the commits stay unchanged. Otherwise git copies them onto the target branch. Git
-    /// leaves out commits that an earlier rebase has copied, and commits whose change is already on
-    /// the target branch.
+    /// Adds the member's commits and makes no merge commit. If the member's branch contains the
+    /// target branch, the commits stay unchanged. Otherwise git copies them onto the target branch.
+    /// Git leaves out commits that an earlier rebase has copied, and commits whose change is
+    /// already on the target branch.
     Rebase,
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
 
 /// Finds mount points by device number: returns each directory that is on another device than its
 /// parent directory. Searches `top` and the directories below it. This search is used on systems
-/// whose list of mounts teamd cannot read. It does not find a mount from the same device.
+/// whose list of mounts teamd cannot read. It does not find a bind mount of a directory on the same
+/// device.
 fn directories_of_other_devices(top: &Path) -> io::Result<Vec<PathBuf>> {
     let device = std::fs::metadata(top)?.dev();
     let is_mount_point = match top.parent() {

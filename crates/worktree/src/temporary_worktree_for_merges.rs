@@ -20,8 +20,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The environment variable by which the processes in a merge worktree are found. All of them have
-/// it. Its value is the path of the worktree.
+/// An environment variable of all processes that a merge starts in its worktree. Its value is the
+/// path of the worktree, so these processes can be found and ended.
 pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 
 /// What the caller stores about a merge worktree, before git fills its directory.

@@ -330,8 +330,8 @@ fn text_if_changed(
     Ok((new_text != text).then_some(new_text))
 }
 
-/// The indexes in `current` of the entries in `wanted`. `before` is the number of entries that
-/// precede `current` in the inbox.
+/// Finds the entries `wanted` in `current`, the end of an inbox, and returns their indexes in
+/// `current`. `before` is the number of entries that precede `current` in the inbox.
 ///
 /// An entry is found by its text. If another program reformatted the text, the entry is found by
 /// its message id. Two wanted entries with the same text get two different indexes.

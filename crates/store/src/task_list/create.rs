@@ -173,7 +173,7 @@ impl Tasks {
     }
 
     /// Renames the temporary files to the names of the task files. Returns false if another program
-    /// has changed the high-water mark, or already uses the file name of the first task.
+    /// has created or deleted tasks meanwhile, so that the ids of the new tasks are no longer free.
     fn put_files(
         &self,
         ticket: &Ticket,

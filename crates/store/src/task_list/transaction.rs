@@ -211,8 +211,8 @@ impl<'t> TaskTransaction<'t> {
         Ok(true)
     }
 
-    /// The prepared changes in the order of the commit. A deleted task's id is first stored in the
-    /// high-water mark, and then the task's file is deleted.
+    /// The prepared changes in the order of the commit. Before the file of a deleted task is
+    /// removed, the task's id is stored in the high-water mark, so that no new task gets this id.
     fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();

@@ -29,8 +29,8 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 /// TeamCreate, TeamDelete, SpawnTeammate, Ask, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox,
 /// MarkRead, Wait, Requests, Approve, Deny.
 ///
-/// One member makes all calls. The option --member names it, or else the environment of this
-/// process or of a parent process. Exit code 67: there is no such member.
+/// All calls are made for one member. The option --member names this member; without it, the
+/// environment of this process or of a parent process does. Exit code 67: there is no such member.
 ///
 /// A lead without --team works on the team that the session in this terminal leads (`teamctl
 /// lead`). If there is none, the lead works on the team that it creates.

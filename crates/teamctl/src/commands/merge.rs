@@ -46,7 +46,7 @@ use worktree_error_report::to_report;
 /// members. Take the result with: git merge teamd/TEAM/merged
 ///
 /// The branch of a member on another host is fetched first, into the repository in which the member
-/// was spawned. If that fails, what was fetched before is merged.
+/// was spawned. If the fetch fails, the commits from an earlier fetch are merged.
 ///
 /// A merge with conflicts is undone, and the member gets a task that says how to resolve them. A
 /// merge whose test fails is undone too. Unsaved changes in a member's worktree are left out. No

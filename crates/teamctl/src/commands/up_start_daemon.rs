@@ -30,9 +30,9 @@ const MAX_NAMED_MEMBERS: usize = 10;
 ///
 /// Example: teamctl up
 ///
-/// The command returns when teamd is ready. The session is named teamd. Its tmux server is that of
-/// $TMUX, else one named teamd. After a crash, teamd starts again on the same server, where its
-/// panes still are.
+/// The command returns when teamd is ready. The session is named teamd. It is on the tmux server of
+/// $TMUX, or else on a server named teamd. After a crash, teamd starts again on the same server,
+/// where its panes still are.
 ///
 /// With --resume, the command also starts the members that `teamctl down --suspend` or a reboot has
 /// suspended, and waits until they run. Each continues its tasks in its worktree, and its session

@@ -1,6 +1,6 @@
-//! Checks that each task of a team can be read, and that no tasks wait for each other. Also checks
-//! that each dependency is recorded twice: in the blocking task (`blocks`) and in the blocked task
-//! (`blockedBy`).
+//! Checks that each task of a team can be read, and that there is no cycle of tasks that wait for
+//! each other. Also checks that each dependency is recorded twice: in the blocking task (`blocks`)
+//! and in the blocked task (`blockedBy`).
 //!
 //! If a writer is killed between the two writes, only one of the tasks has the link: a half link.
 //! The blocked task waits for the other task even then, so `--fix` adds the missing link.
