@@ -9,7 +9,7 @@
 //!
 //! The system limits how many directories can be watched. Linux also limits the number of watchers
 //! (watch instances). While a limit prevents the watch of a directory, each wait ends after two
-//! seconds at the latest. After each wait, the watcher tries to add the missing watches.
+//! seconds at the latest. After each wait, the watcher tries again to watch all directories.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;

@@ -19,8 +19,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The socket at which the daemon of `root` listens. `None` if no daemon is found, or if the socket
 /// is `excluded_socket`, which the caller has already tried. `root` is a canonical path, and
-/// `directories` are the directories for this root in the caller's environment. Looks at these
-/// places, in this order:
+/// `directories` are teamd's directories for this root according to the caller's environment. Looks
+/// at these places, in this order:
 ///
 /// 1. the socket that the lock file in the state directory of this environment names;
 /// 2. the socket that a lock file of the root in another state directory names, if a process has

@@ -3,8 +3,8 @@
 //!
 //! A hook's parent alone does not show whether the agent still runs: an agent program may run its
 //! hooks through a shell, and this shell can survive the program. So all ancestors are recorded,
-//! each with pid and start time. A hook may also run in a session without a terminal. So the
-//! terminal is that of the nearest ancestor that has one.
+//! each with pid and start time. The hook itself may have no terminal. So the terminal of the
+//! nearest ancestor that has one is used.
 
 use platform::ProcessEntry;
 use platform::process_tree::self_and_ancestors;

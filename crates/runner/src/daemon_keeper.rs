@@ -1,10 +1,10 @@
 //! Calls the daemon for a run. Uses the daemon that is already running, or starts one. If the
 //! daemon dies during the run, starts a new daemon.
 //!
-//! The exit of the daemon's process wakes the run, which then tries to connect. The daemon counts
-//! as dead only if its control socket refuses the connection. The run does not start a daemon again
-//! after a person has stopped it. The last daemon event in the event log shows whether the daemon
-//! was stopped or has crashed.
+//! When the daemon's process exits, the run wakes up and tries to connect. If the control socket
+//! refuses the connection, the daemon counts as dead. The run starts a new daemon only after a
+//! crash, and not if a person has stopped the daemon. The daemon's last event in the event log
+//! shows which of the two happened.
 
 use crate::run_observer::RunObserver;
 use crate::was_daemon_taken_down::was_daemon_taken_down;

@@ -1,9 +1,9 @@
 //! The requests of members to their lead, and the answers.
 //!
-//! A request in the lead's inbox, read or unread, is open while two conditions hold. The member
-//! that made the request is still on the team, and was not started anew since the request. And
-//! there is no answer in the member's inbox or in the answer log. The plan of a suspended member
-//! waits: the member sends the request again, with the same id, when it is resumed.
+//! A request in the lead's inbox, read or unread, is open until there is an answer in the member's
+//! inbox or in the answer log. It is also closed when the member leaves the team or is started
+//! again. If a member with an open plan is suspended, it sends the request again, with the same id,
+//! when it is resumed.
 //!
 //! A person, the lead and the daemon may answer the same request. To answer, a process checks the
 //! member's inbox for an answer and appends its own answer in one step. So only the first answer is

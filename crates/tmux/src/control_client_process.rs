@@ -1,13 +1,12 @@
 //! The client process of a control connection: a tmux process that is attached to a hidden session.
 //! The client and its session end when this process (teamd) exits.
 //!
-//! Closing the pipes of the client would not be enough to end the client. If the server still had
-//! output for the client, the client would never exit, and then the server could not exit either.
-//! So a watcher process runs beside the client. The watcher reads from a socket; this process holds
-//! the other end and never writes to it. When this process exits, the kernel closes that end. Then
-//! the watcher kills the client, so that the server forgets the client at once. Last, the watcher
-//! kills the idle pane, which is the only pane of the hidden session. A session without panes ends.
-//! If another program has put a window into the hidden session meanwhile, that window stays.
+//! A watcher process beside the client ends both. The watcher reads from a socket; this process
+//! holds the other end and never writes to it. When this process exits, the kernel closes that end.
+//! The watcher then kills the client, and after it the idle pane, which is the only pane of the
+//! hidden session. A session without panes ends. If another program has put a window into the
+//! hidden session, that window stays. Without a watcher, closing the client's pipes would not end a
+//! client for which the server still has output.
 //!
 //! The tmux option `destroy-unattached` would end the hidden session without a watcher. teamd does
 //! not use it, because it can crash the server: if two clients exit at the same time, tmux destroys
@@ -52,9 +51,9 @@ pub(crate) struct StartedClient {
 /// A running control client. Drop kills it and the idle pane of its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// This process's end of a socket pair. The other end is the standard error of the watcher and
-    /// of the client. The watcher reads from the other end. When this process exits, its end is
-    /// closed, and the watcher notices this.
+    /// This process's end of a socket pair. The other end is the standard error of the client and
+    /// of the watcher, which reads from it. When this process exits, its end is closed, and the
+    /// watcher's read returns.
     watcher_socket: UnixStream,
 }
 
@@ -66,14 +65,13 @@ pub(crate) struct ControlClient {
 /// address (`$3` and `$4`).
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the standard error
-///   of the watcher is closed, and then assumes that the session is gone. So the watcher must not
-///   close its standard error before the command `if-shell` has ended. The `:` at the end ensures
-///   this: without it, the shell could `exec` this command, whose standard error is `/dev/null`.
-/// - The watcher kills the idle pane, which is the only pane of the hidden session. By then,
-///   another server may listen at the address, and may have a session with the same name. So the
-///   watcher kills the pane only if the session's option `@teamd_server_epoch` names the server
-///   that replies.
+/// - The part in parentheses is the watcher. `ControlClient::kill` takes the end of the watcher's
+///   standard error as the sign that the session is gone. So the watcher's shell must stay until
+///   `if-shell` has ended. The `:` at the end ensures this: without it, the shell could `exec` the
+///   tmux command, whose standard error is `/dev/null`.
+/// - The watcher kills the idle pane, the only pane of the hidden session. By then, another server
+///   with a session of the same name may listen at the address. So the pane is killed only if the
+///   session's option `@teamd_server_epoch` names the server that replies.
 /// - If the session is gone, tmux checks the condition of `if-shell` on another session instead,
 ///   perhaps the hidden session of the next control client. So the condition also compares the
 ///   session's name.

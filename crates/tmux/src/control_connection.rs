@@ -6,8 +6,8 @@
 //! exits, see [`crate::control_client_process`].
 //!
 //! A client whose output is not read prevents the server from exiting. So a reader thread reads the
-//! output and never blocks on anything else. The thread that makes a call writes the commands
-//! itself, because on a busy machine it could take long to switch to a writer thread.
+//! output and never blocks on anything else. The calling thread writes the commands itself, because
+//! on a busy machine the switch to a writer thread could take long.
 //!
 //! After each command list the connection lets tmux print a nonce, a random word. The reply to the
 //! list is what tmux printed before that nonce.

@@ -4,8 +4,8 @@
 //! another window or session.
 //!
 //! After its process has exited, a tagged pane stays open until this crate kills it. If tagged
-//! panes closed by themselves, several of them could close at the same moment. If a control client
-//! is attached, tmux up to version 3.6 then crashes in two cases:
+//! panes closed by themselves, several of them could close at the same moment. While a control
+//! client is attached, tmux up to version 3.6 can crash in two such cases:
 //!
 //! - Two panes of one window close: tmux sends the notification about a new active pane when the
 //!   window has no pane left.

@@ -4,9 +4,9 @@
 //! When a daemon is killed, its control client and hidden session stay on the tmux server for a
 //! moment. When they end, the server notifies every control client. If one of these clients has
 //! just connected and has not finished its handshake, tmux 3.3a crashes (null pointer in its
-//! function `control_write`), and all sessions are lost. On a busy machine this happened twice in
-//! about 300 tests in which a daemon was killed and the next one connected at once. So a new daemon
-//! connects only after the client and session of the exited daemon are gone.
+//! function `control_write`), and all sessions are lost. So a new daemon connects only after the
+//! client and session of the exited daemon are gone. Without this wait, two of about 300 tests on a
+//! busy machine crashed tmux.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

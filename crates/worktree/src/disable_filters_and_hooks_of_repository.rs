@@ -5,9 +5,9 @@
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
 //! that this configuration names. There is one exception: when git creates a worktree, these
 //! programs run as they do for the user. Filters that the user's own configuration defines, such as
-//! git-lfs, always run: without them, unchanged files would look changed. If only the repository
-//! defines a filter, the filter does not run, and [`crate::KeepReason::FilterNotRun`] tells the
-//! user.
+//! git-lfs, always run: without them, unchanged files would look changed.
+//! [`crate::KeepReason::FilterNotRun`] tells the user about a filter that did not run because only
+//! the repository defines it.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
@@ -80,9 +80,8 @@ impl NamedPrograms {
     }
 
     /// Whether the user's filter of the same name can replace a filter of the repository. If the
-    /// repository sets `process`, the user's filter must set `process` too. If the user's filter
-    /// sets only `clean`, it would not run: git ignores `clean` if `process` is set, even to an
-    /// empty value.
+    /// repository sets `process`, the user's filter must set `process` too: git ignores the user's
+    /// `clean` if any configuration sets `process`, even to an empty value.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")

@@ -27,9 +27,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// The shadow copy (a second copy of the file, without the last change) may lack bytes before the
-/// new tail. If it lacks at most this many bytes, they are read and written together with the tail.
-/// Otherwise the kernel copies them in a separate step.
+/// The shadow copy (a second copy of the file) lacks the last change, so bytes before the new tail
+/// may be missing from it. Up to this many bytes are read and written together with the tail. The
+/// kernel copies a longer part in a separate step.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// `entries` is the content of the inbox.
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after the
-/// earlier messages of its sender. Some messages may be in the inbox but not in the journal yet,
-/// because a sender writes to the inbox first. Their timestamps decide whether they are earlier
-/// than a lost message of the same sender.
+/// earlier messages of its sender. A sender writes to the inbox first, so the newest messages in
+/// the inbox may not be in the journal yet. Whether such a message is earlier than a lost one of
+/// the same sender is decided by the timestamps.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

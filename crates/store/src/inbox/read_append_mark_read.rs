@@ -267,9 +267,8 @@ impl Inbox {
     ///
     /// A cheap change is prepared while the lock is held. A costly change is first prepared without
     /// the lock, because other programs wait for the lock only briefly. If another program changes
-    /// the inbox meanwhile, this attempt fails, and the change is prepared again while the lock is
-    /// held. Without the second attempt, senders that write at the same time could fail again and
-    /// again.
+    /// the inbox meanwhile, the change is prepared again while the lock is held. So senders that
+    /// write at the same time do not fail again and again.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

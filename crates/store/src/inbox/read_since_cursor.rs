@@ -50,10 +50,9 @@ impl InboxCursor {
     /// Number of unread entries before the cursor, which is the position where the last read ended.
     ///
     /// A later read counts these entries again only if the bytes right before the cursor have
-    /// changed. They change when a program marks an earlier entry read, because the length of that
-    /// entry changes and the bytes after it move. If a program changes a read flag without changing
-    /// the entry's length, the count becomes wrong. Known programs write `true` or `false`, which
-    /// differ in length.
+    /// changed. Marking an entry read moves the bytes after the entry, because `true` and `false`
+    /// differ in length. If a program changed a read flag and kept the length, the count would
+    /// become wrong, but no known program does.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }

@@ -161,7 +161,7 @@ impl InboxTail<'_> {
         };
         let texts = (&self.text[1..], &after[1..]);
         // If this process was stopped for more than ten seconds, another program may have
-        // considered the lock stale and taken it. The inbox must then stay unchanged.
+        // considered the lock stale and taken it. If so, this process must not change the inbox.
         if lock.as_ref().is_some_and(|lock| !matches!(lock.is_ours(), Ok(true))) {
             return Ok(false);
         }

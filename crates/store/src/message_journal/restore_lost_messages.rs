@@ -1,10 +1,11 @@
-//! Compares the journal with the inboxes. Finds messages that were stored in an inbox and are
-//! missing from it now, although no reader has read them. Restores these messages.
+//! Restores lost messages: those that the journal has as stored and unread, and that are missing
+//! from their inbox.
 //!
 //! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
 //! texts stay in the journal files. A team has a current and a previous journal file. When the
 //! current file is large, the daemon rotates the files: it copies the entries of unread messages
-//! from the previous file to the current file. The current file then replaces the previous file.
+//! from the previous file to the current file, and then renames the current file to replace the
+//! previous one.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::journal_and_tail_index_files::MAX_JOURNAL_BYTES;

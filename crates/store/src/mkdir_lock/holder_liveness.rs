@@ -3,13 +3,11 @@
 //! A program of teamd creates the lock directory with the sticky bit, which no other program sets.
 //! Then the program takes the kernel's file lock (flock) on the directory. The kernel releases the
 //! flock when the process ends for any reason. So a sticky lock whose flock stays free belongs to a
-//! dead process. No process id is needed; a process id would be useless across containers and
-//! reboots.
+//! dead process. A process id would be no proof, because containers and reboots reuse process ids.
 //!
-//! A process that is killed between `mkdir` and the flock leaves a sticky directory with a free
-//! flock, which counts as the lock of a dead process. If the process is not killed but only stopped
-//! at this point, another process may take over the lock. So the creator of a lock checks by
-//! [`confirm`] that the lock still belongs to it.
+//! If the process is stopped (SIGSTOP) between `mkdir` and the flock, other processes take it for
+//! dead and may take over the lock. So the creator of a lock checks by [`confirm`] that the lock
+//! still belongs to it.
 //!
 //! Nothing is stored in the directory, and there is no second file to clean up. If the file system
 //! has no flock on directories, a lock becomes stale only by its age, after ten seconds.
@@ -47,14 +45,13 @@ pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// processes watch the lock for `PROBE_DELAY` (50 ms) before they may take it over. The time is
 /// only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// The time after `mkdir` within which the creator may confirm a lock that other processes judge by
-/// its age alone. They do so if the file system has no flock on directories, or if `mkdir` has not
-/// set the sticky bit. They take over such a lock after [`LOCK_STALE_AFTER`], which is ten seconds.
-/// So a creator that was stopped for longer than this timeout gives up the lock.
+/// How long after `mkdir` the creator may still confirm a lock that has no flock or no sticky bit,
+/// because the file system does not support it. Other processes take over such a lock when it is
+/// older than [`LOCK_STALE_AFTER`], which is ten seconds. So a creator that was stopped for longer
+/// than this timeout gives up the lock.
 ///
-/// The timeout is only half of [`LOCK_STALE_AFTER`], because clocks may differ. The creator
-/// measures the timeout with its own clocks. Other processes compare the lock's timestamp, which
-/// may come from the clock of a file server.
+/// The timeout is only half of [`LOCK_STALE_AFTER`], because the clock of this process and that of
+/// a file server, which sets the lock's timestamp, may differ.
 ///
 /// [`LOCK_STALE_AFTER`]: super::lock_inode_and_age::LOCK_STALE_AFTER
 const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
@@ -121,11 +118,10 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after
-/// `mkdir`, the process always owns the lock, because no other process takes over a lock so early.
-/// Later, the process still owns a sticky lock if the lock is still at its path. A lock without the
-/// sticky bit then counts as lost. But on systems where `mkdir` can't set this bit, such a lock
-/// counts as owned for five seconds.
+/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
+/// it always does, because no other process takes over a lock so early. Later, it owns a lock with
+/// the sticky bit if the lock is still at its path, and has lost a lock without this bit. On
+/// systems where `mkdir` can't set the bit, a lock without it counts as owned for five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -64,10 +64,10 @@ impl StaleWatch {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The lock looks stale, but a live process has its flock. If the lock has the sticky
-            // bit, that process is usually the holder, which was stopped for too long: the lock is
-            // stale. If the lock has no sticky bit, that process is usually about to remove the
-            // lock. So the lock counts as stale only after it was watched for ten seconds.
+            // The lock looks stale by its age, but a live process has its flock. With the sticky
+            // bit, this is usually the holder, which was stopped for too long: the lock is stale.
+            // Without the bit, it is usually a process that is about to remove the lock, so the
+            // lock counts as stale only after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

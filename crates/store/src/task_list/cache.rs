@@ -85,10 +85,9 @@ impl TaskCache {
         Ok(Arc::clone(&list.tasks))
     }
 
-    /// Reads the list if nothing is cached. A program that changes tasks calls this before it takes
-    /// a ticket, which is the flock on the list. So other programs need not wait for the ticket
-    /// while the whole list is read. When the program has the ticket, it reads again only files
-    /// that have changed since.
+    /// Reads the list if nothing is cached. Called before the ticket (the flock on the list) is
+    /// taken, so that other programs need not wait for the ticket while the whole list is read.
+    /// With the ticket, only files that have changed since are read again.
     pub(super) fn load_if_empty(&self, io: &IoOptions, dir: &DirHandle) -> Result<(), Error> {
         if self.cached_tasks().is_some() { Ok(()) } else { self.refresh(io, dir).map(drop) }
     }
@@ -220,9 +219,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task. `timeout` is the time that is left for all files of the list. If this file
-    /// can't be read, the elapsed time is subtracted from `timeout`. A file that has been damaged
-    /// for a long time fails without waiting, so it takes almost nothing from `timeout`.
+    /// Reads one task. `timeout` is the time that is left to wait for half-written files of the
+    /// list. If this function waits for this file in vain, the time is subtracted from `timeout`.
+    /// It does not wait for a file that has been damaged for a long time.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,

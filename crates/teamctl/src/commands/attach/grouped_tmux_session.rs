@@ -4,11 +4,12 @@
 //! Grouped sessions share their windows, but each has its own current window. So two terminals can
 //! show two members at the same time.
 //!
-//! If `attach` starts a new tmux client, it ends the view when the client ends. Otherwise an unused
-//! view stays until the next `attach` ends it. The tmux option `destroy-unattached` would end an
-//! unused view at once. But with this option, tmux 3.2a to 3.7c can crash, for example when two
-//! clients leave at the same moment. The tmux hook `client-detached` is no alternative: when a
-//! terminal is closed, tmux runs the hook for another session.
+//! If `attach` has started a new tmux client for the view, it ends the view together with the
+//! client. Any other view that no terminal shows stays until the next `attach` ends it. The tmux
+//! option `destroy-unattached` would end an unused view at once. But with this option, tmux 3.2a to
+//! 3.7c can crash, for example when two clients leave at the same moment. The tmux hook
+//! `client-detached` is no alternative: when a terminal is closed, tmux runs the hook for another
+//! session.
 
 use client::select_tmux_server::tmux_output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

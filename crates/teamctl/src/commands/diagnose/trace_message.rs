@@ -22,9 +22,9 @@ use store::now;
 ///
 /// Example: teamctl trace last
 ///
-/// A message is stored, delivered, read and answered. If the recipient is on another host, the message
-/// also arrives there. A message to several members is shown for
-/// each of them. Each time is when teamd noticed the step, except for the time of sending.
+/// A message is stored, delivered, read and answered. If the recipient is on another host, the
+/// message also arrives there. A message to several members is shown for each of them. The times
+/// are those at which teamd noticed each step; only the time of sending comes from the sender.
 ///
 /// `send --json` and `inbox --json` print the id of a message as `message_id`.
 #[derive(Debug, clap::Args)]

@@ -174,8 +174,8 @@ fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocati
 }
 
 /// Returns the position of this message's `message_stored` event. `candidates` is the result of
-/// [`stored_events`]. Normally one of these events has the message's index in the inbox. If none
-/// has that index, the message was moved in the inbox later, and the first candidate is returned.
+/// [`stored_events`]. Usually one of these events has the message's index in the inbox. If none
+/// has, the message was moved in the inbox later, and the first candidate is returned.
 fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Option<usize> {
     let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
     same_index.or(candidates.first()).map(|(at, _)| *at)
