@@ -23,13 +23,14 @@ use store::env_var;
 ///
 /// Example: teamctl attach ann
 ///
-/// Inside tmux, your terminal switches to the pane; prefix L returns. Outside tmux, the command
-/// attaches to tmux; prefix d detaches. A hidden pane is shown first. A session of iTerm2 comes to
-/// the front. The output of a member without a pane is printed until you press Ctrl-C.
+/// Inside tmux, your terminal switches to the pane; type the tmux prefix and L to return. Outside
+/// tmux, the command attaches to tmux; type the prefix and d to detach. A hidden pane is shown
+/// first. A session of iTerm2 comes to the front. The output of a member without a pane is printed
+/// until you press Ctrl-C.
 ///
 /// Each terminal gets its own tmux session, which ends when you detach. A pane that would be
-/// smaller than 60x10 is zoomed if no other terminal shows its window. Prefix z shows all panes
-/// again.
+/// smaller than 60x10 is zoomed if no other terminal shows its window. The prefix and z show all
+/// panes again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AttachArgs {
     /// The member

@@ -16,9 +16,9 @@ use std::process::ExitCode;
 ///
 /// Example: teamctl delete survey
 ///
-/// The command is refused (exit code 76) while members run. With --force, it ends them first. Members on
-/// another host end when that host learns of the deletion. Members that another program started run
-/// on without a team.
+/// The command is refused (exit code 76) while members run. With --force, it ends them first.
+/// Members on another host end when that host learns of the deletion. Members that another program
+/// started run on without a team.
 ///
 /// The command is also refused while a worktree has work that would be lost: changes, untracked or
 /// ignored files, commits on no other branch, stashes, or an unfinished rebase. It is also refused

@@ -27,8 +27,8 @@ enum HomeCommand {
     /// Type the command on a machine that runs members of the team. The members on all other
     /// machines are deregistered, and their unfinished tasks released. Changes that the old home
     /// has not sent yet are lost, and so is the team's policy. If the old home comes back, it ends
-    /// its members of the team and changes the team no more. The command is refused (exit code 76) while the
-    /// home has contact.
+    /// its members of the team and changes the team no more. The command is refused (exit code 76)
+    /// while this machine has contact with the home.
     Take(TakeArgs),
 }
 

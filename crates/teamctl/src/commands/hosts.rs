@@ -39,9 +39,9 @@ use std::time::Duration;
 ///
 /// `teamctl --host NAME COMMAND` runs a command on another machine. ~/.config/teamd/hosts.toml says
 /// how each machine is reached, for example `[host.devbox]` with `connect = "ssh -T devbox"` below
-/// it. Further keys are `attach` (the command with a terminal), `root`, `teamctl` (its path there),
-/// and, for `spawn --host any`, `labels` and `slots`. `[host.home]` has the `labels` and `slots` of
-/// this machine. A run file can have the same tables.
+/// it. Further keys are `attach` (a connect command that opens a terminal), `root`, `teamctl` (its
+/// path there), and, for `spawn --host any`, `labels` and `slots`. `[host.home]` has the `labels`
+/// and `slots` of this machine. A run file can have the same tables.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl hosts\n  teamctl hosts install devbox\n  teamctl --host devbox status"
@@ -66,7 +66,8 @@ enum HostsCommand {
     ///
     /// Example: teamctl hosts check devbox
     ///
-    /// The daemon here, if it runs members on a host, connects with the host's present connect command.
+    /// If members of a team here run on a host, the daemon connects to the host with the connect
+    /// command that the hosts file has now.
     ///
     /// Exit code 72: teamctl or tmux is missing there. 74: the host cannot be reached. 75: it does not
     /// answer in time. 78: it has another version.
@@ -93,8 +94,9 @@ enum HostsCommand {
     /// Example: teamctl hosts forget devbox
     ///
     /// Its members are deregistered, and their unfinished tasks released. Changes that it has not
-    /// sent yet are lost. The command is refused (76) while the host has contact and runs members.
-    /// If the host is used again, its daemon first ends the members that it still runs.
+    /// sent yet are lost. The command is refused (exit code 76) while this machine has contact with
+    /// the host and members run there. If the host is used again, its daemon first ends the members
+    /// that it still runs.
     Forget(forget_host::ForgetArgs),
     /// Answer a check of another machine
     ///

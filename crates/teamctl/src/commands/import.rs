@@ -38,9 +38,9 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Former members are not started; use `teamctl spawn`. For a new member with a former name, the
 /// messages in the archive count as read.
 ///
-/// An archive with unknown or invalid files is rejected (exit code 65), and nothing is created. If
-/// its tasks or its policy have commands, or if its policy lets every member add commands, the
-/// import needs --yes. Without --yes, it shows the commands and is refused (exit code 76).
+/// An archive with other or invalid files is rejected (exit code 65), and nothing is created.
+/// Commands in its tasks or its policy need --yes, and so does a policy that lets every member add
+/// commands. Without --yes, the import shows the commands and is refused (exit code 76).
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"

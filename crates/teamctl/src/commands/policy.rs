@@ -23,8 +23,8 @@ use std::process::ExitCode;
 /// A policy says who answers the requests of members, and how many turns, tokens, dollars and hours
 /// the team may use on all hosts. A new policy applies to open requests too. If it raises an
 /// exhausted budget, resume the members with `teamctl up --resume`, and the members on another host
-/// with `teamctl --host NAME up --resume`. A policy with commands for worktrees is shown and
-/// refused (76) without --yes.
+/// with `teamctl --host NAME up --resume`. Without --yes, a policy with commands for worktrees is
+/// shown and refused (exit code 76).
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A whole file:\n  [policy]\n  plans = \"auto\"\n  max_turns = 200\n  max_time = \"8h\""

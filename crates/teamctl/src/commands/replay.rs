@@ -25,11 +25,11 @@ use std::process::ExitCode;
 /// ] } ) jump to the next message, failure or request, and [ { ( to the previous one. No key acts on
 /// a team.
 ///
-/// The film waits at most 5 s for the next event. Without a terminal, the record is printed as
-/// text.
+/// If nothing happened for more than 5 s, the film goes on after 5 s. Without a terminal, the
+/// record is printed as text.
 ///
-/// With --check, people and agents do what they did in the record, and the installed teamd decides
-/// anew. Exit code 0: its decisions are those in the record. 1: they differ, and a diff is printed.
+/// With --check, the installed teamd decides again, while people and agents do what they did in the
+/// record: exit code 0 if it decides as recorded, 1 and a diff if not.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl replay survey.jsonl --text | grep failed\n  teamctl replay survey.jsonl --asciinema survey.cast --speed 4\n  teamctl replay survey.jsonl --check"
@@ -49,7 +49,7 @@ pub(crate) struct ReplayArgs {
     /// Speed of the film
     #[arg(long, value_name = "N", default_value = "1", value_parser = FILM_SPEEDS)]
     speed: String,
-    /// Do not shorten the time until the next event
+    /// Do not shorten the pauses in which nothing happened
     #[arg(long)]
     keep_pauses: bool,
     /// Open a tmux window with the film and a pane with the output of each member

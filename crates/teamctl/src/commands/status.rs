@@ -36,7 +36,7 @@ use store::Root;
 /// Exit code 0: teamd answers. 69: no teamd runs; only the files and the suspended members are
 /// shown.
 ///
-/// --format tmux prints a segment for tmux's status line, such as `survey 2/5 !1 x1 z1`. Two of
+/// --format tmux prints a segment for tmux's status line, such as `survey 2/5 !1 x1 z1`: two of
 /// five members are active, one waits for a person, one has failed, one is suspended.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -7,9 +7,9 @@ use protocol::team_and_member_names::TeamName;
 /// The segment if no daemon answers.
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
-/// Returns the segments of all teams, or of the team `selected_team`. In `survey 2/5 !1 x1 z1`, two
-/// of the five members of `survey` are active. One waits for a person, one has failed, one is
-/// suspended.
+/// Returns the segments of all teams, or of the team `selected_team`. `survey 2/5 !1 x1 z1` means:
+/// of the five members of `survey`, two are active, one waits for a person, one has failed, and one
+/// is suspended.
 pub(super) fn segment_line(status: &StatusReply, selected_team: Option<&TeamName>) -> String {
     let shown = status
         .teams

@@ -11,7 +11,7 @@ use store::{Team, now};
 ///
 /// Example: teamctl task release 3
 ///
-/// The task then has no owner. But if its run file names an owner, that member owns it again.
+/// The released task has no owner, unless it comes from a run file that names one.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReleaseTaskArgs {
     /// Id of the task
