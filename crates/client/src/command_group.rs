@@ -1,5 +1,5 @@
-//! Runs a command in a process group of its own, so that a Ctrl-C of the user does not reach the
-//! command, and so that all its processes can be killed.
+//! Runs a command in a process group of its own. So the user's Ctrl-C does not reach the command,
+//! and all its processes can be killed together.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

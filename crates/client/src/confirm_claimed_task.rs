@@ -53,8 +53,8 @@ pub fn confirm_claimed_task(
     }
 }
 
-/// If the task is in progress, waits up to a minute until the team's home, the host with its true
-/// files, has decided whether the owner has the task. Does nothing for any other task.
+/// If the task is in progress, waits up to a minute for the decision of the team's home (the host
+/// with its true files) whether the owner has the task. Does nothing for any other task.
 ///
 /// # Errors
 ///

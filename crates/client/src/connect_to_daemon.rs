@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Where a client looks for the daemon of a root: first at `socket`, then at the socket that the
 /// lock file in `state_dir` names.
 ///
-/// The two sockets differ if the running daemon uses another runtime directory, which is the usual
-/// place of the socket, or if it has moved its socket to the state directory. A daemon with another
+/// The socket is usually in the runtime directory. The two sockets differ if the daemon uses
+/// another runtime directory, or has moved its socket to the state directory. A daemon with another
 /// state directory is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonAddress {

@@ -198,8 +198,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller belongs to a spawn (one start of a member's agent) that has
-    /// ended, and a newer spawn of the same member runs; also the errors of [`Root::open`].
+    /// `NotPermitted` if the caller belongs to an ended spawn (one start of a member's agent) of a
+    /// member that has a newer spawn; also the errors of [`Root::open`].
     pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
         check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
@@ -262,8 +262,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller is a member of another team, or if it belongs to a spawn (one
-    /// start of a member's agent) that has ended, and a newer spawn of the same member runs.
+    /// `NotPermitted` if the caller is a member of another team. Also if it belongs to an ended
+    /// spawn (one start of a member's agent) of a member that has a newer spawn.
     pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
         team.map_or(Ok(()), check_own_team)?;
         check_own_spawn(&self.directories()?.state_dir)

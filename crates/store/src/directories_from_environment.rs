@@ -1,5 +1,5 @@
-//! Finds the root (the directory of all team files, usually `~/.claude`) and the directories of
-//! teamd's own files from the environment, in the same way for all of teamd's programs.
+//! All of teamd's programs use this module to find two things from their environment: the root,
+//! which has all team files (usually `~/.claude`), and the directories of teamd's own files.
 
 use nix::unistd::geteuid;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

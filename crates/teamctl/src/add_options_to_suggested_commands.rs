@@ -1,5 +1,5 @@
-//! Adds the `--root`, `--socket` and `-t` of this invocation to the `teamctl` commands that a help
-//! or error text suggests, so that the user can run a suggested command as it is printed.
+//! Help and error texts suggest `teamctl` commands. This module adds the user's `--root`,
+//! `--socket` and `-t` to them, so that each command works as it is printed.
 
 use crate::command_context::CommandContext;
 use client::suggested_commands::SuggestedCommands;

@@ -194,8 +194,8 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user with which tmux could keep an untagged pane after its process has exited,
-/// rename the window, or send typed keys to all panes at once.
+/// settings of the user. With such settings, tmux could keep an untagged pane after its process has
+/// exited, rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

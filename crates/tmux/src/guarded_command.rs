@@ -1,10 +1,10 @@
 //! Commands that tmux runs only if a condition on a pane is true.
 //!
 //! The condition and the commands are sent as one `if-shell -F`, so nothing can change between the
-//! check of the condition and the commands. The usual condition is that the server was not
-//! restarted (its epoch is the expected one) and that the pane has the expected tag, which says
-//! which agent the pane belongs to. If the pane does not exist, tmux reads an empty tag, so the
-//! condition is false.
+//! check of the condition and the commands. The usual condition has two parts: the server was not
+//! restarted (its epoch is the expected one), and the pane has the expected tag. The tag says which
+//! agent the pane belongs to. If the pane does not exist, tmux reads an empty tag, so the condition
+//! is false.
 
 use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;

@@ -1,8 +1,8 @@
 //! The address of a tmux server, and the tmux program that connects to it.
 //!
 //! Each tmux process gets the address as an argument. The tmux process does not get the environment
-//! variable `TMUX` of this process, because this variable names the server of the pane that this
-//! process runs in, which may be a different server.
+//! variable `TMUX` of this process, because it names the server of this process's own pane, which
+//! may be a different server.
 
 use std::fmt;
 use std::io;

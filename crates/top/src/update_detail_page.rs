@@ -137,8 +137,8 @@ pub(crate) fn deny_request(state: &mut UiState) -> Vec<UiEffect> {
 
 /// The id of the plan or permission request whose page is open. `None` if no such page is open, or
 /// if the request must not be answered; a message on the screen then says why. A request can be
-/// answered only if its whole page has been on the screen, it has not changed since then, and no
-/// other open request has the same id.
+/// answered only if three conditions hold: its whole page has been on the screen, it has not
+/// changed since then, and no other open request has the same id.
 fn answerable_request(state: &mut UiState) -> Option<String> {
     let page = state.page.as_ref().filter(|page| page.panel == Panel::Requests)?;
     let commands = state.suggested_commands.command(&["requests"]);

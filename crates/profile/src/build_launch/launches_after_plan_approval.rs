@@ -118,8 +118,8 @@ pub(super) fn resume_prompt(facts: &LaunchFacts<'_>) -> String {
     }
 }
 
-/// The first prompt of a member that is started again after its plan was approved, if the member
-/// cannot resume the session in which the plan was made.
+/// The first prompt of a member that is started again after its plan was approved. It is used if
+/// the member cannot resume the session in which it made the plan.
 pub(super) fn approval_pending_prompt(facts: &LaunchFacts<'_>) -> String {
     format!(
         "You submitted a plan earlier, and it is approved. You were started again to carry it out, in the permission \

@@ -158,8 +158,8 @@ fn parse_reply_source(keys: &TomlTable<'_>, value: Value) -> Result<ReplySource,
 }
 
 /// Parses the key `usage` of a program that speaks the Agent Client Protocol: `{ scope = "turn" }`
-/// if the program reports the usage of its last turn, `{ scope = "session" }` if it reports that of
-/// its whole session. The protocol does not say which of the two a program reports.
+/// if the program reports the usage of its last turn, `{ scope = "session" }` for the usage of its
+/// whole session. The protocol does not say which of the two a program reports.
 fn parse_usage_scope(keys: &TomlTable<'_>, value: &Value) -> Result<UsageScope, ErrorReport> {
     let table = value.as_table().filter(|table| table.len() == 1);
     let scope = table.and_then(|table| table.get("scope")).and_then(Value::as_str);

@@ -81,8 +81,8 @@ fn team_and_members(context: &CommandContext, acted_on: ActedOnMembers) -> Optio
 }
 
 /// Returns the config entries of the members that the command names. The result is empty for a
-/// command for all members, because in a mirror (the copy of a team on a host that is not the
-/// team's home) such a command acts only on the members of this host.
+/// command for all members. Called in a mirror of a team, where such a command acts only on the
+/// members of this host.
 fn named<'a>(
     team: &'a Team,
     members: &'a [Member],

@@ -172,8 +172,8 @@ fn print_chunk(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState
 }
 
 /// Finds the log file of the member. Capital and small letters in `name` count as equal. The
-/// returned path is made from the name of an existing file and not from `name`, because a `name`
-/// such as `../x` would lead out of the directory.
+/// returned path has the name of an existing file, so a `name` such as `../x` cannot lead out of
+/// the directory.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

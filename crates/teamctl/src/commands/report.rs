@@ -30,9 +30,9 @@ use team_report::TeamReport;
 ///
 /// Example: teamctl report --since 8h
 ///
-/// The page lists finished tasks, what failed and why, open tasks, what waits for a person, the
-/// branches of members with the commits that are not merged, and what the team cost. Without
-/// --since, it covers all that the event log has about the team. It changes nothing.
+/// The page lists finished and open tasks, what failed and why, what waits for a person, unmerged
+/// commits on the branches of members, and what the team cost. Without --since, it covers all that
+/// the event log has about the team. It changes nothing.
 ///
 /// The command also works while no teamd runs. With -t, it shows what the event log has about a
 /// team that was deleted.

@@ -66,9 +66,9 @@ pub(super) struct ConflictTasks<'a> {
 }
 
 impl ConflictTasks<'_> {
-    /// Creates the task that asks the member to resolve the conflict. No new task is created if an
-    /// earlier task for this conflict is still open, if the member has left the team or runs on
-    /// another host, or if the member is a built-in worker.
+    /// Creates the task that asks the member to resolve the conflict. No task is created while an
+    /// earlier task for this conflict is open. A member that has left the team, a member on another
+    /// host and a built-in worker get no task either.
     ///
     /// # Errors
     ///

@@ -33,9 +33,9 @@ impl ForceArg {
     ///
     /// # Errors
     ///
-    /// `Refused` if a turn works on the task and `--force` is not given, or if the owner begins a
-    /// new turn after each of the turns that `--force` may end. Otherwise the errors of `change`,
-    /// and of the request that ends a turn.
+    /// `Refused` without `--force` if a turn works on the task. `Refused` with `--force` if the
+    /// owner keeps beginning new turns. Otherwise the errors of `change`, and of the request that
+    /// ends a turn.
     pub(super) fn change<T>(
         &self,
         context: &CommandContext,
