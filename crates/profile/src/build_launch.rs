@@ -38,7 +38,7 @@ const READY_PROMPT: &str =
 #[derive(Debug, Default, PartialEq)]
 pub struct Launch {
     /// Program and arguments of an agent that runs as one process from its start to its end. Empty
-    /// for an agent that runs one process for each turn: `turns` then describes this process.
+    /// for an agent that runs one process for each turn; `turns` describes that process.
     pub argv: Vec<String>,
     /// The command line when the member is started again and resumes its earlier session. `None` if
     /// it is the same as `argv`.

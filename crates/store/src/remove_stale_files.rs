@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
-    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay:
-    /// if one is stale, the next program that wants it takes it over.
+    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay.
+    /// If such a lock is stale, the next program that needs it takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];

@@ -91,8 +91,9 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Returns the command that lists one pane. tmux checks the filter for every pane but formats only
-/// one row. This is faster than a full list, because formatting takes most of the time.
+/// Returns the command that lists one pane, which is selected by a filter. tmux checks the filter
+/// for every pane but formats only one row. A full list would be slower, because formatting takes
+/// most of the time.
 fn list_pane_command(pane: PaneId) -> CommandList {
     let filter = format!("#{{==:#{{pane_id}},{pane}}}");
     CommandList::new(&ListPanes::new().all().format(row_format()).filter(filter).build())

@@ -150,8 +150,8 @@ impl TmuxCall<'_> {
         }
     }
 
-    /// Returns the commands that tag `pane` and then run `then`. tmux runs them only if the pane
-    /// has no tag or already has the tag `tag`.
+    /// Returns commands that tag `pane`, followed by the commands `then`. tmux runs all of them
+    /// only if the pane has no tag or already has the tag `tag`.
     fn tag_commands(&self, pane: PaneId, tag: &PaneTag, then: CommandList) -> Result<GuardedCommand, Error> {
         let untagged = format!("#{{==:#{{{}}},}}", PaneTag::TAG_OPTION);
         let free = any_of(&untagged, &tag.owned_condition());

@@ -1,5 +1,5 @@
-//! The screen of the terminal: takes the terminal, draws on it and gives it back as it was, however
-//! the program ends.
+//! Takes over the terminal, draws the screen on it, and restores the terminal however the program
+//! ends.
 
 use crate::clipboard_sequence::clipboard_sequence;
 use crate::detail_page_layout;

@@ -1,8 +1,8 @@
 //! Creates, deletes and renames the branch that is created for a worktree.
 //!
-//! When the worktree is removed, the branch is deleted if it is merged. A worktree can also be
-//! removed although it has unsaved work. If its branch is not merged, this branch then gets a new
-//! name, so that the old name is free for the next worktree.
+//! When the worktree is removed, the branch is deleted if it is merged. If the worktree is removed
+//! with unsaved work and the branch is not merged, the branch gets a new name. So the old name is
+//! free for the next worktree.
 
 use crate::count_commits_lost_with_worktree::{count_only_in_branch_log, count_unmerged};
 use crate::error::Error;

@@ -12,7 +12,7 @@ const SHORT_COMMIT_CHARS: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchProgress {
     /// The commits that were made on the branch since the worktree was created, newest first.
-    /// Commits that came with a merge are not among them.
+    /// Commits of other branches that were merged into it are left out.
     pub commits: Vec<BranchCommit>,
     /// What the branch is compared with: usually the branch that is checked out in the repository's
     /// main worktree. If that is the worktree's own branch, or if no branch is checked out there,

@@ -10,8 +10,8 @@ use crate::trash_branch_names::TRASH_BRANCHES;
 use crate::worktree_record::WorktreeRecord;
 
 /// Counts the commits that were made on the worktree's branches since the worktree was created, and
-/// that no other branch has, local or remote. The worktree's branches are the one that it was
-/// created for, and the one that it has checked out.
+/// that no other branch has, local or remote. The worktree's branches are the branch that it was
+/// created for and the branch that is checked out in it.
 ///
 /// # Errors
 ///

@@ -23,8 +23,8 @@ pub(crate) enum Guard {
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.
     NoTransfer,
-    /// teamd calls the git commands that use this setting with an option, or with a different
-    /// setting, that switches it off.
+    /// When teamd calls a git command that uses this setting, it passes an option or another
+    /// setting that switches it off.
     Option,
     /// Only some git commands use the setting, such as commands that send mail or start a browser.
     /// teamd never calls these commands, or calls them only to create a worktree.

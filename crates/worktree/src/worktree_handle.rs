@@ -1,5 +1,5 @@
-//! A handle to a recorded worktree that was found at its path. It has what is needed to run git in
-//! the worktree.
+//! A recorded worktree that was found at its path. With this handle, git commands are run in the
+//! worktree.
 
 use crate::error::Error;
 use crate::git_command::{Git, GitEnvironment};

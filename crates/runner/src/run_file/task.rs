@@ -72,8 +72,8 @@ pub(crate) fn parse_tasks(
     specs
 }
 
-/// Checks that a task without an owner has a member that may claim it: one that is not started for
-/// another task.
+/// Checks that some member may claim a task without an owner. A member that is started for another
+/// task alone may not.
 pub(crate) fn check_unowned_tasks(
     tasks: &[TableReader],
     members: &[SpawnRequest],

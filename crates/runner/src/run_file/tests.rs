@@ -37,8 +37,8 @@ fn assert_member_error(rest: &str, expected: &str) {
     assert_error(&format!("[[member]]\nname = 'bob'\n{rest}"), expected);
 }
 
-/// Asserts that a task, whose key and subject are in lines 6 and 7 and `rest` after them, has one
-/// error.
+/// Asserts that a run file has only the error `expected`. Its task has a key in line 6, a subject
+/// in line 7, and then the lines `rest`.
 #[track_caller]
 fn assert_task_error(rest: &str, expected: &str) {
     assert_error(&format!("[[task]]\nkey = 'a'\nsubject = 's'\n{rest}"), expected);

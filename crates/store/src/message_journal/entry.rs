@@ -31,9 +31,8 @@ pub(super) enum JournalEntryKind {
     Read(Vec<String>),
     /// The messages with these ids were missing and were restored.
     Restored(Vec<String>),
-    /// The program that reads this inbox removes messages after it has read them. So a message that
-    /// is missing from this inbox is not assumed to be lost, and no more messages are restored in
-    /// it.
+    /// The program that reads this inbox removes messages after it has read them. So no more
+    /// messages are restored in this inbox: a missing message was probably read.
     ReaderRemoves {},
     /// A new member now has the inbox's name. Earlier messages are not for that member.
     NameReused {},

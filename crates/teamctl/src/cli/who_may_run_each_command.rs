@@ -23,8 +23,8 @@ impl CliCommand {
         if only_shows { Ok(()) } else { check_not_asked() }
     }
 
-    /// Returns who may run this command with these arguments. This check comes before the command
-    /// runs. A command that changes team files checks more later, for example whether the caller
+    /// Returns who may run this command with these arguments. This is checked before the command
+    /// runs. A command that changes team files makes further checks, for example whether the caller
     /// may change this task.
     pub(super) fn allowed_callers(&self) -> AllowedCallers<'_> {
         match self {

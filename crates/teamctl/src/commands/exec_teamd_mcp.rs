@@ -37,7 +37,7 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  codex mcp add team -- teamctl mcp\n  teamctl mcp --member ann@survey")]
 pub(crate) struct McpArgs {
-    /// Member that makes the calls; must equal $TEAMD_MEMBER if that is set [default:
+    /// Member for which the calls are made; must equal $TEAMD_MEMBER if that is set [default:
     /// $TEAMD_MEMBER, else the lead]
     #[arg(long, value_name = "NAME@TEAM")]
     member: Option<String>,

@@ -92,8 +92,8 @@ pub(super) fn exec_screen(arguments: &[OsString]) -> Result<ErrorReport, ErrorRe
 }
 
 /// Executes a tmux command that opens a window or a popup, and starts in it the program that draws
-/// the screen. That program gets the environment variables `variables` of this process. If this
-/// function returns, it has failed. It returns `None` if this process is not inside tmux.
+/// the screen. That program gets the environment variables `variables` of this process. Returns
+/// only if this has failed: the error, or `None` if this process is not inside tmux.
 pub(super) fn exec_screen_in_tmux(
     words: &[&str],
     variables: &[&str],

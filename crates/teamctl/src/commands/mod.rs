@@ -1,5 +1,5 @@
-//! The commands, one file each: its arguments first, then what it does. A file is named for its
-//! command, or for what the command does.
+//! The commands of `teamctl`, one file each, with the command's arguments first. A file has the
+//! name of its command, or a name that says what the command does.
 
 pub(crate) mod annex;
 mod answer_request;

@@ -14,8 +14,8 @@ use store::env_var;
 /// Environment variables of an agent, by name.
 pub(super) type AgentEnvironment = BTreeMap<String, String>;
 
-/// Environment variables that determine teamd's directories. If this process has no value for one
-/// of them, it takes the value of the agent that was found among its parent processes.
+/// Environment variables that determine teamd's directories. A variable that this process lacks is
+/// taken from the environment of the agent that was found among its parent processes.
 const DIRECTORY_VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
 /// The result of the search for an agent.

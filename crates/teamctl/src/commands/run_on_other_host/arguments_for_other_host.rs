@@ -3,8 +3,8 @@
 use crate::cli::TEXT_OPTIONS;
 use protocol::team_and_member_names::TeamName;
 
-/// Options with a value that name the root, the team and the host of a command. `teamctl` here
-/// evaluates them, so they are not sent to the host of a member.
+/// Options whose values name the root, the team or the host of a command. The `teamctl` of this
+/// host evaluates them, so they are not sent to the member's host.
 const OPTIONS_OF_THIS_HOST: [&str; 6] = ["--host", "--needs", "--root", "--socket", "--team", "-t"];
 
 /// The arguments without the option `--host` before the command. A later `--host` is one of `spawn`.

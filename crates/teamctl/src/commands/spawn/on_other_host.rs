@@ -1,5 +1,5 @@
-//! `teamctl spawn NAME --host HOST`: the daemon here copies the team to the other host, and keeps
-//! this copy up to date. Then the `teamctl` of the other host spawns the member there.
+//! `teamctl spawn NAME --host HOST`: the daemon of this host copies the team to the other host, and
+//! keeps the copy up to date. Then the `teamctl` of the other host spawns the member there.
 
 use crate::command_context::CommandContext;
 use crate::commands::hosts::connect_daemon::use_host_request;

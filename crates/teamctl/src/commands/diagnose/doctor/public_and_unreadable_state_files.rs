@@ -1,5 +1,5 @@
-//! Checks teamd's own files: that only the user can access them, and that the files that a daemon
-//! reads when it starts can be parsed.
+//! Checks that only the user can access teamd's own files, and that the files which a daemon reads
+//! at its start can be parsed.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;

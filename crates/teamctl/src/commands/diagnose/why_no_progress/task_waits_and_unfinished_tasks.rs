@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
-    /// Those direct and indirect blockers of the task that wait for no other task. Empty if all
-    /// blockers are in cycles of tasks that wait for each other.
+    /// The direct and indirect blockers of the task that do not wait for another task themselves.
+    /// Empty if all blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
     /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
     /// cycle.
