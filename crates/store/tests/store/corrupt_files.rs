@@ -88,8 +88,8 @@ fn a_half_written_file_is_read_again() {
     assert!(env.backups().is_empty());
 }
 
-/// The kernel shows the new size of a truncated file before its new timestamp. If the disk is so busy
-/// that a file stays empty for long, the error for it is right.
+/// The kernel shows the new size of a truncated file before its new timestamp. On a very busy disk,
+/// a file can stay empty for so long that an error is correct.
 #[test]
 fn old_files_that_were_just_truncated_are_read_again() {
     let env = TestRoot::new();
