@@ -1,7 +1,8 @@
 //! The messages between `teamctl hosts send-branch` on a member's host and the home of its team,
-//! one JSON value per line. The host sends an [`OfferReply`], the home a [`KnownCommits`], and the
-//! host a [`BundleReply`], the bytes of a git bundle and a newline. At last the home sends a
-//! [`Receipt`], which the host repeats.
+//! one JSON value per line. The member's host first sends an [`OfferReply`], and the home answers
+//! with a [`KnownCommits`]. Then the member's host sends a [`BundleReply`], followed by the bytes
+//! of a git bundle and a newline. At last the home sends a [`Receipt`], and the member's host sends
+//! the same [`Receipt`] back.
 
 use crate::error_kind_and_report::ErrorReport;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@ use crate::event_log_line::{Event, EventKind};
 use crate::timestamp::iso8601;
 
 impl EventKind {
-    /// Whether an annex sends events of this kind to the home: most events of members and their
-    /// messages. The home logs the events of tasks and requests itself, because it has their files.
+    /// Whether an annex sends events of this kind to the home: most kinds of events about members
+    /// and messages. The home logs the events of tasks and requests itself, because it has their
+    /// files.
     pub fn is_sent_to_home(&self) -> bool {
         matches!(
             self,

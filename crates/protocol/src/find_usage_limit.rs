@@ -58,8 +58,8 @@ fn segments(part: &str) -> Vec<&str> {
     part.split('*').map(str::trim).collect()
 }
 
-/// Whether `text` ends with `segments`, the texts of a pattern between its `*`. At most [`MAX_GAP`]
-/// bytes may follow each segment.
+/// Whether `text` ends with `segments`, the parts into which each `*` splits a pattern. At most
+/// [`MAX_GAP`] bytes may follow each part.
 fn precede(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().rev().all(|words| {
@@ -71,8 +71,8 @@ fn precede(text: &str, segments: &[&str]) -> bool {
     })
 }
 
-/// Whether `text` has `segments`, the texts of a pattern between its `*`, in this order. At most
-/// [`MAX_GAP`] bytes may come before each segment.
+/// Whether `text` has `segments`, the parts into which each `*` splits a pattern, in this order. At
+/// most [`MAX_GAP`] bytes may come before each part.
 fn follow(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().all(|words| {

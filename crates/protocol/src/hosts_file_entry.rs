@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// If teamd reaches a host with this program, it can derive the command line that connects to the
-/// host with a terminal ([`Host::attach_command`]).
+/// The program `ssh`. If [`Host::connect`] runs it, teamd can derive the command that connects to
+/// the host with a terminal ([`Host::attach_command`]).
 const SSH: &str = "ssh";
 
-/// A name for the home of a team, in place of a host's name. In a mirror, members that run at the
-/// home have this host. In a hosts file, the table of this name describes this machine itself.
+/// A name for the home of a team, in place of a host's name. In the mirror of a team, members that
+/// run at the home have this name as their host. In a hosts file, the table of this name describes
+/// this machine itself.
 pub const HOME_HOST: &str = "home";
 
 /// In place of a host's name: the daemon chooses the host.
@@ -54,8 +55,8 @@ impl fmt::Display for HostName {
 /// How another machine is reached, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Program and arguments that connect to the host. With a command line appended, they run it on
-    /// the host, with its standard input and output connected to this machine.
+    /// Program and arguments that connect to the host. If a command line is appended, that command
+    /// line runs on the host, with its standard input and output connected to this machine.
     pub connect: Vec<String>,
     /// As `connect`, but with a terminal. `None`: derived from `connect` if possible.
     pub attach: Option<Vec<String>>,

@@ -3,9 +3,9 @@
 //!
 //! A profile lists the text of each dialog. On the screen, a frame is drawn around this text, the
 //! pane's width wraps it, and a marker stands before the selected choice. The comparison ignores
-//! these differences. The first line of the profile's text may begin anywhere in a line of the
-//! screen, but each later line must begin a new line. So a sentence that quotes the question and
-//! its choices in one line does not match.
+//! these differences. The first line of the profile's text may begin in the middle of a screen
+//! line, but each later line must begin at the start of a screen line. So a sentence that quotes
+//! the question and its choices in one line does not match.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The record of a team's home on this machine. A team without a record has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamHome {
-    /// The epoch of the team's home: this machine, or the home whose mirror this machine has. A
-    /// person raises the epoch with each move of the home. Of two homes, only the one with the
-    /// higher epoch may change the team.
+    /// The epoch of the team's home: a number that grows each time a person moves the home to
+    /// another host. Of two homes, only the one with the higher epoch may change the team. The home
+    /// is this machine, or another one if this machine has a mirror of the team.
     pub epoch: u64,
     /// Where the home is now. `None` if it was not moved away from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -175,8 +175,8 @@ pub struct AskedOptions {
     pub profile: Option<String>,
     /// The command, if there is no profile.
     pub command: Vec<String>,
-    /// The directory in which the program works. If the program works in a worktree, this is the
-    /// directory of the repository that corresponds to the one in the worktree.
+    /// The directory in which the program works. If the program works in a worktree, this is
+    /// instead the directory with the same relative path in the repository itself.
     pub cwd: PathBuf,
     /// The first ask of the session if the session has a worktree, which is named after this ask.
     pub worktree: Option<AskId>,

@@ -264,8 +264,8 @@ fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
     let mut blocked_tasks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
-        // The link from a blocker to the task that it blocks is stored in both tasks. Both are
-        // read, because after a crash only one of them may have the link.
+        // A dependency between two tasks is stored in both of them. Both are read, because after a
+        // crash only one of them may have it.
         task.blocked_by.iter().for_each(|blocker| blocked_tasks.entry(*blocker).or_default().push(task.id));
         blocked_tasks.entry(task.id).or_default().extend(&task.blocks);
     }

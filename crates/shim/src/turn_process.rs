@@ -49,8 +49,8 @@ pub(crate) struct PendingStdin {
 
 impl PendingStdin {
     /// Starts to write `text` to the program's standard input. Returns the text that the pipe did
-    /// not take yet. `None` if the pipe took everything, or if writing to the pipe failed; the pipe
-    /// is then closed.
+    /// not take yet. `None` if the pipe took everything, or if writing to the pipe failed. In both
+    /// cases the pipe is closed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
         // Only the shim's end of the pipe becomes non-blocking. The program's end has a file
@@ -60,7 +60,8 @@ impl PendingStdin {
     }
 
     /// Writes as much text to standard input as the pipe takes without blocking. Returns the rest.
-    /// `None` if everything is written or if the program no longer reads; the pipe is then closed.
+    /// `None` if everything is written, or if the program no longer reads. In both cases the pipe
+    /// is closed.
     pub(crate) fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

@@ -99,9 +99,9 @@ pub enum LinkRefusal {
     },
     /// The sender is not this annex, or belongs to another root, or does not expect this annex.
     UnknownAnnex,
-    /// The other end has received items that the sender of this refusal never sent, or lacks items
-    /// that it has acknowledged. So one of the two ends has lost its files, or has an old copy of
-    /// them.
+    /// The other end claims to have items that the sender of this refusal never sent. Or the other
+    /// end lacks items that it acknowledged earlier. So one of the two ends has lost its files, or
+    /// has an old copy of them.
     NumbersDiffer {
         /// The last item that the sender remembers as acknowledged.
         acknowledged: u64,

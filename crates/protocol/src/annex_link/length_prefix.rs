@@ -1,5 +1,5 @@
-//! How frames are written into the byte stream: the length of the frame's JSON text as 4 bytes, the
-//! highest first, and then the text.
+//! How frames are written into the byte stream: the length of the frame's JSON text as 4 bytes
+//! (big-endian), and then the text.
 
 use super::frame::LinkFrame;
 use crate::control_socket::framing::MAX_OBJECT_BYTES;

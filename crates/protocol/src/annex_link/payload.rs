@@ -39,7 +39,7 @@ pub enum ItemPayload {
         epoch: u64,
     },
     /// From the home: what has changed in the team's config.json since the last `Team` or
-    /// `TeamChange`. Sent after each connection, even if nothing has changed.
+    /// `TeamChange`. Also sent whenever the link has connected, even if nothing has changed.
     TeamChange {
         /// The team.
         team: TeamName,
@@ -157,8 +157,8 @@ pub enum ItemPayload {
         /// Chosen by the sender.
         number: u64,
     },
-    /// The answer to a [`ItemPayload::Barrier`]. Its sender has handled all items that it received
-    /// before the barrier, and has sent the items that result from them before this answer.
+    /// The answer to a [`ItemPayload::Barrier`]. The end that sends it has handled all items that
+    /// came before the barrier. It has also sent all items that result from them.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

@@ -284,8 +284,8 @@ impl TurnPause {
                 let reason = shorten(reason);
                 TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until, limit })
             }
-            // An `ExchangePause` has only one text, the member name `with`. It is not shortened,
-            // because the type `MemberName` limits its length.
+            // The only text of an `ExchangePause` is a member's name, in the field `with`. The name
+            // is not shortened, because the type `MemberName` limits its length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
             pause @ TurnPause::NoContact(NoContactPause { since: _ }) => pause,
         }

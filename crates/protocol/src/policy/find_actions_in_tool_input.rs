@@ -13,7 +13,7 @@ use serde_json::Value;
 /// One action of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToolAction {
-    /// A command line. Quoted if the input has the command as a list of words.
+    /// A command line. If the input has the command as a list of words, each word is quoted.
     Command(String),
     /// A description that the program shows instead of the real command.
     Caption(String),
@@ -75,10 +75,11 @@ impl ToolActions {
         }
     }
 
-    /// Collects the actions in the field `key` of the input. A known key decides the kind of its
-    /// value, such as a path or a command. The value of an unknown key has the kind of the object
-    /// that contains the key (`enclosing`). If that kind is text, the kind of the value is unknown.
-    /// The key itself is also checked, because it may be a path.
+    /// Collects the actions in the field `key` of an object. A known key says what its value is,
+    /// such as a path or a command. An unknown key has the meaning of the object that it is in
+    /// (`enclosing`): in `{"command": {"x": "rm"}}`, the text `rm` counts as a command. The
+    /// exception is an object under a text key, such as `content`: there, a text under an unknown
+    /// key may still be a path. The key itself is also checked, because it may be a path.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);

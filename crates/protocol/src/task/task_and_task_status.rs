@@ -1,4 +1,4 @@
-//! One task and its status, parsed from its file, and the links between tasks.
+//! One task and its status, parsed from its file, and the dependencies between tasks.
 //!
 //! Whether a task is available is computed from the whole list each time and never stored. A
 //! blocker stays in the file's list of blockers after it is completed. If a task's status is

@@ -72,8 +72,8 @@ pub(crate) fn parse_tasks(
     specs
 }
 
-/// Checks that some member may claim a task without an owner. A member that is started for another
-/// task alone may not.
+/// Checks that some member may claim the tasks without an owner. A member of the kind `once` may
+/// not: it works only on the task for which it is started.
 pub(crate) fn check_unowned_tasks(
     tasks: &[TableReader],
     members: &[SpawnRequest],

@@ -79,13 +79,13 @@ impl HookInput {
         }
     }
 
-    /// Whether the program used the response of the previous turn-end hook. That response told the
-    /// program to continue, and so caused the turn that ends now.
+    /// Whether the turn that ends now is due to the previous turn-end hook, whose response told the
+    /// program to continue. False if the program has ignored that response.
     ///
-    /// After several such responses in a row, a program ignores the next ones. Some programs say
-    /// under a key of the event whether they used the response. Other programs have this key, but
-    /// never set it to true. So the key is read only if the profile names it. Otherwise the result
-    /// is true.
+    /// A program ignores such a response if there were several in a row. Some programs say under a
+    /// key of the event whether they used the response. Other programs have this key, but never set
+    /// it to true. So only the profiles of the former name the key. If the profile names no key,
+    /// the result is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

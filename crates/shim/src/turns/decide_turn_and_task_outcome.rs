@@ -138,8 +138,9 @@ impl TaskSettlement {
 
 /// The notification that tells the lead that a turn has ended.
 ///
-/// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed.
-/// Without a `failure`, the notification has the reason why the task failed, if the task failed.
+/// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed,
+/// `None` for any other turn. If only the task has failed, the notification has the reason why the
+/// task failed.
 pub(super) fn idle_notification(
     member: &MemberName,
     reason: IdleReason,

@@ -178,8 +178,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// A program that can work on every message, for `next_action`. A built-in worker can work only on
-/// some messages.
+/// The kind of program that is passed to `next_action`. It stands for a program that can work on
+/// every message, unlike a built-in worker.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

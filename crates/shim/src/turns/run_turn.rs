@@ -95,7 +95,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         })
     }
 
-    /// Begins a pause after a failed turn, or ends the streak of failures after a successful one.
+    /// After a failed turn, begins a pause. After a successful turn, ends the streak: the failures
+    /// in a row.
     ///
     /// Two kinds of failed turns also end the streak. One is a failed shell command of a worker,
     /// because the next command may succeed. The other is a turn in which the agent has completed

@@ -154,8 +154,8 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 ///
 /// After a restart, the daemon does not know whether a turn is running. But the roster keeps the
 /// task of a turn until a hook reports the end of the turn. If the roster has such a task, and a
-/// hook reports a turn without a task, both are the same turn. So no new turn is recorded, and the
-/// end of the turn completes the task.
+/// hook reports a turn without a task, the reported turn is the one that works on this task. So no
+/// new turn is recorded, and the end of the turn completes the task.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);

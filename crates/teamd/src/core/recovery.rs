@@ -65,8 +65,8 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(write_job).map(Effect::File));
     rescan_files::rescan_all(context);
-    // The roster must be saved before all other effects run. The saved file must already have every
-    // shutdown request, and every team that was added or removed.
+    // The roster must be saved before all other effects run. The saved file must already have each
+    // shutdown request and each added team, and lack each removed team.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }

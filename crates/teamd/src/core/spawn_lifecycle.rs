@@ -260,8 +260,9 @@ pub(crate) enum ExpectedShim {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux opens the pane, or the daemon starts the shim without a pane. The daemon learns the
-    /// shim's pid from tmux or from the start. The shim may connect before or after that.
+    /// tmux opens the pane, or the daemon starts the shim without a pane. tmux reports the shim's
+    /// pid, or the daemon knows the pid because it has started the shim itself. The shim may
+    /// connect before or after that.
     Opening { shim: ExpectedShim },
     /// The files thread registers the member.
     Registering,

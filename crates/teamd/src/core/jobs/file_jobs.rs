@@ -349,9 +349,9 @@ pub(crate) enum FileResult {
         teams: Vec<TeamName>,
     },
     /// The result of the search for a team's files. `member_count` is the number of entries in the
-    /// team's config.json, including the lead. It is `None` if the team does not exist. If
-    /// config.json cannot be read, it is an error if a client's call waits for the result
-    /// (`waiting`), and otherwise `None`.
+    /// team's config.json, including the lead. It is `None` if the team does not exist. It is an
+    /// error if config.json cannot be read and a client's call waits for the result (`waiting`).
+    /// Without such a call, it is `None` in this case too.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,

@@ -21,8 +21,8 @@ pub(crate) enum PaneJob {
     SetLabel { pane: PaneId, owner: PaneTag, label: BorderLabel },
     /// Find out whether a pane still exists.
     InspectPane { spawn: SpawnId, pane: AgentPane },
-    /// Close a pane if it still has the tag `owner`. `window` is the window in which the pane was
-    /// opened.
+    /// Close a pane if its tag, with which teamd marks its own panes, is still `owner`. `window` is
+    /// the window in which the pane was opened.
     ClosePane { spawn: SpawnId, pane: PaneId, owner: PaneTag, window: Option<WindowId> },
     /// Show a text to the attached tmux clients.
     NotifyAttached { text: String, panes: Vec<PaneId> },
@@ -53,9 +53,9 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. The tag of
-    /// `pane` is missing if the pane was opened in a window of its own: it then gets such a window
-    /// again.
+    /// The pane tags of the team's members, in the order in which the members joined. If the pane
+    /// that is moved was opened in a window of its own, its tag is missing here. The pane then gets
+    /// a window of its own again.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

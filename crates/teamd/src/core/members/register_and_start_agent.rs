@@ -191,10 +191,11 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // Request scans ignore the requests of a member that is not in config.json. This member
-            // was just added, so a scan must find the requests of its earlier spawns. A first spawn
-            // also needs a scan if the clock was set back: requests of an earlier member of this
-            // name may then have times after this spawn, and count as requests of this member.
+            // Until now, request scans have ignored the requests of this member, because it was not
+            // in config.json. If the member had an earlier spawn, a scan must find the requests of
+            // that spawn. A scan is also needed if the clock was set back. Requests of an earlier
+            // member of this name may then be dated after this spawn, so they count as requests of
+            // this member.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());

@@ -78,8 +78,9 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// When the turn began for which missing output was last reported, in milliseconds since the
-    /// epoch. With this field, missing output is reported only once for each turn.
+    /// The start of the last turn that was reported to people because it had no output for too
+    /// long, in milliseconds since the epoch. With this field, each such turn is reported only
+    /// once.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     #[serde(with = "saved_lifecycle")]

@@ -36,9 +36,9 @@ pub(crate) struct Agent {
     /// Whether the program has reported usage that is not counted, because it is too large to be
     /// true or is of another session. Such reports are logged once for each spawn.
     pub(crate) has_reported_wrong_usage: bool,
-    /// The turn for which people were told that the program has written nothing for too long. The
-    /// value is the time when the turn started, in milliseconds since the epoch. `None` if there is
-    /// no such turn, or if the program has written something since.
+    /// The start of a turn in which the program has written nothing for too long, and which was
+    /// reported to people. In milliseconds since the epoch. `None` if there is no such turn, or if
+    /// the program has written something since.
     pub(crate) quiet_turn: Option<u64>,
     /// The dialog that the screen showed at the last capture. `None` without a dialog, and again
     /// when the activity changes. The roster does not keep it.

@@ -300,8 +300,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// Creates the state of each team in the roster. Moves into this state what `cursor`, the content
-/// of the event log, has about the team's tasks and requests.
+/// Creates the state of each team in the roster. Moves the team's logged tasks and requests from
+/// `cursor` to this state. `cursor` has what the event log says.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {

@@ -208,8 +208,8 @@ impl LoggedTask {
         (before == LoggedTaskState::Pending && self.owner.is_some()).then(|| self.started(task))
     }
 
-    /// The events for a task that failed and was released again between two scans. `before` is the
-    /// state of the task at the earlier scan.
+    /// The events for a task that has failed and was made pending again between two scans. `before`
+    /// is the state of the task at the earlier scan.
     fn failure_and_release(&self, task: TaskId, before: LoggedTaskState) -> Vec<EventKind> {
         let mut events = Vec::new();
         if before == LoggedTaskState::Pending {
@@ -222,8 +222,8 @@ impl LoggedTask {
         events
     }
 
-    /// How often a run has released the task after a failure since the last scan. 0 if this daemon
-    /// has not scanned the task before, because the event log does not have this number.
+    /// How often a run (`teamctl run`) has made the failed task pending again since the last scan.
+    /// 0 at the first scan by this daemon, because the event log does not have this number.
     fn retries_until(&self, task: &Task) -> u64 {
         let retries = self.task.as_ref().map(|before| task.retries().saturating_sub(before.retries()));
         retries.unwrap_or(0).min(MAX_UNSEEN_RETRIES)

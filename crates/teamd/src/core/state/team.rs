@@ -86,8 +86,8 @@ impl TeamState {
 }
 
 impl WatchedTeam {
-    /// Creates the state of a team before its first scan. Moves into this state what `cursor`, the
-    /// content of the event log, has about the team's tasks and requests.
+    /// Creates the state of a team before its first scan. Moves the team's logged tasks and
+    /// requests from `cursor` to this state. `cursor` has what the event log says.
     pub(crate) fn with_logged_state(cursor: &mut EventLogCursor, team: &TeamName) -> WatchedTeam {
         WatchedTeam {
             logged_tasks: cursor.tasks.remove(team).unwrap_or_default(),

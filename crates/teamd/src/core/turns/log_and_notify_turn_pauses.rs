@@ -132,8 +132,8 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
     }
 }
 
-/// Whether people are notified of a pause that no long usage limit has caused. They are notified in
-/// three cases:
+/// Whether people are notified of a pause that is not due to a long usage limit. They are notified
+/// in three cases:
 ///
 /// - Several turns in a row have failed.
 /// - Only a message from a person or from the lead can start the next turn.

@@ -30,8 +30,8 @@ impl FilesThread {
 
     /// Writes the files of a new team. `at` is the creation time in milliseconds since the epoch.
     ///
-    /// The policy and the config backup are written before the team, so that no team exists without
-    /// them. The files of an existing team are not changed.
+    /// The policy and the backup of config.json are written before the team, so that no team exists
+    /// without them. The files of an existing team are not changed.
     fn write_new_team(&self, request: &CreateTeamRequest, name: &TeamName, at: u64) -> Result<Team, Error> {
         if self.root.team(name).is_ok() {
             return Err(Error::AlreadyExists { what: format!("team {name}") });
@@ -84,9 +84,9 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policy, the config backup and the record of fetched branches of each team that
-    /// has no directory and is not in `known_teams`. Such files remain if the deletion of a team is
-    /// interrupted.
+    /// Removes the policy, the backup of config.json and the record of fetched branches of each
+    /// team that has no directory and is not in `known_teams`. Such files remain if the deletion of
+    /// a team is interrupted.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let Some(team) = state_file_names::team_of_removable_file(&file) else { continue };
@@ -101,8 +101,8 @@ impl FilesThread {
     }
 }
 
-/// Removes the policy, the config backup and the record of fetched branches of a deleted team from
-/// the state directory.
+/// Removes the policy, the backup of config.json and the record of fetched branches of a deleted
+/// team from the state directory.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
     state
         .remove(&state_file_names::policy(name))

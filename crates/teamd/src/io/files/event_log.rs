@@ -35,9 +35,9 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(lines_of_log(state))
 }
 
-/// The events that were not sent to the homes of their teams yet. `kept` has for each such team the
-/// number of the last event that was sent. Events with higher numbers are returned, but not those
-/// of an earlier team of the same name.
+/// For the teams that this host mirrors: the logged events that were not sent to their homes yet.
+/// `kept` has, for each of these teams, the number of the last event that was sent. Events with
+/// higher numbers are returned, but not those of an earlier team of the same name.
 pub(crate) fn read_events_after(
     state: &StateDir,
     kept: &BTreeMap<TeamName, u64>,

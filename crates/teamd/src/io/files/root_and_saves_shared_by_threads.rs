@@ -15,8 +15,8 @@ pub(super) struct SharedThreadState {
     save_done: Condvar,
     /// The newest roster that waits to be written.
     newest_roster: Mutex<Option<Roster>>,
-    /// Teams that are being created. The policy and the config backup of such a team exist before
-    /// its directory, and must not be removed as files of a deleted team.
+    /// Teams that are being created. The policy and the backup of config.json of such a team exist
+    /// before its directory, and must not be removed as files of a deleted team.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
     /// How many entries of each inbox the event log has. When the thread of a team starts, it takes
     /// the counts of that team out of this map.

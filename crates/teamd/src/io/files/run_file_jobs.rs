@@ -43,8 +43,8 @@ pub(super) struct FilesThread {
     pub(super) inboxes: InboxScanner,
     /// Open teams. They are kept because a handle caches its team's tasks.
     pub(super) teams: BTreeMap<TeamName, Team>,
-    /// For each team, the version of config.json from which its config backup was last written. As
-    /// long as config.json is unchanged, no new backup is needed.
+    /// For each team, the version of config.json from which the daemon has last written a backup.
+    /// As long as config.json is unchanged, no new backup is needed.
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, MemberName, u64)>,
@@ -424,10 +424,10 @@ impl FilesThread {
         }
     }
 
-    /// Returns whether messages that an inbox has lost are restored. This is as `rule` says, with
-    /// one exception: the lead of a team that another program created, if the lead reads its inbox
-    /// itself ([`RestoreRule::ForeignProgram`]). Such a lead may remove messages that it has read,
-    /// so no message is restored.
+    /// Returns whether messages that an inbox has lost are restored. Usually the answer is `rule`.
+    /// The exception is the inbox of a lead that reads it itself ([`RestoreRule::ForeignProgram`]),
+    /// in a team that another program created. Such a lead may remove messages that it has read, so
+    /// no message is restored.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

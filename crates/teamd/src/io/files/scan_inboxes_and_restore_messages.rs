@@ -15,10 +15,10 @@ pub(super) struct InboxScanner {
     /// removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
-    /// Inboxes whose whole content must be compared with the journal at the end of their scan:
-    /// after the first scan by this daemon, after the inbox was rewritten, or after messages were
-    /// marked as read. The value is true if the number of unread messages has changed and was not
-    /// reported yet.
+    /// Inboxes whose whole content must be compared with the journal when their scan ends. This is
+    /// so if it is the first scan by this daemon, if the inbox was rewritten, or if messages were
+    /// marked as read. The value is true if a changed number of unread messages must still be
+    /// reported.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -122,8 +122,8 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // `unread_before` counts every new message as unread, even one that was marked as read
-        // before this scan. If the inbox has fewer unread messages, messages were marked as read.
+        // `unread_before` is the number of unread messages that the inbox would have if none was
+        // marked as read since the last scan. If the inbox has fewer, some were marked as read.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();

@@ -68,16 +68,16 @@ impl PaneManager {
         }
     }
 
-    /// Marks all windows in which agents' panes are beside a person's pane as untidy. The caller
-    /// closes or moves an agent's pane, and does not know in which of these windows the pane is.
+    /// Marks as untidy all windows in which agents' panes are beside a person's pane. The caller
+    /// closes or moves an agent's pane, and does not know whether one of these windows has it.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Tidies the persons' windows that an agent's pane may have left. The remaining agents' panes
-    /// get equal heights. If none remains, the window gets its earlier layout back. After an error,
-    /// tries again when the next pane closes or moves. A window that the person has closed is
-    /// forgotten.
+    /// Tidies the windows that are marked as untidy: an agent's pane may have left them. The
+    /// remaining agents' panes get equal heights. If none remains, the window gets its earlier
+    /// layout back. After an error, tries again when the next pane closes or moves. A window that
+    /// the person has closed is forgotten.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();

@@ -30,8 +30,8 @@ impl PaneOpeningCache {
         (self.window, self.others_are_full) = (None, false);
     }
 
-    /// Adds the pane `created` to the remembered rows of its window. There is one row for each pane
-    /// of the window. The new row is a copy of the first row, but with the id, pid and tag of the
+    /// Adds the pane `created` to the cached list of the panes in its window. The list has one row
+    /// for each pane. The new row is a copy of the first row, but with the id, pid and tag of the
     /// new pane.
     pub(super) fn add_pane(&mut self, created: &CreatedPane, owner: &PaneTag) {
         let owner = Some(owner.as_str().to_owned());

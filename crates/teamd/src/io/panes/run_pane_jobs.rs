@@ -314,8 +314,8 @@ impl PaneManager {
         }
     }
 
-    /// Closes a pane that has the tag `owner`. If the pane does not exist or has another tag,
-    /// nothing is done and the result is `Ok`.
+    /// Closes a pane that has the pane tag `owner`, which teamd sets on its own panes. If the pane
+    /// does not exist or has another tag, nothing is done and the result is `Ok`.
     pub(super) fn close(&mut self, pane: PaneId, owner: &PaneTag) -> Result<(), Error> {
         let outcome = match self.connect().and_then(|server| server.kill(pane, owner)) {
             // The pane ended with its server.
