@@ -1,6 +1,6 @@
-//! Lists that decide which environment variables are passed on: to an agent from the process that
-//! spawns it, to git from the caller of a command, and to the daemon from the process that starts
-//! it. docs/environment.md has the same lists, and a test compares them.
+//! Lists that decide which environment variables are passed on. An agent gets variables of the
+//! process that spawns it, git those of the caller of a command, and the daemon those of the
+//! process that starts it. docs/environment.md has the same lists, and a test compares them.
 
 /// Variables that an agent does not inherit. Some describe where the caller runs; others make
 /// programs load or run code. An agent gets such a variable only if the spawn request sets it.

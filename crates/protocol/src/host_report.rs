@@ -1,5 +1,5 @@
-//! What `teamctl hosts report` prints on another machine, and the requests that it answers there.
-//! `teamctl hosts check` on this machine uses them to compare the machines.
+//! The output of `teamctl hosts report` on another machine, and the requests that this command
+//! answers. With it, `teamctl hosts check` on this machine compares the two machines.
 //!
 //! The first line names the release of `teamctl` on the other machine. The caller compares it with
 //! its own release before it sends or parses anything else. After that, the caller sends one

@@ -133,9 +133,9 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// Returns the rules by which this run makes tasks pending again. If the run resumes a team, the
-/// rules keep owners that were assigned later, and the function shows a warning for each member or
-/// task that differs from the run file.
+/// Returns the rules by which this run makes tasks pending again. If the run resumes a team,
+/// pending tasks keep the owners that they have in the team. The function then also shows a warning
+/// for each member or task that differs from the run file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

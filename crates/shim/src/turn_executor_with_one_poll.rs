@@ -1,6 +1,6 @@
 //! Runs the turns of one agent for the turn loop (`turns/turn_loop.rs`). One poll(2) waits for all
-//! events: wakes (bytes on the agent's wake socket, which say that there may be a message or a
-//! task), messages of the daemon, signals, and the output and exit of the turn's process.
+//! events: wakes, messages of the daemon, signals, and the output and exit of the turn's process. A
+//! wake is a byte on the agent's wake socket, which says that there may be a message or a task.
 
 use crate::agent_driven_by_teamd_acp::{DrivenAgent, DriverEvent};
 use crate::catch_signals::ShimSignals;

@@ -1,5 +1,5 @@
-//! `teamd --check-record FILE`, which `teamctl replay FILE --check` runs: replays a record of a team
-//! with the core of this program, and prints the result as JSON. No daemon starts.
+//! Runs `teamd --check-record FILE`: replays a record of a team with the core of this program, and
+//! prints the result as JSON. No daemon starts. `teamctl replay FILE --check` calls this command.
 
 use crate::simulator::replay::check_record::check_record;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};

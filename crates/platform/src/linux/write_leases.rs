@@ -1,9 +1,9 @@
 //! Write leases (fcntl(2), `F_SETLEASE`).
 //!
 //! The kernel grants a write lease only if the file is open exactly once. While the lease is held,
-//! every other `open` of the file waits. On two kinds of file systems the lease is granted although
-//! the file may be open elsewhere: on a network file system, another machine may have it open, and
-//! on overlayfs it may be open through another layer.
+//! every other `open` of the file waits. There are two exceptions. On a network file system, the
+//! lease is granted although another machine may have the file open. On overlayfs, the lease is
+//! granted although the file may be open through another layer.
 
 #![allow(unsafe_code)]
 

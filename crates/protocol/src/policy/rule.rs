@@ -67,9 +67,9 @@ impl PolicyRule {
     /// protection of the agent program, such as its sandbox. No rule allows an input whose working
     /// directory needs expansion, such as `~/x`.
     ///
-    /// An unknown key could hold another action. So only a rule for every action allows an input
-    /// with an unknown key: a rule without a directory, and without a pattern or with the pattern
-    /// `*`.
+    /// An unknown key could hold another action. So an input with an unknown key is allowed only by
+    /// a rule that matches every action. Such a rule names no directory, and has either no pattern
+    /// or the pattern `*`.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");

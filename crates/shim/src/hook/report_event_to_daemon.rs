@@ -51,8 +51,8 @@ impl HookInvocation<'_> {
 
     /// Whether the agent's program caused the event. Otherwise the hook itself caused it, for
     /// example when it delivered a prompt. The hook reads the usage file only at events of the
-    /// program. At the hook's own events it would be too early, because some programs write a
-    /// turn's usage just before their next event.
+    /// program. At the hook's own events the file may lack the usage of the last turn, because some
+    /// programs write it just before their next event.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

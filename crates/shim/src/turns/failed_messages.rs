@@ -1,6 +1,6 @@
 //! Messages whose turns have failed. They are delivered again, after all other messages and after
 //! the tasks. If a message fails again and again while other turns succeed, the message itself may
-//! be the cause. Then it is given up: it is marked read and not delivered again.
+//! be the cause. Such a message is given up: it is marked read and not delivered again.
 
 use protocol::inbox_file::InboxEntry;
 
@@ -9,8 +9,8 @@ use protocol::inbox_file::InboxEntry;
 const MAX_SUSPICIONS: u32 = 3;
 
 /// The messages whose turns have failed. A message leaves this list when a turn on it succeeds or
-/// when it is given up. A message also stays here if it was marked read because a later turn on it
-/// was interrupted. This does no harm.
+/// when it is given up. A message also stays here if a later turn on it is interrupted, although it
+/// is then marked read. This does no harm.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 

@@ -5,9 +5,10 @@
 //! the agent waits for a message of a person or of the lead. Such a message also ends a pause
 //! early, because its sender may have removed the cause.
 //!
-//! The first [`FAILURES_BEFORE_TASK_RETRY`] failed turns mark their tasks failed. Later, the agent
-//! tries the same task again after the pause. The task is marked failed after [`MAX_TASK_ATTEMPTS`]
-//! failed turns on it, or when the agent begins to wait for a message.
+//! After each of the first [`FAILURES_BEFORE_TASK_RETRY`] failures, the turn's task is marked
+//! failed. After a later failure, the agent tries the same task again when the pause ends. The task
+//! is marked failed after [`MAX_TASK_ATTEMPTS`] failed turns on it, or when the agent begins to
+//! wait for a message.
 //!
 //! If the program has said when its usage limit ends, the pause lasts at least until then. Then the
 //! agent tries the same message or task again, because neither has caused the failure.

@@ -75,9 +75,9 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
 }
 
 /// The text of a member's message for a lead session. A report that a turn or a member has ended
-/// becomes a sentence. After a plan or permission request come the commands with which the lead
-/// answers it, if the policy lets the lead answer. `times` says how often the message was sent.
-/// `output_file` is the log of the member's output.
+/// becomes a sentence. If the message is a plan or permission request that the policy lets the lead
+/// answer, the text ends with the commands for the answer. `times` says how often the message was
+/// sent. `output_file` is the log of the member's output.
 pub(super) fn lead_text(
     message: &Message,
     times: usize,

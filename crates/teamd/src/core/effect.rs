@@ -12,9 +12,8 @@ use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::path::PathBuf;
 
-/// The effects of one event, in the order in which they run. The effects are not a part of the
-/// state, so that a function can add effects while it holds a mutable reference to an agent of the
-/// state.
+/// The effects of one event, in the order in which they run. This list is not a part of the state,
+/// so a function can add an effect while it has borrowed an agent of the state mutably.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     list: Vec<Effect>,

@@ -157,8 +157,8 @@ mod tests {
         assert!(!child.wait().unwrap().success());
     }
 
-    /// A watched pid may now belong to a thread, and the watched process then counts as exited.
-    /// Linux may give a thread the pid of an exited process, most likely after the restart of a
+    /// If a watched pid belongs to a thread now, the watched process counts as exited. Linux may
+    /// give a thread the pid of an exited process. This is most likely after the restart of a
     /// container, because the ids then begin at low numbers again.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux gives threads the ids of processes")]

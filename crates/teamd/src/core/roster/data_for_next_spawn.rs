@@ -72,9 +72,9 @@ impl PendingRespawn {
 
 /// What the next spawn of a member waits for.
 ///
-/// After a restart of the daemon, a respawn starts at once, even if it waited for a time or until
-/// the member's name was free: see `decide_respawns_and_suspensions::restore_deadlines`. A suspended
-/// member stays suspended.
+/// When the daemon is restarted, a suspended member stays suspended. Any other member is respawned
+/// at once, even if its respawn was to start later
+/// (`decide_respawns_and_suspensions::restore_deadlines`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RespawnStart {

@@ -16,8 +16,8 @@ pub(crate) struct UsageTotals {
 
 impl UsageTotals {
     /// Adds a usage report, which has the total usage of a session so far. Programs and
-    /// reconnecting shims repeat their reports. So only the increase since the last report of the
-    /// session is added, and returned.
+    /// reconnecting shims repeat their reports. So this function adds only the increase since the
+    /// last report of the session, and returns it.
     ///
     /// # Errors
     ///

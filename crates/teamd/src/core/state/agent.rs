@@ -34,7 +34,7 @@ pub(crate) struct Agent {
     /// Whether any report about the agent's activity has come from the agent itself or its hooks.
     pub(crate) has_reported_activity: bool,
     /// Whether the program has reported usage that is not counted, because it is too large to be
-    /// true or is of another session. Such reports are logged once for each spawn.
+    /// true or is of another session. The first such report of each spawn is logged.
     pub(crate) has_reported_wrong_usage: bool,
     /// The start of a turn in which the program has written nothing for too long, and which was
     /// reported to people. In milliseconds since the epoch. `None` if there is no such turn, or if

@@ -327,9 +327,10 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// The pending respawn that the roster saves instead of an agent whose pane is still being opened.
-/// If this daemon dies before the pane is open, the next daemon starts the respawn again. `None` if
-/// the pane is open already, or if the spawn is not a respawn.
+/// While the pane of a respawned agent is being opened, the roster on disk has a pending respawn
+/// instead of the agent. Returns this respawn. If the daemon dies before the pane is open, the next
+/// daemon starts the respawn again. `None` if the pane is open already, or if the spawn is not a
+/// respawn.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

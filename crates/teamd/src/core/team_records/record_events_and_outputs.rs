@@ -102,9 +102,8 @@ fn output_item(state: &State, team: &TeamName, member: MemberName, extent: Outpu
     RecordItem::Output { member, log, extent }
 }
 
-/// Ends the record of an earlier team of the same name. Output of the earlier team that is not
-/// recorded yet is recorded now, because from now on this name stands for the record of the new
-/// team.
+/// Ends the record of an earlier team of the same name. First records the remaining output of the
+/// earlier team. Afterwards this name stands for the record of the new team.
 pub(crate) fn end_earlier_record(context: &mut Context, team: &TeamName) {
     let Some(mut record) = context.state.team_records.remove(team) else { return };
     let members = record.take_due_outputs(u64::MAX).into_iter();

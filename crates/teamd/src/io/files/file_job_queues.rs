@@ -147,9 +147,10 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The jobs of the daemon's lane are sent first, and the saves are among them. A job of a
-        // team waits for earlier saves. If the thread of that team could not be started, the job is
-        // also in the daemon's lane, and would wait forever if it came before the saves.
+        // The jobs of the daemon's lane are sent first, and the saves are among them. Each job of a
+        // team waits for earlier saves. If the team's thread could not be started, the daemon's
+        // thread runs this job too. If the job came before the saves, that thread would wait
+        // forever.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));

@@ -14,8 +14,9 @@ use std::io::{BufRead, BufReader};
 pub(super) struct RecordedLines {
     started_at: Option<String>,
     /// The last recorded state of each object, as a number. The key is the kind of the object
-    /// (task, turn, inbox, message or output) and its name. The number is a hash of the object, the
-    /// next index of an inbox, or the end of an output.
+    /// (task, turn, inbox, message or output) and its name. For an inbox, the number is the index
+    /// of its next message. For an output, it is the offset of its end. For the other kinds, it is
+    /// a hash.
     last: HashMap<(&'static str, String), u64>,
 }
 
