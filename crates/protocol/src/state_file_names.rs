@@ -32,8 +32,8 @@ pub const JOURNAL_DIR: &str = "journal";
 pub const TASK_HOLDS_DIR: &str = "task-holds";
 /// The directory of the environments of agents.
 pub const ENVIRONMENTS_DIR: &str = "environments";
-/// The directory of the barrier files, by which the file watcher finds out that all earlier events
-/// have arrived.
+/// The directory of the barrier files. When the file watcher reports such a file, it has reported
+/// all earlier changes of files.
 pub const BARRIERS_DIR: &str = "barriers";
 /// The directory of the scripts that start shims in sessions of iTerm2.
 pub const ITERM2_SCRIPTS_DIR: &str = "iterm2";

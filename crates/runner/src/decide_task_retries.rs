@@ -100,8 +100,8 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// A copy of this state, with the reason changed by `change`. Callers use this to escape
-    /// control characters, because an agent may have written the reason.
+    /// A copy in which `change` has changed the text of the reason, if there is a reason. Callers
+    /// escape control characters in this way, because an agent may have written the text.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),

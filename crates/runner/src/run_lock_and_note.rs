@@ -1,5 +1,6 @@
 //! The lock that allows only one run of a team at a time, and the note in the lock file for a later
-//! run. Otherwise one run could make a task pending on which a member of the other run works.
+//! run. Without the lock, one of two runs could make a task pending on which a member of the other
+//! run works.
 //!
 //! The kernel releases the lock when the process exits, but the lock file stays, with two lines.
 //! The first line is a note for a later run with `--resume`. The note says whether the earlier run

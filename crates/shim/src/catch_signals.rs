@@ -1,5 +1,5 @@
 //! Catches signals. All signals write a byte into the same pipe, which wakes poll(2). SIGHUP,
-//! SIGTERM, SIGINT and SIGWINCH also set a flag for each of these signals.
+//! SIGTERM, SIGINT and SIGWINCH also set a flag, each its own.
 //!
 //! SIGQUIT and SIGTSTP have no effect on the shim. The shim catches them instead of ignoring them:
 //! if the shim ignored a signal, the agent would inherit this and ignore the signal too. A caught

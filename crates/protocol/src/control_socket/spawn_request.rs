@@ -217,8 +217,8 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// The default number of times that a teammate is started again within an hour. A restart
-    /// policy with its own number, such as `on-failure:3`, overrides it.
+    /// How often a teammate is started again within an hour, at most. A restart policy with a
+    /// number of its own, such as `on-failure:3`, overrides this default.
     pub const DEFAULT_MAX: u16 = 12;
 }
 

@@ -41,8 +41,8 @@ fn escape_length(text: &str) -> Option<usize> {
 }
 
 /// The length of the value at the beginning of `text`. The value ends before the first space, quote
-/// or escape. If `text` begins with `$`, the result is 0, because it names a shell variable and has
-/// no value.
+/// or escape. If `text` begins with `$`, it only names a shell variable and has no value, so the
+/// result is 0.
 pub(super) fn value_length(text: &str) -> usize {
     if text.starts_with('$') {
         return 0;

@@ -3,8 +3,8 @@
 
 use client::terminal_output_to_plain_lines::printable_lines;
 
-/// How much output is kept, in bytes. This includes control characters, for colours and progress
-/// bars.
+/// How much output is kept, in bytes. Control characters, such as those of progress bars, count
+/// too.
 const BUFFER_BYTES: usize = 16 << 10;
 /// The most lines and bytes of the text.
 const MAX_LINES: usize = 20;

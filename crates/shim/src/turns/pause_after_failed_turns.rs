@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause, without jitter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After this many failed turns in a row, only a message of a person or of the lead starts a
-/// further turn. The pauses before that last about six hours in total. That is longer than the
+/// further turn. Until then, the pauses take about six hours in total, which is longer than the
 /// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
 /// This many failed turns at the beginning of a streak (failed turns in a row) mark their tasks

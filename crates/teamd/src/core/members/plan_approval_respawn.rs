@@ -51,8 +51,8 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
     }
 }
 
-/// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
-/// clock. `None` if no such respawn is pending.
+/// The time at which the agent is ended, because its plan was approved and a respawn follows. In
+/// milliseconds on the monotonic clock. `None` if no such respawn is pending.
 ///
 /// The delay after the approval lets the program finish its turn, so that no hook is killed while
 /// it writes a file. While a hook waits in a long poll, no hook writes a file, so the time is 0 (at

@@ -286,9 +286,9 @@ fn is_failure(report: &ExitReport) -> bool {
 /// that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If the daemon has asked tmux about the pane, `report` is the daemon's conclusion from tmux's
-    // answer, and `exit_report` is what the shim itself has reported. Only the shim's own report
-    // says whether the shim was killed.
+    // If the daemon has asked tmux about the pane, `report` is only the conclusion from tmux's
+    // answer. The report from before that question is in `exit_report`, and only this one says
+    // whether the shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -31,9 +31,9 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the number of the last event. A new daemon reads it from the event log. Each
-    /// number is at least the time of its event, in milliseconds since the epoch. So the numbers
-    /// increase even if the event log is removed, unless the clock is set back too.
+    /// At the annex: the last number that was given to an event. A new daemon reads it from the
+    /// event log. Each number is at least the time of its event, in milliseconds since the epoch.
+    /// So the numbers increase even if the event log is removed, unless the clock is set back too.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,

@@ -12,8 +12,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The watcher has reported the barrier file with this number, or has failed. No query waits
-    /// for this file or an earlier one.
+    /// The number of the last barrier file that the watcher has reported, or could not report. No
+    /// query waits for this file or an earlier one.
     pub(crate) reached: u64,
 }
 

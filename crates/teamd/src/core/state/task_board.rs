@@ -1,5 +1,5 @@
 //! The tasks of a team at the last scan, and which of these tasks can start or are in progress. An
-//! update handles only the tasks that have changed since the scan before.
+//! update handles only the tasks that have changed since the previous scan.
 
 use protocol::control_socket::{NextTaskHint, NextTaskRequest};
 use protocol::member_task_and_request_ids::TaskId;
@@ -33,7 +33,7 @@ struct TaskChange {
 
 impl TaskBoard {
     /// Takes over the tasks that a scan found, sorted by number. Returns the tasks that were added,
-    /// changed or removed since the scan before, also sorted by number.
+    /// changed or removed since the previous scan, also sorted by number.
     pub(crate) fn update(&mut self, found: &[Arc<Task>]) -> Vec<TaskId> {
         let changes = diff(&self.tasks, found);
         self.replace_changed(&changes, found);

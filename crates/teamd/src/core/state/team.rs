@@ -67,8 +67,8 @@ pub(crate) struct WatchedTeam {
     /// The states of inbox scans, by the name of the file.
     pub(crate) inbox_scans: BTreeMap<String, ScanState>,
     pub(crate) request_scan: ScanState,
-    /// Whether a request scan is needed: the last one has failed, or an unfinished inbox scan has
-    /// shown a new or closed request.
+    /// Whether the team's requests must be scanned. True if the last such scan has failed. Also
+    /// true if an inbox scan that is not finished has shown a new or closed request.
     pub(crate) is_request_scan_needed: bool,
     /// The open requests, by member and id.
     pub(crate) open_requests: BTreeMap<(MemberName, RequestId), TrackedRequest>,

@@ -7,7 +7,8 @@ use protocol::error_kind_and_report::ErrorReport;
 use tmux::{PaneTag, TmuxServer};
 
 impl PaneManager {
-    /// Applies `layout` to all windows that have panes of `owners`. Returns the number of windows.
+    /// Applies `layout` to all windows that have a pane with one of the pane tags `owners`. Returns
+    /// the number of windows.
     ///
     /// # Errors
     ///

@@ -78,9 +78,9 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// Returns the event for a change in a directory of the team `name`, if this is the own team of a
-/// Claude Code session. `None` for any other team: a new directory of such a team is reported as if
-/// events were lost, and the core then rescans all files.
+/// Returns the event for a change in a directory of the team `name`, if `name` is a session team,
+/// which a Claude Code session created for itself. `None` for any other team: if such a team gets a
+/// new directory, the watcher reports that events were lost, and the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
