@@ -92,7 +92,7 @@ pub fn read_run_file(path: &Path, root: &Path) -> Result<Result<RunFile, Vec<Val
     Ok(parse(&text, &FileContext { directory, caller_cwd: &caller, root, hosts_file }))
 }
 
-/// The hosts of a run file, also if its members and tasks have errors.
+/// The hosts of a run file. They are returned even if members or tasks of the file have errors.
 ///
 /// # Errors
 ///

@@ -52,8 +52,8 @@ pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     Some(Usage { tokens: share(policy.max_tokens), microdollars: share(policy.max_microdollars) })
 }
 
-/// As [`member_limit`], for a member of this team that runs here. At an annex, the home has sent the
-/// limit.
+/// The usage at which a member of this team that runs on this host has used its share of the
+/// budget. At an annex, the home has sent this limit.
 pub(crate) fn member_limit_here(state: &State, team: &TeamName) -> Option<Usage> {
     match state.host_links.home_budget(team) {
         Some(budget) => budget.member_limit,

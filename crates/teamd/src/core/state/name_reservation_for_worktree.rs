@@ -14,6 +14,6 @@ pub(crate) enum NameReservation {
         path: Option<PathBuf>,
     },
     /// The worktree exists. The reservation ends at this time, in milliseconds on the monotonic
-    /// clock, if the member is not spawned until then.
+    /// clock, if the member was not spawned by then.
     ReservedUntil(u64),
 }

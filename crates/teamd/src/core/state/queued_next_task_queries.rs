@@ -26,7 +26,7 @@ pub(crate) struct QueuedQuery {
 
 impl NextTaskQueue {
     /// Creates a barrier file if a query waits and the watcher has reported all earlier barrier
-    /// files. Queries that arrive before that share the next barrier file.
+    /// files. So all queries that arrive before such a report share the next barrier file.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;
