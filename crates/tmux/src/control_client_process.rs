@@ -51,9 +51,9 @@ pub(crate) struct StartedClient {
 /// A running control client. Drop kills it and the idle pane of its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// This process's end of a socket pair. The other end is the standard error of the client and
-    /// of the watcher, which reads from it. When this process exits, its end is closed, and the
-    /// watcher's read returns.
+    /// This process's end of a socket pair. The other end is the standard error of two processes:
+    /// the client and the watcher. The watcher also reads from that end. When this process exits,
+    /// the kernel closes this end, and the watcher's read returns.
     watcher_socket: UnixStream,
 }
 
@@ -65,10 +65,10 @@ pub(crate) struct ControlClient {
 /// address (`$3` and `$4`).
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - The part in parentheses is the watcher. `ControlClient::kill` takes the end of the watcher's
-///   standard error as the sign that the session is gone. So the watcher's shell must stay until
-///   `if-shell` has ended. The `:` at the end ensures this: without it, the shell could `exec` the
-///   tmux command, whose standard error is `/dev/null`.
+/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the client and the
+///   watcher have closed their standard error, and then takes the session for gone. So the
+///   watcher's shell must stay until `if-shell` has ended. The `:` at the end ensures this: without
+///   it, the shell could `exec` the tmux command, whose standard error is `/dev/null`.
 /// - The watcher kills the idle pane, the only pane of the hidden session. By then, another server
 ///   with a session of the same name may listen at the address. So the pane is killed only if the
 ///   session's option `@teamd_server_epoch` names the server that replies.
@@ -210,8 +210,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // Instead of tmux, this test runs `/bin/sh -c SCRIPT LOG`. The script appends the first
-        // word that would be an argument for tmux (`$1`) to the file LOG (`$0`).
+        // In the place of tmux, this test uses `/bin/sh -c SCRIPT LOG`. The arguments for tmux
+        // follow LOG. The script appends the first of them (`$1`) to the file LOG (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

@@ -111,8 +111,8 @@ fn window_commands(panes: &[PlacedPane], target: SessionId) -> Vec<TmuxCommand<'
             commands.push(BreakPane::new().detached().src_pane(source).dst_window(place).build());
         } else if !moved.contains(&pane.window) {
             moved.push(pane.window);
-            // The window may be linked to a foreign session too. `SESSION:WINDOW` names only the
-            // link in teamd's session, so the foreign session keeps the window.
+            // The window may be in a foreign session too. With the source `SESSION:WINDOW`, tmux
+            // removes the window only from teamd's session, so the foreign session keeps it.
             let source = format!("{}:{}", pane.session, pane.window);
             commands.push(MoveWindow::new().detached().src_window(source).dst_window(place).build());
         }

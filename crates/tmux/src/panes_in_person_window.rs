@@ -1,10 +1,10 @@
 //! Opens panes of teamd in a window of a person. They stand beside one pane of that window, which
 //! is called the anchor.
 //!
-//! teamd's first pane takes the right part of the anchor. Its later panes stand below, in one
-//! column of equal heights. The person's other panes keep their sizes, except that the border
-//! labels make the panes at the top one line shorter. When teamd's last pane has closed, the window
-//! gets back its earlier layout.
+//! teamd's first pane takes the right part of the anchor. teamd's later panes stand below the first
+//! one, all in one column and of equal height. The person's other panes keep their sizes, except
+//! that the border labels make the panes at the top one line shorter. When teamd's last pane has
+//! closed, the window gets back its earlier layout.
 //!
 //! The earlier layout is stored in a window option, so it survives this process.
 
@@ -102,8 +102,8 @@ impl TmuxServer {
     /// Puts the layout of a person's window in order. Called when a pane of this crate may have
     /// left the window. Returns the panes of this crate that are left.
     ///
-    /// If no pane is left, removes all options of this crate from the window. Then restores the
-    /// stored layout, if the window has the same panes as when the layout was stored.
+    /// If none of them is left, removes all options of this crate from the window. Then restores
+    /// the stored layout, if the window has the same panes as when the layout was stored.
     ///
     /// `last_panes` are the panes of this crate that the window had at the last call. If a pane was
     /// added or has left since then, all panes of this crate get equal heights. Otherwise the

@@ -1,7 +1,7 @@
 //! The address of a tmux server, and the tmux program that connects to it.
 //!
 //! Each tmux process gets the address as an argument. The tmux process does not get the environment
-//! variable `TMUX` of this process, because it names the server of this process's own pane, which
+//! variable `TMUX`. This variable names the tmux server in which this process itself runs, which
 //! may be a different server.
 
 use std::fmt;

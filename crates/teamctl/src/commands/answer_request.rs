@@ -37,8 +37,9 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // An earlier team has this request, and `rejection` says why it cannot be answered.
-            // That explains more than the error of this team, so `rejection` is kept.
+            // One of the teams before this one has the request, and `rejection` says why the
+            // request cannot be answered. That explains more than the error of this team, so
+            // `rejection` is kept.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

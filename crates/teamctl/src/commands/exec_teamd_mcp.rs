@@ -158,9 +158,10 @@ fn resolve_identity(
     Ok(McpIdentity { name, team })
 }
 
-/// Checks a member that an option names and the environment does not. If the member is a teammate,
-/// the team must have it, because messages to a misspelled name would not arrive. If the member is
-/// the lead and no team is named, the team is the one that the session in this terminal leads.
+/// Checks a member that only an option names, and not the environment. If the member is a teammate,
+/// the team must have a member of this name, because messages to a misspelled name would not
+/// arrive. If the member is the lead and no team is named, the team is the one that the session in
+/// this terminal leads.
 fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &identity.team {
         Some(team) if !identity.name.is_lead() => {

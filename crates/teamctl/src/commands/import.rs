@@ -38,9 +38,10 @@ const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Former members are not started; use `teamctl spawn`. For a new member with a former name, the
 /// messages in the archive count as read.
 ///
-/// An archive with other or invalid files is rejected (exit code 65), and nothing is created.
-/// Commands in its tasks or its policy need --yes, and so does a policy that lets every member add
-/// commands. Without --yes, the import shows the commands and is refused (exit code 76).
+/// An archive with an invalid file, or with a file that is not one of a team, is rejected (exit
+/// code 65), and nothing is created. Commands in its tasks or its policy need --yes, and so does a
+/// policy that lets every member add commands. Without --yes, the import shows the commands and is
+/// refused (exit code 76).
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl import survey.tar -t survey-2\n  ssh host teamctl export survey --output - | teamctl import -"
@@ -183,9 +184,9 @@ fn add_policy(policy: &mut Option<Policy>, name: &str, bytes: &[u8]) -> Result<(
 /// How many bytes of the archive may be read until the next check.
 type ReadAllowance = Rc<Cell<u64>>;
 
-/// Reads an archive, and fails if more bytes are read than allowed. The tar library itself reads
-/// long entry names and skips the content of directories. This program cannot check the sizes of
-/// the names and of the content before the library reads them, so this reader enforces a limit.
+/// Reads an archive, and fails if more bytes are read than allowed. The tar library reads long
+/// entry names and the content of directories by itself, before this program can check their sizes.
+/// So this reader enforces a limit.
 struct AllowedReader<R> {
     input: R,
     allowance: ReadAllowance,

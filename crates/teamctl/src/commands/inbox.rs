@@ -152,9 +152,9 @@ impl InboxReader<'_> {
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If another program rewrites the inbox while it is read, `fold` begins again with the
-        // first entry and with empty counts. `last_entries` and `printed` keep the entries that
-        // were read before, and `seen` prevents that they are printed twice.
+        // If another program rewrites the inbox during the read, `fold` begins again with the first
+        // entry and with empty counts. The entries that were read until then stay in `last_entries`
+        // and `printed`. They are also in `seen`, so they are not printed twice.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -272,8 +272,8 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The merge branch exists but may lack the member's commits: perhaps only the
-                // commit at which merges start has them. So the branch is moved to that commit.
+                // The member's commits may be in the commit at which merges start, and not yet in
+                // an older merge branch. So an existing merge branch is moved to that commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }

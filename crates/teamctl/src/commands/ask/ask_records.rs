@@ -61,9 +61,9 @@ impl AskRecords {
     }
 
     /// Whether the worktree that is named after `ask` is in use: a program works in it, or a new
-    /// ask is about to work in it. A new ask first records the worktree, then creates it, and
-    /// writes its own record last. So a recent record of the worktree without a later record of an
-    /// ask means that a new ask is about to begin.
+    /// ask is about to work in it. A new ask first writes a record of the worktree, then creates
+    /// the worktree, and last writes the record of the ask. So if the record of the worktree is
+    /// recent, and no record of an ask is newer, a new ask is about to begin.
     pub(crate) fn is_worktree_in_use(&self, ask: &AskId) -> Result<bool, ErrorReport> {
         let mut records = self.all()?;
         records.retain(|record| record.options.worktree.as_ref() == Some(ask));

@@ -22,7 +22,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(15);
 const LOST: &str = "lost";
 
 /// Prints a row for each ask, and the worktrees of asks. Answers are not printed, because each may
-/// have a megabyte.
+/// be a megabyte long.
 pub(super) fn list(context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     let store = AskRecords::open(context)?;
     let records: Vec<AskRecord> = store.all()?.into_iter().map(|record| latest(&store, record)).collect();

@@ -1,10 +1,10 @@
 //! `teamctl ask --pane`: a tmux pane beside the caller that shows what the program prints.
 //!
 //! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of this command. This
-//! command passes the connection to the shim of the ask, as its standard error. When that shim ends
-//! or is killed, the connection closes, the process in the pane exits, and tmux closes the pane. If
-//! this command is killed before the process in the pane has connected, that process cannot
-//! connect, and exits too. So no command is needed that closes the pane.
+//! command starts the shim of the ask with the connection as the shim's standard error. When that
+//! shim ends or is killed, the connection closes, the process in the pane exits, and tmux closes
+//! the pane. If this command is killed before the process in the pane has connected, that process
+//! cannot connect, and exits too. So no command is needed that closes the pane.
 
 use crate::command_context::CommandContext;
 use crate::output;

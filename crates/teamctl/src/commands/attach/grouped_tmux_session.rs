@@ -21,10 +21,10 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. No
-/// terminal may show the view, and another session must have the same windows. After a person has
-/// killed the members' session, there may be no other session. Ending the view would then close the
-/// windows.
+/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. It is
+/// true if no terminal shows the view and another session has the same windows. If a person has
+/// killed the members' session, perhaps only this view has the windows, and ending the view would
+/// close them.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.

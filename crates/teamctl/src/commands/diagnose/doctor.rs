@@ -41,10 +41,11 @@ use store::Root;
 /// Exit code 0: no check failed; there may be warnings. 1: a check failed.
 ///
 /// --fix makes teamd's own files and directories private. It removes the write permission of groups
-/// and other users from the root, its teams and its tasks. It completes half-written links between
-/// tasks. It ends agent processes that teamd has no record of. It removes stale files of killed
-/// programs: locks after ten seconds, temporary files and empty worktree directories after an hour,
-/// the worktree of a merge, and those of asks without unsaved work.
+/// and other users from the root, its teams and its tasks. It completes dependencies that only one
+/// of two tasks records. It ends agent processes that teamd has no record of. It removes what
+/// killed programs have left: locks after ten seconds; temporary files and empty worktree
+/// directories after an hour; worktrees of merges; and worktrees of asks, unless they have unsaved
+/// work.
 ///
 /// --fix does not close a pane of an agent that teamd has no record of; the output has the command
 /// that closes it. It also does not remove a file or a full directory that is in the place of a

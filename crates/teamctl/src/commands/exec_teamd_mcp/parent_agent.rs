@@ -36,8 +36,8 @@ pub(super) struct ExpectedRoot<'a> {
     pub(super) socket: &'a Path,
 }
 
-/// Finds the nearest parent process that belongs to an agent, and returns that agent. If `expected`
-/// is given, agents of other roots are ignored. If `expected` is `None`, agents of all roots count.
+/// Finds the nearest parent process that belongs to an agent, and returns that agent. Only agents
+/// of the root in `expected` count, or agents of any root if `expected` is `None`.
 pub(super) fn parent_agent(expected: Option<ExpectedRoot<'_>>) -> ParentAgent {
     let chain = self_and_ancestors().into_iter().skip(1).map(|process| process.pid);
     nearest_agent(chain.map(ProcessText::read), expected)

@@ -39,8 +39,8 @@ pub(super) fn is_outdated_entry(templates: &[Template], existing: &Value, own: &
         .any(|template| is_teamd_entry(template, existing) && fill_value(template, own) != *existing)
 }
 
-/// Whether some installation of teamd has written `existing` from the template. Only the paths of
-/// teamd's programs and numbers may differ from the template.
+/// Whether some installation of teamd has written `existing` from the template. Numbers and the
+/// paths of teamd's programs may differ from the template; everything else must be equal.
 fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     match (template, existing) {
         (Template::String(template), Value::String(existing)) => is_teamd_setting(template, existing),

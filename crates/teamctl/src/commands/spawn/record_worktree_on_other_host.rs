@@ -1,5 +1,6 @@
-//! Records which repository here gets the branch of a member that was spawned on another host with a
-//! worktree: the one that contains the directory of the command.
+//! A member that was spawned on another host may have a worktree there. This module records into
+//! which repository on this host the branch of that worktree is fetched: the one that contains the
+//! directory in which the command was typed.
 
 use crate::command_context::CommandContext;
 use crate::commands::hosts::branch_records::{BranchRecord, LockedBranchRecords};
@@ -17,9 +18,9 @@ pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<Member
     Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
 }
 
-/// Records the worktrees of the members of a host that `before` does not list. With `--unique`, the
-/// other host chooses the name of the new member, so this host finds it in this way. A record of a
-/// member without a worktree does no harm.
+/// Writes the record for each member of the host that is not in `before`, the members before the
+/// spawn. The new member is found in this way, because with `--unique` the other host chooses its
+/// name. A record of a member without a worktree does no harm.
 pub(super) fn record_worktree(
     context: &CommandContext,
     (team, host): (&Team, &HostName),

@@ -7,7 +7,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::TaskId;
 use store::{Team, now};
 
-/// Delete a task and all links to it
+/// Delete a task and all dependencies on it
 ///
 /// Example: teamctl task delete 3
 ///

@@ -114,8 +114,8 @@ fn try_repair(error: &store::Error) -> bool {
 ///
 /// # Errors
 ///
-/// `PermissionDenied` if another user owns the directory, or if it is shared by all users, as
-/// `/tmp` is.
+/// `PermissionDenied` if another user owns the file or directory, or if it has the sticky bit, as
+/// `/tmp` has.
 fn remove_foreign_write(path: &Path) -> std::io::Result<()> {
     // The open file is changed, not the path, because another user could put a symbolic link there.
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();

@@ -2,8 +2,9 @@
 //! each other. Also checks that each dependency is recorded twice: in the blocking task (`blocks`)
 //! and in the blocked task (`blockedBy`).
 //!
-//! If a writer is killed between the two writes, only one of the tasks has the link: a half link.
-//! The blocked task waits for the other task even then, so `--fix` adds the missing link.
+//! If a writer is killed between the two writes, only one of the tasks records the dependency. The
+//! code calls this a half link. The blocked task waits for the other task even then, so `--fix`
+//! completes the record in the second task.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;
@@ -45,7 +46,7 @@ pub(super) fn check(team: &Team, mode: FixMode, report: &mut DoctorReport) {
         let message = format!("{}: {cycle}, so none of them can start", team.name());
         report.fail("links", message, commands.command_to_cut(cycle));
     }
-    // A half link in a cycle cannot be completed: the cycle has to be cut first.
+    // A half link in a cycle of tasks cannot be completed: the cycle has to be cut first.
     let is_in_cycle = |link: &TaskLink| {
         cycles.iter().any(|cycle| [link.blocker, link.blocked].iter().all(|id| cycle.tasks().contains(id)))
     };
@@ -78,8 +79,8 @@ fn check_half_link(team: &Team, link: TaskLink, mode: FixMode, report: &mut Doct
     }
 }
 
-/// Returns the links between two existing tasks that only one of the two tasks has. Links to
-/// deleted tasks are not returned, because these are normal.
+/// Returns the dependencies between two existing tasks that only one of the two tasks records.
+/// Dependencies on deleted tasks are not returned, because these are normal.
 fn half_links(tasks: &[Task]) -> Vec<TaskLink> {
     let task_ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
     let is_checked = |link: &&TaskLink| task_ids.contains(&link.blocker) && task_ids.contains(&link.blocked);

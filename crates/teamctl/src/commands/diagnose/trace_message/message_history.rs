@@ -97,8 +97,8 @@ impl MessageReply {
 }
 
 /// Returns the member's events in the order of the log. If an earlier team had the same name, that
-/// team's events are left out. Events of other hosts are logged late, and their times are by the
-/// clocks of those hosts.
+/// team's events are left out. An event of another host has the time of that host's clock, and is
+/// logged here later.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
@@ -181,11 +181,11 @@ fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Opt
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Finds the event with which the recipient's host logged that it stored this message. Returns its
-/// position in `on_host`, the events of that host. `candidates` are the sender's `message_stored`
-/// events on this host; the one at `stored_index` is that of this message. Both hosts store the
-/// messages of a sender in the same order, so the events are matched by their order. The indexes in
-/// the two inboxes may differ.
+/// Finds the event with which the recipient's host logged that it stored this message. Returns the
+/// event's position in `on_host`, the events of that host. `candidates` are the events with which
+/// this host stored the sender's messages, and `stored_index` is the position of this message's
+/// event. Both hosts store the messages of one sender in the same order. So if this message's event
+/// is the third of `candidates`, the third such event of the other host is returned.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
@@ -216,8 +216,8 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
 
 /// Returns the turn in which the recipient got the message. A read message was delivered in the
 /// last turn that began before the message was read. An unread message counts as delivered in the
-/// current turn if the turn's summary allows that the turn is about this message. `None` if there
-/// is no such turn.
+/// current turn if the turn may be about this message. The summary of the turn shows this: for
+/// example, it names the sender. `None` if there is no such turn.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],

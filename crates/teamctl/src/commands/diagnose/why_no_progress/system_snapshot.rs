@@ -75,7 +75,8 @@ fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, Daemon
     let status = context.request::<StatusReply>(Request::StatusWithScreens);
     // This request is sent with the caller's token. The daemon rejects a token that it does not
     // know, for example the token of an agent whose record was lost. In that case the status is
-    // requested again, without the token and without a search of the members' screens for dialogs.
+    // requested again without the token. For that second request, the daemon does not search the
+    // members' screens for dialogs.
     let is_rejected = status.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
     match if is_rejected { context.daemon_status() } else { status } {
         Ok(status) => {
