@@ -1,10 +1,10 @@
 //! A connection to the daemon's control socket.
 //!
-//! If the connection closes before the reply, the request fails at once with
-//! [`Error::Disconnected`]. The error does not say whether the request was carried out.
+//! If the connection closes before the reply, the call fails at once with [`Error::Disconnected`].
+//! The error does not say whether the daemon has carried out the call.
 //!
 //! A client sends nothing before it has checked that the process that serves the socket has the
-//! client's own uid. So secrets in a request never reach another user.
+//! client's own uid. So secrets in a call never reach another user.
 
 use crate::daemon_call_error::Error;
 use nix::errno::Errno;
@@ -82,8 +82,7 @@ impl Connection {
         })
     }
 
-    /// Sends a call and waits for the response. The daemon responds after it has carried the
-    /// request out.
+    /// Sends a call and waits for the reply. The daemon replies after it has carried out the call.
     ///
     /// # Errors
     ///

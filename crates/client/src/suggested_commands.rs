@@ -69,7 +69,7 @@ impl SuggestedCommands {
         command.map(shell_quote).collect::<Vec<_>>().join(" ")
     }
 
-    /// The command that removes one link of a cycle of tasks.
+    /// The command that removes one dependency of a cycle of tasks.
     pub fn command_to_cut(&self, cycle: &WaitCycle) -> String {
         self.command(&cycle.cut_command().each_ref().map(String::as_str))
     }

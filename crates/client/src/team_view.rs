@@ -351,9 +351,9 @@ fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
-    // The daemon removes the entry of an ended member from config.json, but perhaps later, for
-    // example if the disk is full. An entry whose join time is after the member's exit belongs to a
-    // new member of the same name.
+    // When a member has ended, the daemon removes the member's entry from config.json. Until that
+    // succeeds, for example while the disk is full, the entry does not count. An entry whose join
+    // time is after the member's exit belongs to a new member of the same name.
     let has_ended = |member: &Member| {
         past_members
             .iter()

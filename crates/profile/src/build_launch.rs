@@ -29,8 +29,8 @@ use protocol::worker_or_program_that_runs_turns::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The first prompt of an agent with hooks whose spawn request has no prompt. Such an agent needs a
-/// first turn, because its hook delivers messages only at the end of a turn.
+/// The first prompt of an agent with hooks, if the spawn request has no prompt. Such an agent needs
+/// a first turn, because its hook delivers messages only at the end of a turn.
 const READY_PROMPT: &str =
     "You are a member of a team. Reply with one word. Your work comes to you later, without your asking.";
 
@@ -298,11 +298,11 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // The driver reads and writes files for the program. In the mode that `--unrestricted-mode`
-    // names, the driver also accepts files outside of the working directory. This is the profile's
-    // mode for `bypassPermissions`. If the profile has none, a member in `bypassPermissions` gets
-    // the option with an empty value, which stands for the program's default mode. Other members do
-    // not get the option.
+    // The driver reads and writes files for the program. While the program is in the mode that the
+    // option `--unrestricted-mode` names, the driver also accepts files outside of the working
+    // directory. The value of the option is the program's mode for `bypassPermissions`, from the
+    // profile. If the profile names no such mode, only a member in `bypassPermissions` gets the
+    // option. Its value is then empty, which stands for the program's default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =

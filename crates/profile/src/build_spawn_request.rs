@@ -65,7 +65,7 @@ pub struct SpawnOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "D"))]
     pub cwd: Option<PathBuf>,
     /// Work in a separate git worktree beside the repository. BRANCH is created if it does not
-    /// exist. No other worktree may have it checked out. Without BRANCH, the branch is
+    /// exist. It must not be checked out in another worktree. Without BRANCH, the branch is
     /// teamd/TEAM/NAME, from HEAD. A member that ended and starts again keeps its worktree. The
     /// repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]

@@ -33,8 +33,8 @@ pub enum Error {
         /// The command that corrects the permissions.
         remedy: String,
     },
-    /// The path leads to a link, pipe, directory or device instead of a regular file. Also used for
-    /// a file that has several hard links.
+    /// The path leads to a symbolic link, pipe, directory or device instead of a regular file. Also
+    /// used for a file that has several hard links.
     #[error("cannot use {}: it is {what}", path.display())]
     UnexpectedFileType {
         path: PathBuf,

@@ -41,7 +41,7 @@ pub(crate) fn open_private_dir(path: &Path) -> Result<DirHandle, Error> {
 /// [`Error::Untrusted`].
 pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
     let Some(parent) = path.parent() else { return Ok(()) };
-    // Of a link, both its owner and its target count.
+    // If the parent is a symbolic link, both the link and its target are checked.
     let metadata = [std::fs::symlink_metadata(parent), std::fs::metadata(parent)];
     let reason_and_remedy = metadata.iter().flatten().find_map(|metadata| untrusted_parent(metadata, parent));
     reason_and_remedy

@@ -47,7 +47,7 @@ impl Team {
     ///
     /// A lock is stale if it is an empty directory, older than ten seconds, and unchanged during
     /// another half second. If some locks look stale, the call waits half a second once for all of
-    /// them. Other locks, files, links and directories with content stay.
+    /// them. Other locks, files, symbolic links and directories with content stay.
     ///
     /// # Errors
     /// `ReadOnly`, `Io`, `UnexpectedFileType`. Some locks may already be removed then.

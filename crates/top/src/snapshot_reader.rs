@@ -107,9 +107,9 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` is what the snapshot is read for: a change of a file, or a timeout
-    /// without a change. After a change, the daemon is asked to scan the members' screens for
-    /// dialogs first. After a timeout, the daemon is asked for its status alone.
+    /// Reads a snapshot. `event` is the reason for the snapshot: a file has changed, or a timeout
+    /// has passed without a change. After a change, the daemon also searches the members' screens
+    /// for dialogs. After a timeout, it only returns its status.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {

@@ -102,9 +102,9 @@ pub fn known_commits(
     Ok(found.into_iter().filter(|commit| !unreferenced.contains(*commit)).map(str::to_owned).collect())
 }
 
-/// Adds the commits of a bundle to the repository, and moves its branch forward to `commit`, which is
-/// the last commit of `branch` at the sender. The branch is created if it does not exist. With `None`
-/// for the bundle, the repository has the commit already.
+/// Adds the commits of a bundle to the repository, and moves `branch` in this repository forward to
+/// `commit`, the last commit of `branch` at the sender. The branch is created if it does not exist.
+/// `bundle` is `None` if the repository has the commit already.
 ///
 /// # Errors
 ///

@@ -40,7 +40,7 @@ impl CacheDirs {
     }
 
     /// Finds git repositories, with and without a working tree, in the directories that
-    /// [`CacheDirs::record_if_cached`] has recorded. Links are not followed.
+    /// [`CacheDirs::record_if_cached`] has recorded. Symbolic links are not followed.
     pub(crate) fn repositories_in_recorded(&self) -> Vec<PathBuf> {
         let is_directory = |path: &&PathBuf| {
             // git prints the path of a directory with a slash at the end, and with this slash a
@@ -84,7 +84,8 @@ fn is_bare_repository(directory: &Path) -> bool {
     directory.join("HEAD").is_file() && ["objects", "refs"].iter().all(|name| directory.join(name).is_dir())
 }
 
-/// Whether the directory has a `CACHEDIR.TAG`. Neither the directory nor the file may be a link.
+/// Whether the directory has a `CACHEDIR.TAG`. False if the directory or the file is a symbolic
+/// link.
 fn has_cachedir_tag(directory: &Path) -> bool {
     let tag = directory.join("CACHEDIR.TAG");
     let has_tag_file = directory.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())

@@ -64,8 +64,8 @@ pub enum KeepReason {
 const PATH_MISSING_TEXT: &str = "the directory is missing, but git still lists the worktree: it was moved, or its disk is not mounted; \
                          git worktree prune removes the entry";
 
-/// Writes the reason as one line without control characters. Control characters in a path or in the
-/// text of a lock are escaped.
+/// Writes the reason as one line without control characters. Control characters in a path, or in
+/// the reason that a person gave to `git worktree lock`, are escaped.
 impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {

@@ -1,7 +1,7 @@
 //! Creates, checks, saves and removes worktrees of git repositories.
 //!
 //! This crate knows repositories and worktrees, but no teams, daemons or terminals. It runs git as
-//! a process, with a deadline for each call. It follows no link out of a worktree.
+//! a process, with a deadline for each call. It follows no symbolic link out of a worktree.
 //!
 //! Invariant: only a recorded worktree is removed. The caller stores the record, with the inode of
 //! the worktree's empty directory, before git fills the directory. The test

@@ -33,7 +33,8 @@ impl MergeMethod {
 }
 
 /// Returns the last commits of the branches that were rebased onto the branch `name`, according to
-/// the reflog of `name`. A rebase counts only if the commit `base` still contains its result.
+/// the reflog of `name`. A rebase counts only if the copies that it made are still in the history
+/// of the commit `base`.
 pub(crate) fn copied_commits(git: &Git<'_>, name: &str, base: &str) -> Result<Vec<String>, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%H %gs", &branch_ref(name), "--"];
     let log = git.text_if_success("read the branch's log", &arguments)?.unwrap_or_default();

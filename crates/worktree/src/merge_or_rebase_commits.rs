@@ -137,13 +137,14 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
 }
 
 /// Returns the commit that is passed to `git rebase` as the upstream: git leaves out all commits
-/// that the upstream contains. `commits` are the commits that the branch has and the result of the
-/// earlier merges lacks.
+/// that the upstream contains. `commits` are the commits that the branch has and that the result of
+/// the earlier merges (`target.next_base`) lacks.
 ///
-/// Usually the returned commit is that result. But an earlier rebase may have copied some of
-/// `commits` to it. Git recognizes a copy only if its change has the same text. Otherwise git would
-/// apply the change a second time, with conflicts. So if there are such copies, the returned commit
-/// is a merge of the result and the originals of the copies. No branch ever contains this merge.
+/// Usually the returned commit is this result. But the result may contain copies of some of
+/// `commits`, which an earlier rebase made. If a copy's change differs in its text from that of the
+/// original, git does not recognize the copy, and would apply the change a second time, with
+/// conflicts. So if there are copies, the returned commit is a merge of the result and the
+/// originals. No branch ever contains this merge.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,

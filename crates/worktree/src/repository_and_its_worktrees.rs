@@ -155,7 +155,7 @@ fn worktrees_path(main_dir: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns the absolute path without links.
+/// Returns the absolute path without symbolic links.
 fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(io_error("find", path))
 }

@@ -47,7 +47,7 @@ pub(crate) fn walk(
 /// Writes a new archive of the files that [`walk`] returns. Returns whether the archive has any
 /// entries.
 ///
-/// Links are stored as links. Sockets, pipes and devices have no content and are left out.
+/// Symbolic links are stored as links. Sockets, pipes and devices have no content and are left out.
 ///
 /// # Errors
 ///

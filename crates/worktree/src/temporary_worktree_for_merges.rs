@@ -27,7 +27,7 @@ pub const MERGE_WORKTREE_VARIABLE: &str = "TEAMD_MERGE_WORKTREE";
 /// What the caller stores about a merge worktree, before git fills its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeWorktreeRecord {
-    /// Absolute path of the worktree, without links.
+    /// Absolute path of the worktree, without symbolic links.
     pub path: PathBuf,
     /// The git directory that all worktrees of the repository share.
     pub common_git_dir: PathBuf,

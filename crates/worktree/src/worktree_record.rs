@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 /// worktree's empty directory is created, and before git fills the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeRecord {
-    /// Absolute path of the worktree, without links.
+    /// Absolute path of the worktree, without symbolic links.
     pub path: PathBuf,
     /// The branch that the worktree was created for.
     pub branch: String,
     /// Whether the branch was created for the worktree. Otherwise it existed before.
     pub branch_created: bool,
     /// The git directory that all worktrees of the repository share, such as `REPO/.git`. The path
-    /// is absolute and contains no links.
+    /// is absolute and contains no symbolic links.
     pub common_git_dir: PathBuf,
     /// The commit that was checked out when the worktree was created.
     pub base_commit: String,

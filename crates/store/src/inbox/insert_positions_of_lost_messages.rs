@@ -54,15 +54,16 @@ pub(super) fn missing_messages<'m>(
     unique.map(|((position, _), (_, message))| (position, message)).collect()
 }
 
-/// For one message of the journal: the first inbox index of any later message in the journal.
+/// For one message of the journal: the lowest inbox index of the messages that come later in the
+/// journal, from any sender and from the same sender.
 struct NextPositions {
     any_sender: usize,
     same_sender: usize,
 }
 
-/// Returns two inbox positions for each message of `sent`: that of the first later message from any
-/// sender, and that of the first later message from the same sender. A position is `end` if the
-/// inbox has no such message.
+/// Returns two inbox positions for each message of `sent`, the messages in the journal. The first
+/// is that of the next message in the inbox that comes later in the journal. The second is the same
+/// for messages of the same sender. A position is `end` if the inbox has no such message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

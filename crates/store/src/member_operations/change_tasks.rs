@@ -33,9 +33,9 @@ impl Caller {
 
     /// Changes a task. If a teammate completes the task, the lead is notified.
     ///
-    /// The file of `teamctl run` may name an owner for the task. If the update makes the task
-    /// pending and names no owner, the owner in that file owns the task again, unless this is the
-    /// caller or has left the team.
+    /// The run file may name an owner for the task. If the update makes the task pending and names
+    /// no owner, the owner in the run file owns the task again. There are two exceptions: that
+    /// owner is the caller, or has left the team.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task

@@ -119,9 +119,10 @@ pub(super) fn confirm(
 }
 
 /// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
-/// it always does, because no other process takes over a lock so early. Later, it owns a lock with
-/// the sticky bit if the lock is still at its path, and has lost a lock without this bit. On
-/// systems where `mkdir` can't set the bit, a lock without it counts as owned for five seconds.
+/// the answer is always yes, because no other process takes over a lock so early. Later the answer
+/// depends on the sticky bit. A lock with the bit is still owned if it is at its path. A lock
+/// without the bit is lost. But on systems where `mkdir` can't set the bit, a lock without it
+/// counts as owned for five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -147,7 +147,7 @@ impl<'t> TaskTransaction<'t> {
         Ok(())
     }
 
-    /// Removes the link by which `blocker` blocks `blocked`, from the files of both. `blocker` need not
+    /// Removes the dependency of `blocked` on `blocker` from the files of both. `blocker` need not
     /// exist.
     pub(super) fn unlink(&mut self, blocker: TaskId, blocked: TaskId) -> Result<(), Error> {
         let mut blocked_by = self.task(blocked)?.blocked_by.clone();
