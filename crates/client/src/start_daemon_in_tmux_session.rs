@@ -3,9 +3,9 @@
 //! session.
 //!
 //! A session of teamd has a tmux option that contains the path of its daemon's control socket. Only
-//! a session with the path of this daemon is used. A session without the option belongs to a
-//! person, even if it has the usual name. A session with another path belongs to the daemon of
-//! another root.
+//! a session whose option has the socket path of this daemon is used. A session without the option
+//! belongs to a person, even if it has the usual name. A session with another socket path belongs
+//! to the daemon of another root.
 
 use crate::daemon_command_line::{daemon_args, daemon_path};
 use crate::root_socket_team_and_caller::TeamContext;

@@ -89,9 +89,9 @@ pub struct SpawnOptions {
     /// Mark the unread messages of an earlier member of this name as read. Otherwise the new member gets them
     #[cfg_attr(feature = "clap", arg(long))]
     pub fresh: bool,
-    /// Variable for the agent, which also gets the caller's environment; may be repeated. With K
-    /// alone, the agent gets the caller's value, and other users cannot read the value in the list
-    /// of processes
+    /// Variable for the agent, which also gets the caller's environment; may be repeated. K without
+    /// =V passes the caller's value of K. Other users then cannot read the value in the list of
+    /// processes
     #[cfg_attr(feature = "clap", arg(long, value_name = "K[=V]"))]
     pub env: Vec<String>,
     /// If the name is taken, use NAME-2, NAME-3 and so on

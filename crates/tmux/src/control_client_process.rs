@@ -1,12 +1,12 @@
 //! The client process of a control connection: a tmux process that is attached to a hidden session.
 //! The client and its session end when this process (teamd) exits.
 //!
-//! A watcher process beside the client ends both. The watcher reads from a socket; this process
-//! holds the other end and never writes to it. When this process exits, the kernel closes that end.
-//! The watcher then kills the client, and after it the idle pane, which is the only pane of the
-//! hidden session. A session without panes ends. If another program has put a window into the
-//! hidden session, that window stays. Without a watcher, closing the client's pipes would not end a
-//! client for which the server still has output.
+//! A watcher process beside the client ends the client and the session. The watcher reads from a
+//! socket; this process holds the other end and never writes to it. When this process exits, the
+//! kernel closes that end. The watcher then kills the client, and after it the idle pane, which is
+//! the only pane of the hidden session. A session without panes ends. If another program has put a
+//! window into the hidden session, that window stays. Without a watcher, closing the client's pipes
+//! would not end a client for which the server still has output.
 //!
 //! The tmux option `destroy-unattached` would end the hidden session without a watcher. teamd does
 //! not use it, because it can crash the server: if two clients exit at the same time, tmux destroys

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// A lost message is inserted before the messages that come after it in the journal, and after the
 /// earlier messages of its sender. A sender writes to the inbox first, so the newest messages in
-/// the inbox may not be in the journal yet. Whether such a message is earlier than a lost one of
-/// the same sender is decided by the timestamps.
+/// the inbox may not be in the journal yet. For such a message, the timestamps show whether a lost
+/// message of the same sender is earlier.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,

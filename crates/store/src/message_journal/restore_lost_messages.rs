@@ -207,9 +207,9 @@ impl InboxReconciler {
             .iter_mut()
             .filter(|(id, state)| **state == MessageState::InInbox && missing_ids.contains(*id))
             .for_each(|(_, state)| *state = MessageState::NotSeen);
-        // The journal is read again. Since the last time, the inbox's owner may have read one of
-        // these messages, and another program may then have removed the message. A message that the
-        // journal records as read is not lost.
+        // The journal is read again. Since the previous read of the journal, the inbox's owner may
+        // have read one of these messages, and another program may then have removed the message. A
+        // message that the journal records as read is not lost.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &missing_ids, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }

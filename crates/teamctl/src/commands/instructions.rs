@@ -23,8 +23,8 @@ use std::process::ExitCode;
     after_help = "Examples:\n  teamctl instructions --for lead --non-interactive\n  codex exec \"$(teamctl instructions --non-interactive) Count the lines of src/\""
 )]
 pub(crate) struct InstructionsArgs {
-    /// Agent that the text is for. Without $TEAMD_MEMBER, it calls a teammate `a-teammate`
-    /// [default: the caller]
+    /// Agent that the text is for. If the caller is not a teammate, the text for a teammate has the
+    /// name `a-teammate` [default: the caller]
     #[arg(long = "for", value_enum, value_name = "AUDIENCE")]
     audience: Option<Audience>,
     /// For a lead without a person between its turns: it must end its team before it answers

@@ -34,8 +34,9 @@ pub(crate) struct WaitArgs {
     /// completion of every task
     #[arg(long = "for", value_enum, default_value_t = WaitFor::Message, value_name = "WHAT")]
     what: WaitFor,
-    /// Members; for a message, its senders [default: every teammate; for a message, any sender]. Or
-    /// ids of background questions of `teamctl ask`, whose answers are printed
+    /// Members to wait for [default: every teammate]. With `--for message`: members from which a
+    /// message must come [default: any sender]. Instead of members: ids of background questions of
+    /// `teamctl ask`; their answers are printed
     names: Vec<String>,
     /// Longest wait, such as 500ms, 5s, 10m or 2h [default: forever]
     #[arg(long, value_name = "D", value_parser = parse_duration::parse)]

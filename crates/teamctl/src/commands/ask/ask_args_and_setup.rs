@@ -44,9 +44,10 @@ const QUESTION_OPTIONS: [&str; 16] = [
 ///
 /// Example: teamctl ask --profile codex 'Which files parse dates?'
 ///
-/// The answer is on standard output, what the program reports meanwhile on standard error. When the
-/// answer is there, the program and every process that it started have ended. Neither teamd nor tmux
-/// is needed. The program needs a profile with delivery turn; `claude` stands for `claude-turn`.
+/// The answer is printed on standard output. What the program reports before it answers is printed
+/// on standard error. When the command returns, the program and every process that it started have
+/// ended. Neither teamd nor tmux is needed. The program needs a profile with delivery turn;
+/// `claude` stands for `claude-turn`.
 ///
 /// Exit code 0: answered. 1: the program failed, or the ask was interrupted. 72: the program was not
 /// started. 75: the timeout has expired.
@@ -94,8 +95,8 @@ pub(crate) struct AskArgs {
     /// Continue the session of an earlier ask, with its program and options
     #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "agent_type", "model", "mode", "cwd", "worktree", "allow", "deny", "command", "each"])]
     resume: Option<String>,
-    /// Print the id of the ask and do not wait: teamctl wait ID prints the answer. A lead session is
-    /// notified of the end
+    /// Print the id of the ask and do not wait: teamctl wait ID prints the answer. A lead session
+    /// gets a message when the ask ends
     #[arg(long, conflicts_with = "each")]
     pub(super) background: bool,
     /// Ask each line of FILE, and print a JSON object for each answer

@@ -93,8 +93,9 @@ pub(super) struct ExhaustedBudget {
 }
 
 impl TeamEvents {
-    /// Evaluates `events`, the events of all teams that had one name, oldest first. The result is
-    /// about the last of these teams. Events before `since` count only for the state of tasks.
+    /// Evaluates `events`, the events of all teams that have had the same name, oldest first. The
+    /// result is about the last of these teams. Events before `since` count only for the state of
+    /// tasks.
     pub(super) fn new(events: &[Event], since: Option<u64>) -> TeamEvents {
         let since = since.unwrap_or(0);
         let mut team = TeamEvents { since, ..TeamEvents::default() };

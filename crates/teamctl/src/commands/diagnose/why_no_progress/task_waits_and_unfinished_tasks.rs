@@ -17,10 +17,10 @@ pub(super) struct TaskWait {
     awaited: BTreeSet<TaskId>,
 }
 
-/// Returns the tasks that the member would work on next but that cannot start yet. These are the
-/// pending tasks that only the member may claim. If there are none, they are the pending tasks that
-/// any member may claim. Returns nothing if the member works on a task or can start one of these
-/// tasks.
+/// Returns the tasks that the member would work on next but that cannot start yet. The member works
+/// first on the pending tasks that only it may claim, so these are returned. If there are none, the
+/// pending tasks that any member may claim are returned. The result is empty if the member works on
+/// a task or can start one of these tasks.
 pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
         .filter(|task| task.claimer().is_none_or(|claimer| claimer == *name))

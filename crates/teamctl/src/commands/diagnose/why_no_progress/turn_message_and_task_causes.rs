@@ -322,8 +322,8 @@ fn hidden_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Diagnosis {
 
 fn idle_cause(evidence: &MemberEvidence) -> Diagnosis {
     let sentence = format!("{} is idle and waits for a message or a task.", evidence.name);
-    // Other causes name a failed task only if the task failed in the last turn, or if it blocks a
-    // task of the member. So this cause names a failed task of the member in all other cases.
+    // If the member's task failed in the last turn, or blocks another task of the member, another
+    // cause names the failed task. In all other cases, this cause names it.
     let failed = failed_task(&evidence.tasks, &evidence.name);
     let commands = failed.map(|task| release_and_logs(Some(task), evidence)).into_iter().flatten();
     Diagnosis::new(Cause::Idle, sentence)
