@@ -9,9 +9,9 @@
 //! would not end a client for which the server still has output.
 //!
 //! The tmux option `destroy-unattached` would end the hidden session without a watcher. teamd does
-//! not use it, because it can crash the server: if two clients exit at the same time, tmux destroys
-//! the session of one client before this client has finished exiting. tmux 3.3a then crashes, and
-//! the user loses all sessions.
+//! not use this option, because the option can crash the server: if two clients exit at the same
+//! time, tmux destroys the session of one client before this client has finished exiting. tmux 3.3a
+//! then crashes, and the user loses all sessions.
 
 use std::io;
 use std::net::Shutdown;

@@ -108,9 +108,10 @@ pub fn known_commits(
 ///
 /// # Errors
 ///
-/// [`Error::NoSuchCommit`] if `commit` is no id; [`Error::InvalidBranch`]; [`Error::BranchTaken`]; [`Error::OwnCommits`] if the branch has commits
-/// that `commit` lacks; [`Error::Git`], also if the bundle is incomplete; the other errors of git
-/// commands. After an error, no reference has changed.
+/// [`Error::NoSuchCommit`] if `commit` is not a commit id; [`Error::InvalidBranch`];
+/// [`Error::BranchTaken`]; [`Error::OwnCommits`] if the branch has commits that `commit` lacks;
+/// [`Error::Git`], also if the bundle is incomplete; the other errors of git commands. After an
+/// error, no reference has changed.
 pub fn receive_branch(
     repository: &Path,
     (branch, commit): (&str, &str),

@@ -47,7 +47,8 @@ fn append_bytes(dir: &DirHandle, name: &str, bytes: &[u8], limit: u64, torn: Tor
 }
 
 /// Appends whole lines. If a write fails, the file is as long as before, so that a later call can
-/// append the same lines again. A torn last line, which a crash has left, is removed first.
+/// append the same lines again. If a crash has left an incomplete last line, that line is removed
+/// first.
 pub(crate) fn append_whole_lines(dir: &DirHandle, name: &str, lines: &[u8]) -> Result<(), Error> {
     let (mut file, size) = open_to_append(dir, name)?;
     let io_error = |cause| Error::io("write", &dir.join(name), cause);

@@ -55,15 +55,15 @@ pub(super) fn missing_messages<'m>(
 }
 
 /// For one message of the journal: the lowest inbox index of the messages that come later in the
-/// journal, from any sender and from the same sender.
+/// journal, for all senders and for the same sender.
 struct NextPositions {
     any_sender: usize,
     same_sender: usize,
 }
 
-/// Returns two inbox positions for each message of `sent`, the messages in the journal. The first
-/// is that of the next message in the inbox that comes later in the journal. The second is the same
-/// for messages of the same sender. A position is `end` if the inbox has no such message.
+/// For each message of `sent`, the messages in the journal, looks up the messages that come later
+/// in the journal. Returns the lowest inbox index of these messages, once for those of all senders,
+/// and once for those of the same sender. The index is `end` if none of them is in the inbox.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

@@ -167,9 +167,9 @@ impl Caller {
     /// the task has a command. An update that changes the task's texts or deletes the task is not
     /// progress.
     ///
-    /// If the task is closed, has failed or belongs to another member, three more changes are not
-    /// progress: to start the task again, to give it a new owner, and to change the recorded
-    /// failure.
+    /// For some tasks, three more changes are not progress: to start the task again, to give it a
+    /// new owner, and to change the recorded failure. These are tasks that are closed, have failed
+    /// or belong to another member.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

@@ -28,8 +28,9 @@ use std::process::ExitCode;
 /// If nothing happened for more than 5 s, the film goes on after 5 s. Without a terminal, the
 /// record is printed as text.
 ///
-/// With --check, the installed teamd decides again, while people and agents do what they did in the
-/// record: exit code 0 if it decides as recorded, 1 and a diff if not.
+/// With --check, the installed teamd gets the recorded actions of people and agents, and decides
+/// again. The exit code is 0 if its decisions are those of the record. Otherwise it is 1, and the
+/// command prints a diff.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  teamctl replay survey.jsonl --text | grep failed\n  teamctl replay survey.jsonl --asciinema survey.cast --speed 4\n  teamctl replay survey.jsonl --check"

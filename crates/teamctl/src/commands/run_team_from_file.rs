@@ -33,7 +33,7 @@ use store::env_var;
 /// members to shut down; a second Ctrl-C kills them.
 ///
 /// Exit code 0: every task is completed. 1: some tasks are not completed, the run was stopped, or
-/// the team's budget is exhausted and the team stays. 73: a team with that name exists. 75: the
+/// the team's budget is exhausted (then the team stays). 73: a team with that name exists. 75: the
 /// work took longer than --timeout. docs/run.md lists the keys of the file.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -16,8 +16,8 @@ use std::time::Duration;
 ///
 /// Example: teamctl shutdown --all
 ///
-/// Exit code 0: all members have ended. 1: a member refused, or has ended but left its pane or its
-/// entry in the team. 75: a member did not answer within the grace period and still runs. With
+/// Exit code 0: all members have ended. 1: a member refused, or has ended but its pane or its entry
+/// in the team remains. 75: a member did not answer within the grace period and still runs. With
 /// --force, such a member gets SIGTERM, then SIGKILL.
 #[derive(Debug, clap::Args)]
 #[command(
