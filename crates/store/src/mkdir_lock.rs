@@ -231,9 +231,8 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit. To take over such a lock, another process must first
-        // take its flock. The flock is free, so even a creator that was stopped for six seconds
-        // still owns the lock.
+        // The lock now has the sticky bit, so another process that takes it over holds its flock.
+        // Nobody holds the flock: a creator that was stopped for six seconds still owns the lock.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());
