@@ -4,9 +4,10 @@
 mod module_imports;
 mod rust_tokens;
 
-use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use module_imports::ModuleImports;
+use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The crates of the workspace that each crate may depend on.
 const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 19] = [
@@ -41,23 +42,34 @@ const FORBIDDEN_LIBRARIES: [(&str, &[&str]); 6] = [
     ("teamctl", &["tokio", "tmux_interface"]),
 ];
 
-fn packages() -> Vec<Package> {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
-    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
-    metadata.expect("cargo reads the workspace").packages
+/// The packages of the workspace, as `cargo metadata` describes them.
+fn packages() -> Vec<Value> {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
+    cargo.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+    let mut metadata = harness::run_command(cargo).json();
+    serde_json::from_value(metadata["packages"].take()).expect("cargo reads the workspace")
+}
+
+fn manifest_path(package: &Value) -> PathBuf {
+    package["manifest_path"].as_str().expect("a package has a manifest").into()
 }
 
 /// The name of the crate's directory. It is the name of the library; the package can have another
 /// name on crates.io.
-fn crate_name(package: &Package) -> String {
-    let directory = package.manifest_path.parent().expect("a manifest is in a directory");
-    directory.file_name().expect("the directory has a name").to_owned()
+fn crate_name(package: &Value) -> String {
+    let manifest = manifest_path(package);
+    let directory = manifest.parent().and_then(Path::file_name).expect("a manifest is in a directory");
+    directory.to_str().expect("the name is UTF-8").to_owned()
 }
 
 /// The normal dependencies of a package, by the names that its code uses.
-fn dependencies(package: &Package) -> Vec<String> {
-    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
-    normal.map(|dependency| dependency.rename.clone().unwrap_or_else(|| dependency.name.clone())).collect()
+fn dependencies(package: &Value) -> Vec<String> {
+    let all = package["dependencies"].as_array().expect("a package has dependencies").iter();
+    // Those of tests and build scripts have a kind.
+    let normal = all.filter(|dependency| dependency["kind"].is_null());
+    let name = normal.map(|dependency| dependency["rename"].as_str().or(dependency["name"].as_str()));
+    name.map(|name| name.expect("a dependency has a name").to_owned()).collect()
 }
 
 #[test]
@@ -306,9 +318,10 @@ fn tests_use_their_own_tmux_server() {
 /// The imports between the modules of each crate, by the name of the crate.
 fn module_imports() -> Vec<(String, ModuleImports)> {
     let packages = packages().into_iter().filter(|package| crate_name(package) != "tests");
-    let read = |package: Package| {
-        let source = package.manifest_path.with_file_name("src");
-        (crate_name(&package), ModuleImports::read(&sources_below(source.as_str())))
+    let read = |package: Value| {
+        let source = manifest_path(&package).with_file_name("src");
+        let source = source.to_str().expect("the path is UTF-8");
+        (crate_name(&package), ModuleImports::read(&sources_below(source)))
     };
     packages.map(read).collect()
 }
