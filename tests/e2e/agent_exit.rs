@@ -115,9 +115,14 @@ fn exit_without_a_daemon_is_reported_later() {
 #[test]
 fn kill_is_completed_after_the_daemon_dies() {
     let env = TestEnv::with_team();
-    let signal_file = env.path("told");
-    let script = format!("trap \"echo >'{}'\" TERM; while :; do read x; done", signal_file.display());
+    let (signal_file, ready_file) = (env.path("told"), env.path("ready"));
+    let script = format!(
+        "trap \"echo >'{}'\" TERM; echo >'{}'; while :; do read x; done",
+        signal_file.display(),
+        ready_file.display()
+    );
     env.teamctl(["spawn", "ann", "--restart", "on-failure", "--", "sh", "-c", &script]).expect_success();
+    env.wait_until("the program has set its trap", || ready_file.exists().then_some(()));
     let mut kill = env.start_teamctl(["kill", "ann"]);
     env.wait_until("the program has got SIGTERM", || signal_file.exists().then_some(()));
     env.kill_process(env.daemon_pid());

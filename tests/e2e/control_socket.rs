@@ -10,7 +10,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The uid of the user `nobody`.
 const OTHER_UID: u32 = 65534;
@@ -41,7 +40,7 @@ fn incomplete_calls_are_disconnected() {
     let mut streams = [&b""[..], b"{\"version\":2", b"{\"part\":\"x\"}\n"].map(|bytes| {
         let mut stream = UnixStream::connect(&socket).unwrap();
         stream.write_all(bytes).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(harness::TIMEOUT)).unwrap();
         stream
     });
     let mut complete_call = UnixStream::connect(&socket).unwrap();

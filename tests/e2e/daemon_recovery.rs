@@ -279,7 +279,7 @@ fn closed_daemon_pane_leaves_agents_running() {
         let (verb, rest) = close.split_first().unwrap();
         assert_eq!(env.run_tmux(&[&[verb, "-t", pane], rest].concat()).code, 0);
         assert!(
-            harness::TaggedProcesses::single(daemon).exit_within(Duration::from_secs(5)),
+            harness::TaggedProcesses::single(daemon).exit_within(harness::TIMEOUT),
             "the daemon ends with its pane"
         );
         assert_eq!(shutdown.wait().unwrap().code(), Some(69));

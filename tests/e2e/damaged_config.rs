@@ -146,7 +146,7 @@ fn member_ends_on_a_full_disk_and_is_removed_later() {
     let outputs =
         [env.teamctl(["kill", "ann"]), env.teamctl(["shutdown", "bob", "--grace", "100ms", "--force"])];
     for (agent, output) in agents.iter().zip(outputs) {
-        assert!(agent.exit_within(std::time::Duration::from_secs(5)), "the agent has ended: {output:#?}");
+        assert!(agent.exit_within(harness::TIMEOUT), "the agent has ended: {output:#?}");
         assert!(output.code == 1 && output.stdout.contains("it is still on the team"), "{output:#?}");
     }
     let team = &env.json(["status"])["teams"][0];

@@ -112,7 +112,7 @@ fn daemons_on_one_server_leave_each_others_panes_alone() {
     teamd.kill().unwrap();
     teamd.wait().unwrap();
     env.teamctl(["kill", "ann"]).expect_success();
-    assert!(own_process.exit_within(Duration::from_secs(5)));
+    assert!(own_process.exit_within(harness::TIMEOUT));
     let mut teamd = start_limited_daemon(&other, &env, "");
     other.wait_until("ann is adopted", || (other.member("ann")?["lifecycle"] == "running").then_some(()));
     env.kill_process(env.daemon_pid());
@@ -138,7 +138,7 @@ fn fail_spawns_without_descriptors(backend: &str) {
     let spawn = |name: &str| env.teamctl(["spawn", name, "--backend", backend, "--", "sleep", "3600"]);
     let server = TaggedProcesses::single(tmux_server_pid(&env));
     env.tmux(["kill-server"]);
-    assert!(server.exit_within(Duration::from_secs(5)));
+    assert!(server.exit_within(harness::TIMEOUT));
     let mut shell = env.command("sh");
     shell.args(["-c", "ulimit -n 24; exec tmux -S \"$0\" new-session -d -s user -x 200 -y 50 -- cat -"]);
     assert!(shell.arg(env.tmux_socket()).status().unwrap().success());

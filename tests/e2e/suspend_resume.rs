@@ -204,7 +204,7 @@ fn members_that_were_killed_with_daemon_and_tmux_server_are_resumed() {
     for pid in pids.split(' ') {
         let process = TaggedProcesses::single(pid.parse().unwrap());
         env.kill_process(pid.parse().unwrap());
-        assert!(process.exit_within(std::time::Duration::from_secs(5)));
+        assert!(process.exit_within(harness::TIMEOUT));
     }
     env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
     env.start_daemon();

@@ -76,7 +76,7 @@ impl OpenTrace {
         std::fs::remove_file(last).unwrap();
         let mut tasks = BTreeSet::new();
         loop {
-            let name = self.names.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+            let name = self.names.recv_timeout(harness::TIMEOUT).unwrap();
             if name == "last" {
                 while self.names.try_recv().is_ok_and(|name| name == "last") {}
                 return tasks;

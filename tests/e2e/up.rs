@@ -3,7 +3,6 @@
 
 use harness::{TaggedProcesses, TestEnv};
 use std::os::unix::fs::DirBuilderExt;
-use std::time::Duration;
 
 /// The name of a tmux server that only this environment uses. Its socket lies below `$TMUX_TMPDIR`.
 const SERVER: &str = "own";
@@ -87,6 +86,6 @@ fn environment_of_the_tmux_server_selects_no_root() {
     let cat = TaggedProcesses::single(pids.lines().next().unwrap().parse().unwrap());
     let server = TaggedProcesses::single(tmux(&env, &["display-message", "-p", "#{pid}"]).parse().unwrap());
     tmux(&env, &["kill-server"]);
-    assert!([cat, server].iter().all(|process| process.exit_within(Duration::from_secs(5))));
+    assert!([cat, server].iter().all(|process| process.exit_within(harness::TIMEOUT)));
     env.shut_down();
 }

@@ -84,7 +84,8 @@ const PANIC_POINTS: [(&str, usize); 10] = [
     ("connection.accepted", operations::SPAWN_IN_PANE),
     ("connection.received", operations::SPAWN_IN_PANE),
     ("connection.write", operations::SPAWN_IN_PANE),
-    ("watch.event", operations::SPAWN_IN_PANE),
+    // The daemon may begin to watch a new team only after the spawn has written the last file.
+    ("watch.event", operations::SEND),
     ("watch.command", operations::CREATE_TEAM),
     ("terminal.line", operations::SPAWN_IN_PANE),
     ("worktree.job", operations::SPAWN_IN_WORKTREE),

@@ -7,7 +7,6 @@
 use harness::{TestEnv, number_from_env, record_result};
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 use tmux::{Error, ServerAddress, ServerNotice, TmuxProgram, TmuxServer, WindowId};
 
 /// Arguments with a special meaning in tmux's parser, in its formats, as its options, or in a
@@ -95,7 +94,7 @@ impl ArgumentTest {
     fn open() -> ArgumentTest {
         let env = TestEnv::new();
         let socket = UnixDatagram::bind(env.path("out/words")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket.set_read_timeout(Some(harness::TIMEOUT)).unwrap();
         ArgumentTest { env, socket }
     }
 
@@ -180,7 +179,7 @@ fn arguments_survive_subprocesses_or_are_rejected() {
             test.env.tmux(["kill-session", "-t", &format!("={session}")]);
         }
     }
-    while notices.recv_timeout(Duration::from_secs(20)).unwrap() != ServerNotice::Disconnected {}
+    while notices.recv_timeout(harness::TIMEOUT).unwrap() != ServerNotice::Disconnected {}
     // The kernel accepts no argument of more than 128 KiB.
     let too_long = std::iter::once(vec!["long ".repeat(40_000)]);
     for args in too_long.chain((0..number_from_env("ARGUMENTS", 2_000) / 20).map(|_| random_argv(&mut rng))) {

@@ -7,7 +7,6 @@
 
 use harness::{TaggedProcesses, TestEnv, number_from_env, record_result, start_time};
 use serde_json::Value;
-use std::time::Duration;
 
 const AGENTS: usize = 3;
 
@@ -97,7 +96,7 @@ fn replace_tmux_server(env: &TestEnv) -> Vec<ForeignPane> {
     let server: u32 = env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap();
     let process = TaggedProcesses::single(server);
     env.kill_process(server);
-    assert!(process.exit_within(Duration::from_secs(5)));
+    assert!(process.exit_within(harness::TIMEOUT));
     create_foreign_panes(env, &before)
 }
 
@@ -134,7 +133,7 @@ fn run_round(env: &TestEnv, nth: usize) {
         let notice = exit_notices(env, &member_name(n)).pop().unwrap()["message"].to_string();
         assert!(notice.contains("tmux gone"), "{notice}");
         assert_eq!(notice.contains("it is started again"), n == 0, "{notice}");
-        assert!(shim.exit_within(Duration::from_secs(5)), "the shim exits with its agent: {shim:?}");
+        assert!(shim.exit_within(harness::TIMEOUT), "the shim exits with its agent: {shim:?}");
     }
     assert_eq!(env.member("bob").unwrap()["lifecycle"], "running", "a member without a pane keeps running");
     assert_unchanged(env, &foreign_panes);
@@ -152,7 +151,7 @@ fn run_round(env: &TestEnv, nth: usize) {
     // panes.
     let server = TaggedProcesses::single(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     env.tmux(["kill-server"]);
-    assert!(server.exit_within(Duration::from_secs(5)));
+    assert!(server.exit_within(harness::TIMEOUT));
     env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
 }
 

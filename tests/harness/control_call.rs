@@ -1,14 +1,11 @@
 //! Calls on the control socket without teamctl.
 
 use crate::TestEnv;
+use crate::dir_watcher::TIMEOUT;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// How long a call waits for its reply.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl TestEnv {
     /// The daemon's control socket in the runtime directory.

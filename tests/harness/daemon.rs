@@ -1,11 +1,11 @@
 //! Starts and kills the daemon of a test environment.
 
 use crate::TestEnv;
+use crate::dir_watcher::TIMEOUT;
 use crate::processes::TaggedProcesses;
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A limit for [`TestEnv::daemon_command_with_limit`]: so few inotify watches that the daemon can't
 /// watch any team.
@@ -90,7 +90,7 @@ impl TestEnv {
         self.has_killed.store(true, Ordering::Relaxed);
         let processes = TaggedProcesses::with_tag(&self.process_tag());
         processes.kill();
-        assert!(processes.exit_within(Duration::from_secs(20)), "processes are left: {:?}", processes.list());
+        assert!(processes.exit_within(TIMEOUT), "processes are left: {:?}", processes.list());
         let directory = std::fs::read_dir(self.path("state/teamd")).expect("the daemon has run").next();
         let directory = directory.expect("there is a state directory").expect("it is readable").file_name();
         let roster = format!("state/teamd/{}/roster.json", directory.display());

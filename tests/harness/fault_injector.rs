@@ -124,11 +124,7 @@ impl<'h> FaultInjector<'h> {
         let signal = signals[self.rng.usize(0..signals.len())];
         self.log(&format!("{signal:?} to {daemon}"));
         send_signal(pid, signal);
-        assert!(
-            process.exit_within(Duration::from_secs(30)),
-            "{daemon} still runs\n{}",
-            self.env.dump_state()
-        );
+        assert!(process.exit_within(crate::TIMEOUT), "{daemon} still runs\n{}", self.env.dump_state());
         Some(daemon)
     }
 
@@ -307,7 +303,7 @@ impl<'h> FaultInjector<'h> {
         self.log(&format!("kill -9 {server} tmux, with panes up to %{last}"));
         let process = TaggedProcesses::single(server);
         process.kill();
-        assert!(process.exit_within(Duration::from_secs(10)), "the killed tmux server still runs");
+        assert!(process.exit_within(crate::TIMEOUT), "the killed tmux server still runs");
         self.create_foreign_panes(last.min(40));
         format!("{server} tmux")
     }

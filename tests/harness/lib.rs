@@ -43,6 +43,7 @@ mod two_hosts;
 
 pub use command_output::CommandOutput;
 pub use daemon::{TWO_WATCHES, can_limit_watches};
+pub use dir_watcher::TIMEOUT;
 pub use fault_injector::{FaultInjector, FaultTarget, InterruptedCall};
 pub use home_and_ssh_host::HomeAndSshHost;
 pub use leak_check::files_below;

@@ -32,7 +32,7 @@ impl<'h> RecoveryTimer<'h> {
         let teamd = env.daemon_command().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.daemon = Some(teamd.expect("teamd starts"));
         while self.count_running() != count {
-            assert!(start.elapsed() < Duration::from_secs(30), "not all agents run\n{}", env.dump_state());
+            assert!(start.elapsed() < crate::TIMEOUT, "not all agents run\n{}", env.dump_state());
         }
         start.elapsed()
     }

@@ -182,7 +182,7 @@ impl TestEnv {
     /// is expected.
     ///
     /// # Panics
-    /// After 30 s, with `description` and the state of the test environment.
+    /// After [`TIMEOUT`], with `description` and the state of the test environment.
     pub fn wait_until<T>(&self, description: &str, condition: impl FnMut() -> Option<T>) -> T {
         self.wait_until_within(TIMEOUT, description, condition)
     }

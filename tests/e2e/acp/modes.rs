@@ -27,7 +27,7 @@ fn run_driver(option: &str, messages: &[Value]) -> (Vec<Value>, String) {
     use std::os::unix::net::UnixStream;
     let env = TestEnv::new();
     let (mut shim_socket, driver_socket) = UnixStream::pair().unwrap();
-    shim_socket.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    shim_socket.set_read_timeout(Some(harness::TIMEOUT)).unwrap();
     let mut command = env.command(harness::programs().join("teamd-acp"));
     command
         .args(["--plan-mode", "read", "--"])

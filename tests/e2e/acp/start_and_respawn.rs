@@ -203,7 +203,7 @@ fn rejected_spawn_leaves_no_exit_report() {
         read_roster()?["records"].as_array()?.is_empty().then_some(())
     });
     signal(shim, Signal::CONT);
-    assert!(shim_process.exit_within(Duration::from_secs(20)), "{}", env.dump_state());
+    assert!(shim_process.exit_within(harness::TIMEOUT), "{}", env.dump_state());
     env.shut_down();
 }
 

@@ -101,14 +101,16 @@ fn message_to_another_host_is_traced_there() {
         let text = home.teamctl(["trace", "last"]).expect_success();
         assert!(text.contains("  arrived   not yet on devbox"), "{text}");
         hosts.heal();
+        // The reply can arrive before the events of the other host.
         let copy = home.wait_until("the message is read and replied to", || {
             let copy = home.json(["trace", "last"])["copies"][0].clone();
-            let is_done = copy["reply"].is_object() && copy["delivered"].is_u64() && copy["read_at"].is_u64();
-            is_done.then_some(copy)
+            let has_times = ["stored_on_host", "delivered", "read_at"].iter().all(|key| copy[key].is_u64());
+            (copy["reply"].is_object() && has_times).then_some(copy)
         });
         let times = ["sent", "stored", "stored_on_host", "delivered"];
         let times = times.map(|key| copy[key].as_u64().unwrap_or_else(|| panic!("{key}: {copy}")));
-        assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 1_000), "{copy}");
+        // A shim can deliver a message before its daemon has logged it.
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1] + 30_000), "{copy}");
         assert_eq!(copy["host"], "devbox");
         let text = home.teamctl(["trace", "last"]).expect_success();
         assert!(text.contains(" ago, on devbox\n"), "{text}");

@@ -117,7 +117,7 @@ impl NetworkedTeam {
         for host in &self.hosts {
             let state = self.env.path(host).join("state");
             let left = TaggedProcesses::with_tag(&format!("XDG_STATE_HOME={}", state.display()));
-            assert!(left.exit_within(Duration::from_secs(10)), "{:?}", left.list());
+            assert!(left.exit_within(harness::TIMEOUT), "{:?}", left.list());
         }
         self.env.shut_down();
     }

@@ -3,7 +3,6 @@
 use harness::{HomeAndSshHost, TaggedProcesses, TestEnv, files_below};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::time::Duration;
 
 /// The messages in an inbox of the other host.
 fn inbox_there(env: &TestEnv, name: &str) -> Vec<Value> {
@@ -69,7 +68,7 @@ fn member_over_ssh_works_and_leaves_nothing_there() {
     env.teamctl(["--host", "far", "down"]).expect_success();
     env.teamctl(["down"]).expect_success();
     let left = TaggedProcesses::with_tag(&hosts.tag_of_processes_there());
-    assert!(left.exit_within(Duration::from_secs(10)), "{:?}", left.list());
+    assert!(left.exit_within(harness::TIMEOUT), "{:?}", left.list());
     let HomeAndSshHost { env, server } = hosts;
     drop(server);
     env.shut_down();

@@ -5,7 +5,6 @@ use super::{RawMcpClient, call};
 use harness::{TaggedProcesses, TestEnv};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::time::Duration;
 
 #[test]
 fn concurrent_claims_have_one_owner() {
@@ -105,7 +104,7 @@ fn killed_server_leaves_no_wait_process() {
     env.kill_process(lead.child.id());
     lead.close();
     assert!(
-        wait_process.exit_within(Duration::from_secs(30)),
+        wait_process.exit_within(harness::TIMEOUT),
         "the wait process has ended: {:?}",
         wait_process.list()
     );

@@ -228,7 +228,7 @@ fn listen(env: &TestEnv) -> (UnixListener, PathBuf) {
 /// socket, and the shim's hello.
 fn accept(listener: &UnixListener) -> (BufReader<UnixStream>, UnixStream, OwnedFd, Value) {
     let (stream, _) = listener.accept().unwrap();
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(harness::TIMEOUT)).unwrap();
     let mut bytes = [0; 16 * 1024];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

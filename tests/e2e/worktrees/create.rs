@@ -146,7 +146,7 @@ fn worktree_survives_a_daemon_killed_during_creation() {
     let pid = env.read("out/held").trim().parse::<u32>().unwrap();
     let git_process = platform::ExitHandle::open(pid).unwrap();
     env.open_gate("out/gate");
-    assert!(git_process.exits_within(std::time::Duration::from_secs(30)).unwrap());
+    assert!(git_process.exits_within(harness::TIMEOUT).unwrap());
     std::fs::remove_file(&gate).unwrap();
     env.teamctl(["delete", "survey"]).expect_success();
     assert!(!tree.exists());

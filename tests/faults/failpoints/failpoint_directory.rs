@@ -80,7 +80,7 @@ pub(super) fn wait_for_trigger(env: &TestEnv) -> Option<u32> {
 
 /// Waits until the process that took the action has ended.
 pub(super) fn wait_for_exit(pid: u32) {
-    assert!(TaggedProcesses::single(pid).exit_within(Duration::from_secs(10)), "{pid} has not ended");
+    assert!(TaggedProcesses::single(pid).exit_within(harness::TIMEOUT), "{pid} has not ended");
 }
 
 /// Waits until nothing is written any more, and returns all recorded hits.

@@ -54,6 +54,7 @@ pub(super) const RESIDENTS: [&str; 2] = ["ann", "bob"];
 /// Indexes in `OPERATIONS`.
 pub(super) const CREATE_TEAM: usize = 0;
 pub(super) const SPAWN_IN_PANE: usize = 1;
+pub(super) const SEND: usize = 3;
 pub(super) const SPAWN_IN_WORKTREE: usize = 10;
 
 pub(super) const OPERATIONS: [SweepOperation; 13] = [

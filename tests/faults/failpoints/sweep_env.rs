@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How long a retry of the daemon may take. The daemon repeats a failed write at its next rescan,
 /// up to 30 s later.
-const RESCAN_TIMEOUT: Duration = Duration::from_secs(45);
+const RESCAN_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// A test environment with a team, and a snapshot of its idle state.
 pub(super) struct SweepEnv {
@@ -66,7 +66,7 @@ impl SweepEnv {
 
     /// Waits for a condition. Panics with `TmuxCrashed` if the tmux server has ended.
     pub(super) fn wait_until<T>(&self, description: &str, condition: impl FnMut() -> Option<T>) -> T {
-        self.wait_until_within(Duration::from_secs(30), description, condition)
+        self.wait_until_within(harness::TIMEOUT, description, condition)
     }
 
     fn wait_until_within<T>(

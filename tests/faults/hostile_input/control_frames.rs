@@ -38,8 +38,8 @@ pub(super) fn call_daemon_with_token(env: &TestEnv, token: Option<&str>, request
 
 fn connect(env: &TestEnv) -> UnixStream {
     let stream = UnixStream::connect(single_file_below(&env.path("run/teamd"), "control.sock")).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(harness::TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(harness::TIMEOUT)).unwrap();
     stream
 }
 

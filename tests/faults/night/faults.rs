@@ -10,7 +10,6 @@ use super::team::{
 };
 use harness::{TaggedProcesses, TestEnv};
 use std::process::Child;
-use std::time::Duration;
 
 /// Kills the daemon. The run starts it again, and no turn is disturbed.
 pub(super) fn kill_daemon(env: &TestEnv) {
@@ -78,7 +77,7 @@ pub(super) fn reboot(env: &TestEnv) -> Child {
 fn kill_and_wait(env: &TestEnv, pid: u32) {
     let process = TaggedProcesses::single(pid);
     env.kill_process(pid);
-    assert!(process.exit_within(Duration::from_secs(10)), "{process:?}");
+    assert!(process.exit_within(harness::TIMEOUT), "{process:?}");
 }
 
 fn all_members() -> Vec<&'static str> {
