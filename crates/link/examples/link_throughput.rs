@@ -57,7 +57,7 @@ fn message(summary: Option<&str>) -> Submission {
     let mut message = Message::new(&MemberName::new_unchecked("ann"), "x".repeat(200), 0);
     message.summary = summary.map(str::to_owned);
     let (team, to) = (TeamName::parse("survey").unwrap(), MemberName::new_unchecked("bob"));
-    Submission::new(None, ItemPayload::Message { team, to, message }).unwrap()
+    Submission::new(None, ItemPayload::Message { team, created_at: 1, to, message }).unwrap()
 }
 
 /// A running end: its submissions, the pings that it has stored, and a sender that is only kept.

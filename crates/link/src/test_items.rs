@@ -15,7 +15,7 @@ pub(crate) fn payload(count: u64, padding: &str) -> ItemPayload {
     let from = MemberName::new_unchecked("ann");
     let mut message = Message::new(&from, count.to_string(), 1_770_977_144_590);
     message.summary = (!padding.is_empty()).then(|| padding.to_owned());
-    ItemPayload::Message { team: team(), to: MemberName::new_unchecked("bob"), message }
+    ItemPayload::Message { team: team(), created_at: 1, to: MemberName::new_unchecked("bob"), message }
 }
 
 /// The start `generation` of the only member that has starts.

@@ -49,6 +49,10 @@ impl Mirror {
             tracing::warn!(?payload, "dropped an item that this end does not take");
             return Ok(self.take_output());
         }
+        if self.is_of_earlier_team(payload)? {
+            tracing::info!(?payload, "dropped an item of an earlier team of this name");
+            return Ok(self.take_output());
+        }
         match payload {
             ItemPayload::Barrier { number } => self.send(ItemPayload::BarrierReached { number: *number }),
             ItemPayload::BarrierReached { number } => self.finish_barrier(*number),
@@ -60,7 +64,7 @@ impl Mirror {
                 self.note_home_moved(team, (*created_at, *epoch))?;
             }
             ItemPayload::TeamDeleted { team } => self.end_team(team)?,
-            ItemPayload::TeamRefused { team, error } => {
+            ItemPayload::TeamRefused { team, error, .. } => {
                 self.forget_team(team)?;
                 self.notify(MirrorNotice::TeamRefused { team: team.clone(), error: error.clone() });
             }
@@ -86,6 +90,22 @@ impl Mirror {
             }
         }
         Ok(self.take_output())
+    }
+
+    /// At the home: whether the item is about a deleted team, and there is another one of its name now.
+    fn is_of_earlier_team(&self, payload: &ItemPayload) -> Result<bool, Error> {
+        let (Some(team), Some(created_at)) = (payload.team(), payload.created_at()) else { return Ok(false) };
+        if self.side == MirrorSide::Annex {
+            return Ok(false);
+        }
+        match self.root.team(team) {
+            // A damaged config says nothing about the team.
+            Ok(existing) => {
+                Ok(existing.cached_config_if_valid().is_some_and(|config| config.created_at != created_at))
+            }
+            Err(Error::NoSuchTeam { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn finish_barrier(&mut self, number: u64) {

@@ -206,9 +206,11 @@ impl Mirror {
             self.send_and_record(item, OnAcceptance::RecordMessage { team: team.clone(), key });
         }
         if side == MirrorSide::Annex && is_at_annex {
-            for messages in self.mirror(team)?.newly_read(owner)?.chunks(IDS_OF_ITEM) {
+            let mirror = self.mirror(team)?;
+            let created_at = mirror.created_at;
+            for messages in mirror.newly_read(owner)?.chunks(IDS_OF_ITEM) {
                 let (team, owner, messages) = (team.clone(), owner.clone(), messages.to_vec());
-                self.send(ItemPayload::Read { team, owner, messages });
+                self.send(ItemPayload::Read { team, created_at, owner, messages });
             }
         }
         Ok(())

@@ -35,8 +35,8 @@ impl Mirror {
                     self.send(ItemPayload::HomeMoved { team, created_at, epoch });
                     return Ok(());
                 }
-                let refused = ItemPayload::TeamRefused { team: team.clone(), error: other_team_error(team) };
-                self.send(refused);
+                let (team, created_at, error) = (team.clone(), config.created_at, other_team_error(team));
+                self.send(ItemPayload::TeamRefused { team, created_at, error });
                 return Ok(());
             }
             // The earlier link still has to forget the deleted mirror.

@@ -38,7 +38,7 @@ impl TeamMirror {
         self.members.clone_from(&own);
         self.members_are_sent = true;
         let members = own.into_values().collect();
-        Ok(Some(ItemPayload::Members { team: self.name(), members }))
+        Ok(Some(ItemPayload::Members { team: self.name(), created_at: self.created_at, members }))
     }
 
     /// At the home: lists the members of the annex in config.json, with the annex's name as their

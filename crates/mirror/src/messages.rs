@@ -51,7 +51,8 @@ impl TeamMirror {
             }
             self.known_messages.note(&key);
             let message = Message { read: false, ..message };
-            let item = ItemPayload::Message { team: self.name(), to: owner.clone(), message };
+            let (team, created_at) = (self.name(), self.created_at);
+            let item = ItemPayload::Message { team, created_at, to: owner.clone(), message };
             sent.push(MessageToSend { key, item });
         }
         Ok(sent)

@@ -167,6 +167,14 @@ impl Mirror {
         format!("{} {}", self.link, config.created_at)
     }
 
+    /// When a team was created at its home. The mark of a mirror says it, also if a program has changed
+    /// the config here.
+    fn created_at(&self, team: &Team) -> Result<u64, Error> {
+        let mark = self.root.mirror_mark(team.name())?;
+        let marked = mark.as_ref().and_then(|mark| mark.split(' ').nth(1)?.parse().ok());
+        marked.map_or_else(|| Ok(team.cached_config()?.created_at), Ok)
+    }
+
     /// At the annex: whether the team is a mirror of an earlier link from the same home. The names of
     /// both links differ only in their generation.
     pub(crate) fn is_of_earlier_link(&self, team: &TeamName) -> Result<bool, Error> {
@@ -196,7 +204,9 @@ impl Mirror {
     /// The mirror of a team, opened again if the team's directory was replaced.
     pub(crate) fn mirror(&mut self, team: &TeamName) -> Result<&mut TeamMirror, Error> {
         if self.mirrors.get(team).is_none_or(|mirror| !mirror.team.is_current()) {
-            let mut mirror = TeamMirror::open(self.root.team(team)?, &self.state)?;
+            let existing = self.root.team(team)?;
+            let created_at = self.created_at(&existing)?;
+            let mut mirror = TeamMirror::open((existing, created_at), &self.state)?;
             if let MirrorSide::Home { annex } = &self.side {
                 mirror.load_members(annex)?;
             }

@@ -23,6 +23,9 @@ impl Mirror {
                 continue;
             }
             let (mirror, state) = self.mirror_and_state(team)?;
+            if item.payload.created_at().is_some_and(|created_at| created_at != mirror.created_at) {
+                continue;
+            }
             match &item.payload {
                 ItemPayload::Message { to, message, .. } => {
                     mirror.known_messages.record(&[message_key(to, &message_id(message))])?;
@@ -34,7 +37,7 @@ impl Mirror {
                 ItemPayload::TaskChangeAnswer { .. } => {
                     mirror.unkept_answers.remove_if_oldest(&item.payload)?;
                 }
-                ItemPayload::Events { team, events } => {
+                ItemPayload::Events { team, events, .. } => {
                     let number = last_number(events).unwrap_or_default();
                     mirror.sent_events.note_kept(state, team, number)?;
                 }

@@ -23,9 +23,10 @@ impl Mirror {
     /// If the state of the team can't be read.
     pub fn send_events(&mut self, team: &TeamName, events: &[Event]) -> Result<MirrorOutput, ErrorReport> {
         if self.side == MirrorSide::Annex && self.is_mirrored(team)? {
-            let unsent = self.mirror(team)?.sent_events.note_sent(events);
+            let mirror = self.mirror(team)?;
+            let (unsent, created_at) = (mirror.sent_events.note_sent(events), mirror.created_at);
             for events in unsent.chunks(EVENTS_OF_ITEM) {
-                let item = ItemPayload::Events { team: team.clone(), events: events.to_vec() };
+                let item = ItemPayload::Events { team: team.clone(), created_at, events: events.to_vec() };
                 let number = last_number(events).unwrap_or_default();
                 self.send_and_record(item, OnAcceptance::RecordEvents { team: team.clone(), number });
             }

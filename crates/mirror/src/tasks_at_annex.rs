@@ -53,7 +53,7 @@ impl TeamMirror {
             self.tasks.entry(id).or_default().changes.remove_last();
             return Err(error);
         }
-        Ok(Some(ItemPayload::TaskChange { team: self.name(), id, change }))
+        Ok(Some(self.change_item(id, change)))
     }
 
     /// The ids of all tasks that the home may have, or that are here.
@@ -67,8 +67,12 @@ impl TeamMirror {
         let tasks = self.tasks.iter();
         let changes = tasks.flat_map(|(id, task)| task.changes.not_kept().map(move |change| (*id, change)));
         changes
-            .map(|(id, change)| ItemPayload::TaskChange { team: self.name(), id, change: change.clone() })
+            .map(|(id, change)| self.change_item(id, change.clone()))
             .collect()
+    }
+
+    fn change_item(&self, id: TaskId, change: TaskChange) -> ItemPayload {
+        ItemPayload::TaskChange { team: self.name(), created_at: self.created_at, id, change }
     }
 
     /// Stores the home's task, and makes the changes without an answer to it again. The caller sends

@@ -19,6 +19,8 @@ use store::{Error, InboxCursor, StateDir, Team};
 #[derive(Debug)]
 pub(crate) struct TeamMirror {
     pub(crate) team: Team,
+    /// When the team was created at its home.
+    pub(crate) created_at: u64,
     pub(crate) known_messages: KnownMessages,
     /// How far each inbox was compared, by its owner.
     pub(crate) cursors: BTreeMap<MemberName, InboxCursor>,
@@ -55,7 +57,7 @@ impl TeamMirror {
     /// # Errors
     ///
     /// If its state can't be read.
-    pub(crate) fn open(team: Team, state: &StateDir) -> Result<TeamMirror, Error> {
+    pub(crate) fn open((team, created_at): (Team, u64), state: &StateDir) -> Result<TeamMirror, Error> {
         let known_messages = KnownMessages::open(state, team.name())?;
         let unkept_answers = UnkeptAnswers::open(state, team.name())?;
         let created_tasks = CreatedTasks::open(state, team.name())?;
@@ -64,6 +66,7 @@ impl TeamMirror {
         let received_events = ReceivedEvents::open(state, team.name())?;
         Ok(TeamMirror {
             team,
+            created_at,
             known_messages,
             cursors: BTreeMap::new(),
             unread: BTreeMap::new(),

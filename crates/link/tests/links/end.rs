@@ -80,7 +80,7 @@ fn submission(number: u64) -> Submission {
     let mut message = Message::new(&MemberName::new_unchecked("ann"), number.to_string(), 0);
     message.summary = Some("x".repeat(600));
     let (team, to) = (TeamName::parse("survey").unwrap(), MemberName::new_unchecked("bob"));
-    Submission::new(None, ItemPayload::Message { team, to, message }).unwrap()
+    Submission::new(None, ItemPayload::Message { team, created_at: 1, to, message }).unwrap()
 }
 
 /// The texts of the received items, as numbers. A line that is still being written does not count.

@@ -1,9 +1,10 @@
 //! Single steps, each with what the other end then has.
 
 use crate::end::{name, task_id, team_name};
-use crate::pair::Pair;
+use crate::pair::{Pair, teammate};
 use mirror::{FileChange, MirrorNotice, TaskCheck};
 use protocol::annex_link::{HomeBudget, ItemPayload};
+use protocol::event_log_line::{Event, EventKind};
 use protocol::task::TaskStatus;
 use protocol::token_and_cost_usage::Usage;
 use store::{NewTask, TaskUpdate};
@@ -319,4 +320,56 @@ fn new_link_makes_its_mirror_only_after_the_one_of_the_earlier_link_is_gone() {
     pair.annex.mirror.remove_team(&team_name()).unwrap();
     assert!(matches!(second.apply(&team).unwrap().notices[..], [MirrorNotice::TeamMade { .. }]));
     assert!(pair.annex.team().is_mirror());
+}
+
+/// The annex has sent this before it learned of the end of the team.
+#[test]
+fn late_items_of_a_deleted_team_do_not_count_for_a_new_team_of_its_name() {
+    let mut pair = pair_with_task();
+    pair.annex.send("ann", "team-lead", "of the first team", 5);
+    pair.annex.team().tasks().claim(Some(&task_id(1)), &name("ann")).unwrap();
+    pair.annex.team().add_member(&teammate("amy")).unwrap();
+    pair.annex.compare_all();
+    let event = Event::for_member(&team_name(), &name("ann"), EventKind::MemberInterrupted);
+    let events = [Event { number: Some(1), ..event }];
+    pair.annex.run_and_send(|mirror| mirror.send_events(&team_name(), &events));
+    pair.annex.accept_all();
+    replace_team(&mut pair);
+    while pair.deliver_to_home() {}
+    check_new_team(&pair);
+    // The link of the annex still keeps the items of the first team.
+    pair.home.accept_all();
+    pair.deliver_to_annex();
+    pair.annex.team().delete().unwrap();
+    pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    pair.deliver_all();
+    pair.annex.restart();
+    pair.settle();
+    check_new_team(&pair);
+    assert_eq!(pair.annex.task(1).owner, None);
+    pair.join("amy");
+    assert_eq!(pair.home.team().member("amy").unwrap().host.as_deref(), Some("devbox"));
+}
+
+/// At the home: deletes the team, and creates another with the same name and a task.
+fn replace_team(pair: &mut Pair) {
+    let mut config = pair.home.team().config().unwrap();
+    pair.home.team().delete().unwrap();
+    pair.home.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    config.created_at += 1;
+    config.members.retain(|member| member.host.is_none());
+    pair.home.root.create_team(&config).unwrap();
+    pair.home.team().tasks().create(NewTask::new("count", &name("team-lead"))).unwrap();
+    pair.home.notices.clear();
+    pair.home.add_team();
+}
+
+fn check_new_team(pair: &Pair) {
+    assert!(pair.home.texts("team-lead").is_empty());
+    assert_eq!(pair.home.task(1).owner, None);
+    let members = pair.home.team().config().unwrap().members;
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["team-lead", "bob"]);
+    let received = |notice: &MirrorNotice| matches!(notice, MirrorNotice::EventsReceived { .. });
+    assert!(!pair.home.notices.iter().any(received), "{:?}", pair.home.notices);
 }

@@ -78,6 +78,8 @@ pub enum ItemPayload {
     TeamRefused {
         /// The team.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// Why.
         error: ErrorReport,
     },
@@ -85,6 +87,8 @@ pub enum ItemPayload {
     Members {
         /// The team.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// Their entries in the mirror's config.json.
         members: Vec<Map<String, Value>>,
     },
@@ -92,6 +96,8 @@ pub enum ItemPayload {
     Message {
         /// The team of the recipient.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// The recipient.
         to: MemberName,
         /// The message.
@@ -101,6 +107,8 @@ pub enum ItemPayload {
     Read {
         /// The team.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// The owner of the inbox.
         owner: MemberName,
         /// The ids of the messages: hashes of sender, time and text.
@@ -126,6 +134,8 @@ pub enum ItemPayload {
     TaskChange {
         /// The task's team.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// The task.
         id: TaskId,
         /// The change.
@@ -149,6 +159,8 @@ pub enum ItemPayload {
     Events {
         /// The team of the events.
         team: TeamName,
+        /// When the team was created. An item about an earlier team of this name has no effect.
+        created_at: u64,
         /// The events, lowest number first.
         events: Vec<Event>,
     },
@@ -185,6 +197,21 @@ impl ItemPayload {
             | ItemPayload::TaskChange { team, .. }
             | ItemPayload::TaskChangeAnswer { team, .. } => Some(team),
             ItemPayload::Barrier { .. } | ItemPayload::BarrierReached { .. } => None,
+        }
+    }
+
+    /// When the team of the item was created. `None` for items that need not say it: those that only
+    /// the home sends arrive before the items of a later team of the name.
+    pub fn created_at(&self) -> Option<u64> {
+        match self {
+            ItemPayload::HomeMoved { created_at, .. }
+            | ItemPayload::TeamRefused { created_at, .. }
+            | ItemPayload::Members { created_at, .. }
+            | ItemPayload::Message { created_at, .. }
+            | ItemPayload::Read { created_at, .. }
+            | ItemPayload::Events { created_at, .. }
+            | ItemPayload::TaskChange { created_at, .. } => Some(*created_at),
+            _ => None,
         }
     }
 }

@@ -223,15 +223,21 @@ impl MeasuredHome {
     /// The annex reports that it runs these members.
     fn report_members(&mut self, annex: usize, members: impl Iterator<Item = usize>) {
         let members = members.map(fields_of_member).collect();
-        self.submit(annex, ItemPayload::Members { team: team_name(), members });
+        let created_at = self.created_at();
+        self.submit(annex, ItemPayload::Members { team: team_name(), created_at, members });
+    }
+
+    fn created_at(&self) -> u64 {
+        self.team().config().expect("the config can be read").created_at
     }
 
     /// A member and the lead send each other a message.
     fn exchange_messages(&mut self, annex: usize, index: usize) {
         let (name, lead, at) = (member(index), MemberName::lead(), self.now);
+        let created_at = self.created_at();
         let message = Message::new(&name, format!("Found {index} places that need work."), at);
         self.measure("message to the lead", |home| {
-            home.submit(annex, ItemPayload::Message { team: team_name(), to: lead, message });
+            home.submit(annex, ItemPayload::Message { team: team_name(), created_at, to: lead, message });
         });
         self.measure("message to a member", |home| {
             let message = Message::new(&MemberName::lead(), format!("Look at part {index} too."), at);
@@ -250,13 +256,14 @@ impl MeasuredHome {
             id = Some(task.id);
         });
         let Some(id) = id else { return };
+        let created_at = self.created_at();
         for (kind, status) in [("claim", TaskStatus::InProgress), ("completion", TaskStatus::Completed)] {
             let before = self.team().tasks().get(&id).expect("the task exists");
             let after = Task { owner: Some(member(index)), status, ..before.clone() };
             let change = TaskChange::between(Some(&before.to_fields()), Some(&after.to_fields()));
             let Some(change) = change else { return };
             self.measure(kind, |home| {
-                home.submit(annex, ItemPayload::TaskChange { team: team_name(), id, change });
+                home.submit(annex, ItemPayload::TaskChange { team: team_name(), created_at, id, change });
             });
         }
     }
