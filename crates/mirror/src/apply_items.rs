@@ -1,5 +1,6 @@
 //! Stores the items of the other end.
 
+use crate::barriers::BarrierAnswer;
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::json_fields::Fields;
 use crate::mirror::{Mirror, MirrorSide};
@@ -109,9 +110,12 @@ impl Mirror {
     }
 
     fn finish_barrier(&mut self, number: u64) {
-        match self.barriers.is_answered_too_early(number) {
-            true => self.send(ItemPayload::Barrier { number }),
-            false => self.notify(MirrorNotice::BarrierReached { number }),
+        match self.barriers.note_answer(number) {
+            BarrierAnswer::TooEarly => {
+                self.barriers.note_sent(number);
+                self.send(ItemPayload::Barrier { number });
+            }
+            BarrierAnswer::InTime => self.notify(MirrorNotice::BarrierReached { number }),
         }
     }
 

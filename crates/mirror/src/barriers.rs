@@ -2,30 +2,55 @@
 //! handled all earlier items. If an earlier item only made the annex ask for the whole config, the
 //! answer came too early, and the home sends the barrier again.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The barriers without an answer, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Barriers {
-    sent: BTreeSet<u64>,
-    /// Those that were sent before a config for which the annex has asked.
-    early: BTreeSet<u64>,
+    unanswered: BTreeMap<u64, UnansweredBarrier>,
+}
+
+/// How often a barrier was sent. The home sends it again after a connection, and answers come in the
+/// order of the barriers.
+#[derive(Debug, Default)]
+struct UnansweredBarrier {
+    /// Before a config for which the annex has asked.
+    sent_early: u32,
+    sent_in_time: u32,
+}
+
+/// What the answer to a barrier says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BarrierAnswer {
+    /// The barrier must be sent again.
+    TooEarly,
+    InTime,
 }
 
 impl Barriers {
     /// Notes that a barrier is sent now.
     pub(crate) fn note_sent(&mut self, number: u64) {
-        self.sent.insert(number);
+        self.unanswered.entry(number).or_default().sent_in_time += 1;
     }
 
     /// Notes that a config is sent for which the annex has asked.
     pub(crate) fn note_config_sent(&mut self) {
-        self.early.append(&mut self.sent);
+        for barrier in self.unanswered.values_mut() {
+            barrier.sent_early += std::mem::take(&mut barrier.sent_in_time);
+        }
     }
 
-    /// Notes an answer. Returns whether the barrier must be sent again.
-    pub(crate) fn is_answered_too_early(&mut self, number: u64) -> bool {
-        self.sent.remove(&number);
-        self.early.remove(&number)
+    /// Notes an answer.
+    pub(crate) fn note_answer(&mut self, number: u64) -> BarrierAnswer {
+        match self.unanswered.get_mut(&number) {
+            Some(barrier) if barrier.sent_early > 0 => {
+                barrier.sent_early -= 1;
+                BarrierAnswer::TooEarly
+            }
+            _ => {
+                self.unanswered.remove(&number);
+                BarrierAnswer::InTime
+            }
+        }
     }
 }

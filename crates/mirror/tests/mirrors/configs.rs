@@ -131,6 +131,29 @@ fn lost_mirror_is_made_again_before_a_barrier_is_passed() {
     assert_eq!(pair.annex.notices.iter().filter(|notice| is_team_made(notice)).count(), 2);
 }
 
+/// The home sends barriers again after each connection.
+#[test]
+fn barrier_that_was_sent_twice_is_not_passed_early() {
+    let mut pair = Pair::new();
+    let (team, tasks) = (pair.annex.team().path(), pair.annex.team().tasks().path());
+    std::fs::remove_dir_all(team).unwrap();
+    std::fs::remove_dir_all(tasks).unwrap();
+    pair.home.add_team();
+    for _ in 0..2 {
+        let barrier = pair.home.mirror.send_barrier(7);
+        pair.home.add_output(barrier);
+    }
+    pair.home.accept_all();
+    while pair.deliver_to_annex() {}
+    pair.annex.accept_all();
+    // The annex answers both barriers before it gets the config for which it has asked.
+    while pair.deliver_to_home() {}
+    let reached = MirrorNotice::BarrierReached { number: 7 };
+    assert!(!pair.home.notices.contains(&reached));
+    pair.deliver_all();
+    assert!(pair.home.notices.contains(&reached));
+}
+
 fn is_team_made(notice: &MirrorNotice) -> bool {
     matches!(notice, MirrorNotice::TeamMade { .. })
 }
