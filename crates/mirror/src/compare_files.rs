@@ -126,12 +126,13 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the home: sends the config and all tasks, because the annex has asked for them.
+    /// At the home: sends the config, all tasks and the budget, because the annex has asked for them.
     pub(crate) fn send_wanted_team(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
         mirror.sent_config = None;
         mirror.sent_tasks.clear();
         self.compare_team(team)?;
+        self.send_budget_again(team)?;
         self.barriers.note_config_sent();
         Ok(())
     }

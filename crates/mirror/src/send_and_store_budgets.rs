@@ -17,9 +17,18 @@ impl Mirror {
     /// If the team can't be read.
     pub fn send_budget(&mut self, team: &TeamName, budget: &HomeBudget) -> Result<MirrorOutput, ErrorReport> {
         if self.is_mirrored(team)? {
+            self.mirror(team)?.sent_budget = Some(budget.clone());
             self.send(ItemPayload::Budget { team: team.clone(), budget: budget.clone() });
         }
         Ok(self.take_output())
+    }
+
+    /// At the home: sends the budget of a team again, because the annex has lost its mirror.
+    pub(crate) fn send_budget_again(&mut self, team: &TeamName) -> Result<(), Error> {
+        if let Some(budget) = self.mirror(team)?.sent_budget.clone() {
+            self.send(ItemPayload::Budget { team: team.clone(), budget });
+        }
+        Ok(())
     }
 
     /// At the annex: stores the budget of a team.

@@ -10,6 +10,7 @@ use crate::received_events::{ReceivedEvents, received_events_file};
 use crate::sent_events::{SentEvents, sent_events_file};
 use crate::unkept_answers::{UnkeptAnswers, answers_file};
 use crate::unread_messages::UnreadMessages;
+use protocol::annex_link::HomeBudget;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ pub(crate) struct TeamMirror {
     pub(crate) members_are_sent: bool,
     /// At the home: the config that was sent last. `None` if the whole config must be sent.
     pub(crate) sent_config: Option<SentConfig>,
+    /// At the home: the budget that was sent last.
+    pub(crate) sent_budget: Option<HomeBudget>,
     /// At the annex: the config that has arrived last. `None` after a start.
     pub(crate) home_config: Option<HomeConfig>,
     /// At the home: the fingerprints of the tasks as they were sent last.
@@ -74,6 +77,7 @@ impl TeamMirror {
             members: BTreeMap::new(),
             members_are_sent: false,
             sent_config: None,
+            sent_budget: None,
             home_config: None,
             sent_tasks: BTreeMap::new(),
             unkept_answers,

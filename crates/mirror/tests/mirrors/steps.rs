@@ -302,6 +302,22 @@ fn annex_keeps_the_budget_of_the_home_across_restarts_until_the_team_ends() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "this is the foreign writer")]
+fn lost_mirror_that_is_made_again_has_the_budget() {
+    let mut pair = Pair::new();
+    let budget = HomeBudget { exhausted_reason: Some("used up".to_owned()), ..HomeBudget::default() };
+    pair.home.run_and_send(|mirror| mirror.send_budget(&team_name(), &budget));
+    pair.deliver_all();
+    let (team, tasks) = (pair.annex.team().path(), pair.annex.team().tasks().path());
+    std::fs::remove_dir_all(team).unwrap();
+    std::fs::remove_dir_all(tasks).unwrap();
+    pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    pair.home.compare_all();
+    pair.deliver_all();
+    assert_eq!(pair.annex.mirror.team_states()[&team_name()].budget, budget);
+}
+
+#[test]
 fn new_link_makes_its_mirror_only_after_the_one_of_the_earlier_link_is_gone() {
     let mut pair = Pair::new();
     let directory = tempfile::tempdir().unwrap();
