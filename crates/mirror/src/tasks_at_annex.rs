@@ -66,9 +66,7 @@ impl TeamMirror {
     pub(crate) fn changes_to_send_again(&self) -> Vec<ItemPayload> {
         let tasks = self.tasks.iter();
         let changes = tasks.flat_map(|(id, task)| task.changes.not_kept().map(move |change| (*id, change)));
-        changes
-            .map(|(id, change)| self.change_item(id, change.clone()))
-            .collect()
+        changes.map(|(id, change)| self.change_item(id, change.clone())).collect()
     }
 
     fn change_item(&self, id: TaskId, change: TaskChange) -> ItemPayload {
