@@ -26,9 +26,18 @@ impl Mirror {
         match self.root.team(team) {
             Ok(_) if self.teams.ended.contains(team) => return Err(being_deleted_error(team)),
             Ok(existing) if existing.is_mirror() && self.is_own(&existing)? => {
+                if self.created_at(&existing)? != config.created_at {
+                    // A program has replaced the team at the home.
+                    self.end_team(team)?;
+                    return Err(being_deleted_error(team));
+                }
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
+            Ok(existing) if self.is_of_replaced_home(&existing, config.created_at, epoch)? => {
+                self.notify(MirrorNotice::HomeReplaced { team: team.clone() });
+                return Err(being_deleted_error(team));
+            }
             Ok(existing) => {
                 if let Some(epoch) = self.epoch_of_newer_home(&existing, config.created_at, epoch)? {
                     let (team, created_at) = (team.clone(), config.created_at);

@@ -124,6 +124,21 @@ impl Mirror {
         Ok(self.take_output())
     }
 
+    /// At the annex: ends the mirror of a team, because another home has the team now.
+    ///
+    /// # Errors
+    ///
+    /// If the state can't be written.
+    pub fn end_mirror(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
+        self.end_team(team)?;
+        Ok(self.take_output())
+    }
+
+    /// The notices of a call that has failed. Its items follow with the next successful call.
+    pub fn take_notices(&mut self) -> Vec<MirrorNotice> {
+        std::mem::take(&mut self.output.notices)
+    }
+
     /// Sends a barrier. [`MirrorNotice::BarrierReached`] follows.
     pub fn send_barrier(&mut self, number: u64) -> MirrorOutput {
         self.barriers.note_sent(number);
@@ -169,7 +184,7 @@ impl Mirror {
 
     /// When a team was created at its home. The mark of a mirror says it, also if a program has changed
     /// the config here.
-    fn created_at(&self, team: &Team) -> Result<u64, Error> {
+    pub(crate) fn created_at(&self, team: &Team) -> Result<u64, Error> {
         let mark = self.root.mirror_mark(team.name())?;
         let marked = mark.as_ref().and_then(|mark| mark.split(' ').nth(1)?.parse().ok());
         marked.map_or_else(|| Ok(team.cached_config()?.created_at), Ok)

@@ -31,6 +31,12 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
+    /// At the annex: another home has the team now, so the mirror of the earlier home must end. Until it
+    /// has, the team of the new home is not taken.
+    HomeReplaced {
+        /// The team.
+        team: TeamName,
+    },
     /// At the annex: the mirror is the true team now.
     HomeTaken {
         /// The team.

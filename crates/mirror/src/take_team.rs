@@ -103,6 +103,17 @@ impl Mirror {
         Ok((is_same && own_epoch > epoch).then_some(own_epoch))
     }
 
+    /// At a third host: whether the team is a mirror of a home that the home with this epoch has replaced.
+    pub(crate) fn is_of_replaced_home(
+        &self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<bool, Error> {
+        let is_same = existing.is_mirror() && self.created_at(existing)? == created_at;
+        Ok(is_same && self.root.team_home(existing.name())?.epoch < epoch)
+    }
+
     /// At the home: records that the home is the annex now, and ends the mirror there. The record
     /// comes first: without it, nothing would keep this host from changing the team.
     pub(crate) fn note_home_moved(

@@ -367,6 +367,28 @@ fn late_items_of_a_deleted_team_do_not_count_for_a_new_team_of_its_name() {
     assert_eq!(pair.home.team().member("amy").unwrap().host.as_deref(), Some("devbox"));
 }
 
+/// A program has replaced the team while the daemon of the home did not run.
+#[test]
+fn mirror_of_a_team_that_was_replaced_ends_before_the_new_one_is_made() {
+    let mut pair = pair_with_task();
+    let mut config = pair.home.team().config().unwrap();
+    pair.home.stop();
+    pair.home.team().delete().unwrap();
+    config.created_at += 1;
+    pair.home.root.create_team(&config).unwrap();
+    pair.home.restart();
+    pair.home.accept_all();
+    let team = pair.home.spool.front().unwrap().payload.clone();
+    assert!(matches!(team, ItemPayload::Team { .. }), "{team:?}");
+    pair.annex.mirror.apply(&team).unwrap_err();
+    assert_eq!(pair.annex.mirror.take_notices(), [MirrorNotice::TeamEnded { team: team_name() }]);
+    pair.annex.team().delete().unwrap();
+    pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    pair.deliver_all();
+    assert_eq!(pair.annex.team().config().unwrap().created_at, config.created_at);
+    assert!(pair.annex.team().tasks().list().unwrap().is_empty());
+}
+
 /// At the home: deletes the team, and creates another with the same name and a task.
 fn replace_team(pair: &mut Pair) {
     let mut config = pair.home.team().config().unwrap();

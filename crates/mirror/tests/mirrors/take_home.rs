@@ -3,10 +3,11 @@
 use crate::end::{End, name, task_id, team_name};
 use crate::faults::{Fault, run_again_with_faults};
 use crate::pair::Pair;
-use mirror::{FileChange, MirrorNotice};
+use mirror::{FileChange, Mirror, MirrorNotice, MirrorSide};
+use protocol::annex_link::ItemPayload;
 use protocol::task::TaskStatus;
 use protocol::team_home::TeamHome;
-use store::NewTask;
+use store::{NewTask, StateDir};
 
 fn take(annex: &mut End) {
     annex.run_and_send(|mirror| mirror.take_team(&team_name()));
@@ -78,6 +79,33 @@ fn another_team_of_the_name_is_not_fenced() {
     pair.settle();
     assert_eq!(pair.home.team().moved_home().unwrap(), None);
     check_new_home(&pair.annex);
+}
+
+/// A third host has a mirror of the lost home when the new home connects.
+#[test]
+fn third_host_ends_the_mirror_of_the_replaced_home() {
+    let mut pair = pair_with_work();
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDir::open(&directory.path().join("link")).unwrap();
+    let link = (MirrorSide::Annex, "other-home.devbox".to_owned());
+    let mut link_of_new_home = Mirror::open(link, pair.annex.root.clone(), state, (&[], 0)).unwrap();
+    let mut config = serde_json::to_value(pair.home.team().config().unwrap()).unwrap();
+    let config = std::mem::take(config.as_object_mut().unwrap());
+    let team = |epoch| ItemPayload::Team { team: team_name(), config: config.clone(), version: 1, epoch };
+    // A home that is no later one is refused.
+    let refused = link_of_new_home.apply(&team(1)).unwrap().items;
+    assert!(matches!(refused[..], [ItemPayload::TeamRefused { .. }]), "{refused:?}");
+    assert!(
+        link_of_new_home.apply(&team(2)).unwrap_err().message.contains("its last mirror is being deleted")
+    );
+    assert_eq!(link_of_new_home.take_notices(), [MirrorNotice::HomeReplaced { team: team_name() }]);
+    let ended = pair.annex.mirror.end_mirror(&team_name()).unwrap().notices;
+    assert_eq!(ended, [MirrorNotice::TeamEnded { team: team_name() }]);
+    pair.annex.team().delete().unwrap();
+    pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
+    let made = link_of_new_home.apply(&team(2)).unwrap().notices;
+    assert_eq!(made, [MirrorNotice::TeamMade { team: team_name() }]);
+    assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome { epoch: 2, moved: None });
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl<C: Conditions> Simulation<C> {
                     MirrorJob::AddTeam { .. }
                     | MirrorJob::Compare { .. }
                     | MirrorJob::CompareAll
+                    | MirrorJob::EndTeam(_)
                     | MirrorJob::EndTeams
                     | MirrorJob::SendEvents { .. }
                     | MirrorJob::SendBudget { .. }

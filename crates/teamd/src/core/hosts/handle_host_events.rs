@@ -47,6 +47,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
     match notice {
         MirrorNotice::TeamMade { team } => find_team(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
+        MirrorNotice::HomeReplaced { team } => move_home::end_mirror_of_earlier_home(context, link, &team),
         MirrorNotice::HomeTaken { team, epoch } => move_home::handle_home_taken(context, &team, epoch),
         MirrorNotice::HomeMoved { team, moved } => move_home::handle_home_moved(context, &team, moved),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),

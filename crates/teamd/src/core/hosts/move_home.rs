@@ -5,7 +5,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::{push_job, remove_deleted_team};
 use crate::core::hosts::lease;
-use crate::core::jobs::host_jobs::MirrorJob;
+use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::members::kill_members_for_client::abort_if_starting;
 use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::reply_to_client::send_reply;
@@ -56,6 +56,15 @@ pub(crate) fn handle_home_taken(context: &mut Context, team: &TeamName, epoch: u
     lease::end_lease_of_team(context, team);
     // The budget of the old home counts no more.
     budget::check(context, team);
+}
+
+/// At a third host: ends the mirror of the earlier home, with its members, because the new home on
+/// `link` does not know them.
+pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, team: &TeamName) {
+    let links = context.state.host_links.links_of(team).filter(|other| *other != link).cloned();
+    links.collect::<Vec<_>>().into_iter().for_each(|other| {
+        push_job(context, other, MirrorJob::EndTeam(team.clone()));
+    });
 }
 
 /// At the old home: ends the members, here and on other hosts, because the new home does not know them.

@@ -49,6 +49,8 @@ pub(crate) enum MirrorJob {
     AddTeam { team: TeamName, barrier: u64 },
     /// Forget a team that was deleted.
     RemoveTeam(TeamName),
+    /// At the annex: end the mirror of a team, because another home has the team now.
+    EndTeam(TeamName),
     /// At the annex: end the mirrors of a link that the home has forgotten.
     EndTeams,
     /// At the annex: make the mirror the true team.

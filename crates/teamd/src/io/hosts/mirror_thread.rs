@@ -69,6 +69,7 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
                 other => other,
             }
         }
+        MirrorJob::EndTeam(team) => mirror.update(|mirror| mirror.end_mirror(&team).map(plain), |()| None),
         MirrorJob::EndTeams => mirror.update(|mirror| mirror.end_teams().map(plain), |()| None),
         MirrorJob::Compare { team, change } => {
             mirror.update(|mirror| mirror.handle_change(&team, &change).map(plain), |()| None)

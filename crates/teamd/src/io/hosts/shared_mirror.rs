@@ -3,7 +3,7 @@
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId};
-use mirror::{Mirror, MirrorOutput, MirroredTeamState};
+use mirror::{Mirror, MirrorNotice, MirrorOutput, MirroredTeamState};
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
@@ -83,12 +83,23 @@ impl SharedMirror {
             locked.teams = teams.clone();
             self.reporter.report(HostEvent::TeamsChanged(teams));
         }
-        let (value, output) = result?;
+        let (value, output) = match result {
+            Ok(done) => done,
+            // A notice may say what has to happen before the step can succeed.
+            Err(error) => {
+                locked.mirror.take_notices().into_iter().for_each(|notice| self.report_notice(notice));
+                return Err(error);
+            }
+        };
         // The link has ended if this fails.
         output.items.into_iter().for_each(|item| drop(locked.items.send(item)));
-        output.notices.into_iter().for_each(|notice| self.reporter.report(HostEvent::Notice(notice)));
+        output.notices.into_iter().for_each(|notice| self.report_notice(notice));
         event(value).into_iter().for_each(|event| self.reporter.report(event));
         Ok(())
+    }
+
+    fn report_notice(&self, notice: MirrorNotice) {
+        self.reporter.report(HostEvent::Notice(notice));
     }
 
     /// The teams that are mirrored.
