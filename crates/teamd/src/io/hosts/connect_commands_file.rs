@@ -6,6 +6,7 @@ use protocol::hosts_file_entry::HostName;
 use protocol::state_file_names::HOSTS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::StateDir;
 
 /// The contents of the file.
@@ -41,28 +42,68 @@ impl ConnectCommandsFile {
         }
     }
 
+    /// The generation of the link to a host.
+    fn generation(&self, host: &HostName) -> u32 {
+        self.generations.get(host).copied().unwrap_or(FIRST_LINK_GENERATION)
+    }
+
+    /// With this connect command of a host. `None` if nothing changes.
+    fn with_command(&self, host: &HostName, command: &[String]) -> Option<ConnectCommandsFile> {
+        let mut changed = self.clone();
+        let known = changed.commands.insert(host.clone(), command.to_vec());
+        (known.as_deref() != Some(command)).then_some(changed)
+    }
+
+    /// Without a host. `None` if it has no command.
+    fn without_host(&self, host: &HostName) -> Option<ConnectCommandsFile> {
+        let mut changed = self.clone();
+        changed.commands.remove(host)?;
+        changed.generations.insert(host.clone(), self.generation(host) + 1);
+        Some(changed)
+    }
+
+    fn write(&self, dir: &StateDir) -> Result<(), ErrorReport> {
+        let json = serde_json::to_vec_pretty(self).expect("names and commands are valid JSON");
+        Ok(dir.replace(HOSTS, &json)?)
+    }
+}
+
+/// The contents of the file, which all links share. The event loop reads them, so they are not locked
+/// while the file is written.
+#[derive(Debug)]
+pub(super) struct SharedConnectCommands {
+    contents: Mutex<ConnectCommandsFile>,
+    /// Locked while the file is written.
+    write: Mutex<()>,
+}
+
+impl SharedConnectCommands {
+    pub(super) fn new(contents: ConnectCommandsFile) -> SharedConnectCommands {
+        SharedConnectCommands { contents: Mutex::new(contents), write: Mutex::default() }
+    }
+
+    /// The generation of the link to a host.
+    pub(super) fn generation(&self, host: &HostName) -> u32 {
+        lock(&self.contents).generation(host)
+    }
+
+    /// Whether the file has a command for the host.
+    pub(super) fn has_command(&self, host: &HostName) -> bool {
+        lock(&self.contents).commands.contains_key(host)
+    }
+
     /// Records the connect command of a host. Does nothing if it is recorded already.
     ///
     /// # Errors
     ///
     /// If the file can't be written. The command is not recorded then.
     pub(super) fn set_command(
-        &mut self,
+        &self,
         dir: &StateDir,
         host: &HostName,
         command: &[String],
     ) -> Result<(), ErrorReport> {
-        if self.commands.get(host).is_some_and(|known| known == command) {
-            return Ok(());
-        }
-        let mut changed = self.clone();
-        changed.commands.insert(host.clone(), command.to_vec());
-        self.store(dir, changed)
-    }
-
-    /// The generation of the link to a host.
-    pub(super) fn generation(&self, host: &HostName) -> u32 {
-        self.generations.get(host).copied().unwrap_or(FIRST_LINK_GENERATION)
+        self.change(dir, |contents| contents.with_command(host, command))
     }
 
     /// Forgets a host. The next link to it has the next generation. Does nothing if the file has no
@@ -71,21 +112,26 @@ impl ConnectCommandsFile {
     /// # Errors
     ///
     /// If the file can't be written. The host is not forgotten then.
-    pub(super) fn forget(&mut self, dir: &StateDir, host: &HostName) -> Result<(), ErrorReport> {
-        let mut changed = self.clone();
-        if changed.commands.remove(host).is_none() {
-            return Ok(());
-        }
-        changed.generations.insert(host.clone(), self.generation(host) + 1);
-        self.store(dir, changed)
+    pub(super) fn forget(&self, dir: &StateDir, host: &HostName) -> Result<(), ErrorReport> {
+        self.change(dir, |contents| contents.without_host(host))
     }
 
-    fn store(&mut self, dir: &StateDir, changed: ConnectCommandsFile) -> Result<(), ErrorReport> {
-        let json = serde_json::to_vec_pretty(&changed).expect("names and commands are valid JSON");
-        dir.replace(HOSTS, &json)?;
-        *self = changed;
+    fn change(
+        &self,
+        dir: &StateDir,
+        change: impl FnOnce(&ConnectCommandsFile) -> Option<ConnectCommandsFile>,
+    ) -> Result<(), ErrorReport> {
+        let _write = lock(&self.write);
+        let before = lock(&self.contents).clone();
+        let Some(after) = change(&before) else { return Ok(()) };
+        after.write(dir)?;
+        *lock(&self.contents) = after;
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -96,17 +142,31 @@ mod tests {
     fn identity_and_commands_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("state")).unwrap();
-        let mut file = ConnectCommandsFile::read(&state).unwrap();
+        let file = SharedConnectCommands::new(ConnectCommandsFile::read(&state).unwrap());
         let host = HostName::parse("devbox").unwrap();
         file.set_command(&state, &host, &["ssh".to_owned(), "devbox".to_owned()]).unwrap();
-        let read = ConnectCommandsFile::read(&state).unwrap();
-        assert_eq!((read.home, read.commands), (file.home.clone(), file.commands.clone()));
-        let forget = |file: &mut ConnectCommandsFile| file.forget(&state, &host).unwrap();
-        forget(&mut file);
-        forget(&mut file);
+        let (read, shared) = (ConnectCommandsFile::read(&state).unwrap(), lock(&file.contents).clone());
+        assert_eq!((read.home, read.commands), (shared.home, shared.commands));
+        file.forget(&state, &host).unwrap();
+        file.forget(&state, &host).unwrap();
         let read = ConnectCommandsFile::read(&state).unwrap();
         assert_eq!((read.generation(&host), read.commands.len()), (2, 0), "a repeated command has no effect");
         state.replace(HOSTS, b"{").unwrap();
         assert!(ConnectCommandsFile::read(&state).unwrap_err().message.contains("cannot read"));
+    }
+
+    #[test]
+    fn contents_can_be_read_while_the_file_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let file = SharedConnectCommands::new(ConnectCommandsFile::read(&state).unwrap());
+        let host = HostName::parse("devbox").unwrap();
+        // The change runs as the write does: with the lock of writers.
+        file.change(&state, |contents| {
+            assert!(!file.has_command(&host));
+            contents.with_command(&host, &["ssh".to_owned()])
+        })
+        .unwrap();
+        assert!(file.has_command(&host));
     }
 }

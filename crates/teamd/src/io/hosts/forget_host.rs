@@ -2,19 +2,20 @@
 //! between two steps leaves the rest to a repeated command.
 
 use crate::core::jobs::host_jobs::HostEvent;
+use crate::io::hosts::connect_commands_file::SharedConnectCommands;
 use crate::io::hosts::open_link::LinkSetup;
-use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_blocking};
+use crate::io::hosts::run_link::run_blocking;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::MemberName;
-use std::sync::PoisonError;
+use std::sync::Arc;
 use store::StateDir;
 use tokio::task::JoinHandle;
 
 /// Waits for the end of the link, and forgets the host. Reports [`HostEvent::Forgotten`].
 pub(super) async fn forget_host(
     mut link: LinkSetup,
-    (host, connect_commands): (HostName, SharedConnectCommandsFile),
+    (host, connect_commands): (HostName, Arc<SharedConnectCommands>),
     ended: Option<JoinHandle<()>>,
 ) {
     if let Some(task) = ended {
@@ -23,11 +24,9 @@ pub(super) async fn forget_host(
     let reporter = link.reporter.clone();
     let result = run_blocking(move || {
         let state_dir = StateDir::open(&link.files.state_dir)?;
-        let mut commands = connect_commands.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_used = commands.commands.contains_key(&host);
-        commands.forget(&state_dir, &host)?;
-        link.files.generation = commands.generation(&host);
-        drop(commands);
+        let was_used = connect_commands.has_command(&host);
+        connect_commands.forget(&state_dir, &host)?;
+        link.files.generation = connect_commands.generation(&host);
         let had_members = deregister_members(&link, &host)?;
         link.files.remove_earlier_generations(&host);
         if was_used || had_members { Ok(()) } else { Err(unknown_host_error(&host)) }

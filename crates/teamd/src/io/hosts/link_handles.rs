@@ -4,12 +4,12 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use crate::io::control_connections::Connections;
-use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
+use crate::io::hosts::connect_commands_file::{ConnectCommandsFile, SharedConnectCommands};
 use crate::io::hosts::forget_host::forget_host;
 use crate::io::hosts::link_files::LinkFiles;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::open_link::{LinkSetup, OpenLink};
-use crate::io::hosts::run_link::{SharedConnectCommandsFile, run_to_annex, run_to_home};
+use crate::io::hosts::run_link::{run_to_annex, run_to_home};
 use crate::io::hosts::shared_mirror::LinkReporter;
 use link::LinkStream;
 use mirror::MirroredTeamState;
@@ -19,7 +19,7 @@ use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_home::MovedHome;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use store::{Durability, Root, StateDir};
 use tokio::sync::mpsc::{Sender, UnboundedSender, channel, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -31,7 +31,7 @@ const QUEUED_STREAMS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct LinkHandles {
     files: LinkFiles,
-    connect_commands: SharedConnectCommandsFile,
+    connect_commands: Arc<SharedConnectCommands>,
     events: UnboundedSender<CoreEvent>,
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
@@ -79,7 +79,7 @@ impl LinkHandles {
         let commands = connect_commands.commands.clone();
         let mut links = LinkHandles {
             files,
-            connect_commands: Arc::new(Mutex::new(connect_commands)),
+            connect_commands: Arc::new(SharedConnectCommands::new(connect_commands)),
             events: events.clone(),
             to_annexes: BTreeMap::new(),
             to_homes: BTreeMap::new(),
@@ -187,8 +187,7 @@ impl LinkHandles {
         let reporter = LinkReporter { link, events: self.events.clone() };
         let mut files = self.files.clone();
         if let LinkId::ToAnnex(host) = &reporter.link {
-            files.generation =
-                self.connect_commands.lock().unwrap_or_else(PoisonError::into_inner).generation(host);
+            files.generation = self.connect_commands.generation(host);
         }
         LinkSetup { files, reporter, queue: Arc::default() }
     }

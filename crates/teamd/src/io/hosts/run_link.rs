@@ -2,7 +2,7 @@
 //! happens to it.
 
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
-use crate::io::hosts::connect_commands_file::ConnectCommandsFile;
+use crate::io::hosts::connect_commands_file::SharedConnectCommands;
 use crate::io::hosts::open_link::{LinkSetup, OpenLink, internal_error};
 use link::{ConnectionSource, LinkDriver, LinkInputs, LinkReport, LinkSettings, LinkStream, Submission};
 use protocol::annex_link::ItemPayload;
@@ -10,21 +10,18 @@ use protocol::control_socket::FIRST_LINK_GENERATION;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use store::StateDir;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
 /// How many items wait for the link. Further items wait in the queue of the mirrors.
 const QUEUED_SUBMISSIONS: usize = 16;
 
-/// The contents of `hosts.json`, which all links share.
-pub(super) type SharedConnectCommandsFile = Arc<Mutex<ConnectCommandsFile>>;
-
 /// Runs the home's end of a link. Each connect command starts the link again. `opened` is the
 /// opened link, if it was opened before.
 pub(super) async fn run_to_annex(
     link: Arc<LinkSetup>,
-    (host, connect_commands): (HostName, SharedConnectCommandsFile),
+    (host, connect_commands): (HostName, Arc<SharedConnectCommands>),
     mut opened: Option<OpenLink>,
     mut commands: UnboundedReceiver<Vec<String>>,
 ) {
@@ -59,10 +56,10 @@ pub(super) async fn run_to_annex(
 /// Records the connect command of the host for the next daemon.
 fn record_command(
     link: &LinkSetup,
-    (host, connect_commands, command): (HostName, SharedConnectCommandsFile, Vec<String>),
+    (host, connect_commands, command): (HostName, Arc<SharedConnectCommands>, Vec<String>),
 ) -> Result<(), ErrorReport> {
     let state_dir = StateDir::open(&link.files.state_dir)?;
-    connect_commands.lock().unwrap_or_else(PoisonError::into_inner).set_command(&state_dir, &host, &command)
+    connect_commands.set_command(&state_dir, &host, &command)
 }
 
 /// The connect command, with the arguments that name the link to the annex.
