@@ -19,8 +19,9 @@ pub(crate) fn place_member(context: &mut Context, client: ConnId, request: Place
     let result = choose(context.state, &request);
     let reply = result.map(|host| {
         let PlaceMemberRequest { team, name: member, .. } = request;
-        let was_name_in_use = members_on(context.state, &host).contains(&(&team, &member));
-        let slot = ReservedSlot { client, host: host.clone(), team, member, was_name_in_use };
+        let before = members_on(context.state, &host).into_iter().filter(|(other, _)| **other == team);
+        let members_before = before.map(|(_, name)| name.clone()).collect();
+        let slot = ReservedSlot { client, host: host.clone(), team, member, members_before };
         context.state.host_links.reserved_slots.push(slot);
         Reply::PlaceMember(PlaceMemberReply { host })
     });
@@ -48,14 +49,21 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
 
 /// The slots in use on a host: those of its members, and the reserved ones.
 ///
-/// A member that is listed while its client still holds the reservation counts once. Of several
-/// reservations for one name, only one can be for the listed member.
+/// A member that is listed while its client still holds the reservation counts once. With
+/// `--unique`, its name is the reserved one with a number. Of several reservations for one name, only
+/// one can be for the listed member.
 fn used_slots(state: &State, host: &MemberHost) -> u64 {
     let members = members_on(state, host);
-    let reserved = || state.host_links.reserved_slots.iter().filter(|slot| slot.host == *host);
-    let placed = reserved().filter(|slot| !slot.was_name_in_use).map(|slot| (&slot.team, &slot.member));
-    let listed_and_reserved: BTreeSet<_> = placed.filter(|member| members.contains(member)).collect();
-    (members.len() + reserved().count() - listed_and_reserved.len()) as u64
+    let count = members.len();
+    let mut unreserved = members;
+    let mut unplaced = 0;
+    for slot in state.host_links.reserved_slots.iter().filter(|slot| slot.host == *host) {
+        match unreserved.iter().find(|(team, member)| slot.may_be_for(team, member)).copied() {
+            Some(placed) => drop(unreserved.remove(&placed)),
+            None => unplaced += 1,
+        }
+    }
+    (count + unplaced) as u64
 }
 
 /// The members on a host, of all teams. At the home, members that are suspended or wait for a

@@ -147,9 +147,21 @@ pub(crate) struct ReservedSlot {
     pub(crate) team: TeamName,
     /// The requested name. With `--unique`, the member may get another.
     pub(crate) member: MemberName,
-    /// Whether the host already had a member of this name when the slot was reserved. If so, that
-    /// member is not the new one, and does not use this slot.
-    pub(crate) was_name_in_use: bool,
+    /// The members of the team that the host had when the slot was reserved. None of them is the new
+    /// one.
+    pub(crate) members_before: BTreeSet<MemberName>,
+}
+
+impl ReservedSlot {
+    /// Whether a member of the host may be the new one.
+    pub(crate) fn may_be_for(&self, team: &TeamName, member: &MemberName) -> bool {
+        let suffix = member.as_str().strip_prefix(self.member.as_str());
+        let is_numbered =
+            |suffix: &str| suffix.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok());
+        self.team == *team
+            && !self.members_before.contains(member)
+            && suffix.is_some_and(|suffix| suffix.is_empty() || is_numbered(suffix))
+    }
 }
 
 impl HostLinks {

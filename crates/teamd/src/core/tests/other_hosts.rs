@@ -341,6 +341,18 @@ fn member_that_was_listed_before_does_not_hide_a_reservation_for_its_name() {
 }
 
 #[test]
+fn member_with_a_number_from_unique_counts_once() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    list_members(&mut state, &["ann"]);
+    assert_eq!(placed_host(&place(&mut state, 1, "bob"), 1).as_deref(), Some("home"));
+    assert_eq!(placed_host(&place(&mut state, 2, "ann"), 2).as_deref(), Some("devbox"));
+    list_members(&mut state, &["ann-2"]);
+    assert_eq!(placed_host(&place(&mut state, 3, "eve"), 3).as_deref(), Some("devbox"), "one slot is free");
+    assert!(error_message(&place(&mut state, 4, "dan"), 4).contains("devbox is full (2 of 2 slots)"));
+}
+
+#[test]
 fn members_between_spawns_keep_their_slots_at_home() {
     let restart = |request: &mut SpawnRequest| request.restart = RestartPolicy::OnFailure(None);
     let mut state = new_state();
