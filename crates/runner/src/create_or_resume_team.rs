@@ -6,11 +6,11 @@
 
 use crate::decide_task_retries::{MemberState, MemberStates, ReleaseReason, TaskRelease, run_file_key};
 use crate::make_task_pending_again::release_task;
-use crate::members_on_other_hosts::spawn_on_other_host;
 use crate::mutable_run_state::RunState;
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::recording::Recording;
 use crate::run_file::TaskSpec;
+use crate::run_teamctl_for_hosted_members::spawn_on_other_host;
 use crate::team_snapshot::{self, TeamSnapshot};
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_spawn_request::SpawnOptions;

@@ -1,7 +1,7 @@
 //! Ends the members of a run on other hosts, at the end of the run.
 
-use crate::members_on_other_hosts::teamctl;
 use crate::parts_that_all_run_steps_use::RunContext;
+use crate::run_teamctl_for_hosted_members::teamctl;
 use client::command_group::{CommandGroup, CommandKiller};
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
