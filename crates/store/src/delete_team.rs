@@ -22,10 +22,19 @@ impl Team {
     /// As [`Team::check_deletable`].
     pub fn delete(&self) -> Result<(), Error> {
         self.check_deletable()?;
-        let mut unknown_files = Vec::new();
-        for (dir, is_known_name) in self.team_dirs()? {
-            delete_known(dir, is_known_name, &mut unknown_files)?;
+        for _ in 1..MAX_ATTEMPTS {
+            match self.delete_files() {
+                // A sender or a link to another host has written a file meanwhile.
+                Err(error) if error.is_directory_not_empty() && self.has_its_name() => {}
+                result => return result,
+            }
         }
+        self.delete_files()
+    }
+
+    fn delete_files(&self) -> Result<(), Error> {
+        let mut unknown_files = Vec::new();
+        self.for_each_dir(|dir, is_known_name| delete_known(dir, is_known_name, &mut unknown_files))?;
         self.check_no_unknown_files(unknown_files)?;
         self.all_tasks_dir().rmdir(self.name().as_str())?;
         self.dir().rmdir(INBOXES_DIR)?;
@@ -42,25 +51,40 @@ impl Team {
     pub fn check_deletable(&self) -> Result<(), Error> {
         self.check_writable()?;
         let mut unknown_files = Vec::new();
-        for (dir, is_known_name) in self.team_dirs()? {
+        self.for_each_dir(|dir, is_known_name| {
             for name in dir.file_names()? {
                 let kind = dir.stat(&name)?.map(|stat| file_type(&stat));
                 let is_known_file = kind
                     .is_none_or(|kind| is_lock_dir(kind, &name) || is_deletable(kind, &name, is_known_name));
                 unknown_files.extend((!is_known_file).then(|| dir.join(&name)));
             }
-        }
+            Ok(())
+        })?;
         self.check_no_unknown_files(unknown_files)
     }
 
-    /// The team's directories, each with a filter for the names of its known files.
-    fn team_dirs(&self) -> Result<impl Iterator<Item = (&DirHandle, NameFilter)>, Error> {
-        let dirs = [
-            self.inboxes_dir()?.map(|dir| (dir, is_inbox_file as NameFilter)),
-            self.tasks_dir()?.map(|dir| (dir, is_task_file as NameFilter)),
-            Some((self.dir(), matches_nothing as NameFilter)),
-        ];
-        Ok(dirs.into_iter().flatten())
+    /// Calls `action` with each of the team's directories, and with a filter for the names of its known
+    /// files. The directories are opened anew, because a writer may have created one again that an
+    /// earlier attempt has deleted.
+    fn for_each_dir(
+        &self,
+        mut action: impl FnMut(&DirHandle, NameFilter) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(inboxes) = self.dir().open_own_dir(INBOXES_DIR)? {
+            action(&inboxes, is_inbox_file)?;
+        }
+        if !self.has_its_name() {
+            // The tasks at the path may be those of a later team.
+            self.tasks_dir()?.map_or(Ok(()), |tasks| action(tasks, is_task_file))?;
+        } else if let Some(tasks) = self.all_tasks_dir().open_own_dir(self.name().as_str())? {
+            action(&tasks, is_task_file)?;
+        }
+        action(self.dir(), matches_nothing)
+    }
+
+    /// Whether the directory of this name is that of the team.
+    fn has_its_name(&self) -> bool {
+        self.all_teams_dir().has_same_dir(self.name().as_str(), self.dir())
     }
 
     fn check_no_unknown_files(&self, mut unknown_files: Vec<PathBuf>) -> Result<(), Error> {
@@ -72,6 +96,10 @@ impl Team {
         Err(Error::UnknownFiles { team: self.name().clone(), paths: unknown_files })
     }
 }
+
+/// How often the files are deleted again if others write meanwhile. Each attempt ends within
+/// milliseconds, and a write must come in between.
+const MAX_ATTEMPTS: usize = 1_000;
 
 type NameFilter = fn(&str) -> bool;
 

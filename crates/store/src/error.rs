@@ -275,6 +275,11 @@ impl Error {
         move |cause| Error::io(verb, path, cause)
     }
 
+    /// Whether a directory could not be removed because there is a file in it.
+    pub(crate) fn is_directory_not_empty(&self) -> bool {
+        matches!(self, Error::Io { cause, .. } if cause.kind() == io::ErrorKind::DirectoryNotEmpty)
+    }
+
     /// The kind of the error, which decides the exit code.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -246,6 +246,33 @@ fn a_session_team_accepts_messages_and_no_other_changes() {
     assert!(errors.iter().all(|error| error.kind() == ErrorKind::NotPermitted), "{errors:?}");
 }
 
+/// Senders and the links to other hosts write until the team is gone.
+#[test]
+fn a_team_is_deleted_while_others_write_to_it() {
+    for round in 0..200 {
+        let env = TestRoot::new();
+        let started = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for writer in ["w1", "w2", "w3"] {
+                let (team, started) = (env.reopen_team(), &started);
+                scope.spawn(move || {
+                    started.wait();
+                    for _ in 0..20 {
+                        let sent = team.inbox(&agent(writer)).append_received(&message("x"));
+                        let created = team.tasks().create(NewTask::new("x", &agent(writer)));
+                        if sent.is_err() && created.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            started.wait();
+            env.team.delete().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        });
+        assert!(env.root.team(env.team.name()).is_err(), "round {round}");
+    }
+}
+
 #[test]
 fn a_deleted_team_leaves_no_files_and_its_name_is_free() {
     let env = TestRoot::new();
