@@ -49,6 +49,19 @@ fn values_of_variables_are_in_no_arguments() {
     let lines = command_lines(&home, &annex);
     assert!(!lines.iter().any(|line| line.contains("se cret")), "{lines:?}");
 
+    // The command there reads the question.
+    let mut ask = home.command("teamctl");
+    ask.args(["--host", "devbox", "ask", "-", "--env", "TOKEN", "--", "sh", "-c", "echo \"$TOKEN\""]);
+    let mut ask = ask.env("TOKEN", "se cret").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = home.wait_until("the command there runs", || {
+        let lines = command_lines(&home, &annex);
+        lines.iter().any(|line| line.contains("teamctl ask -")).then_some(lines)
+    });
+    assert!(!lines.iter().any(|line| line.contains("se cret")), "{lines:?}");
+    drop(ask.stdin.take());
+    let output = ask.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "se cret");
+
     let mut unknown = home.command("teamctl");
     unknown.args(["spawn", "bob", "--host", "devbox", "--env", "NO_SUCH", "--", "cat"]);
     let error = run_command(unknown).expect_failure(64);

@@ -14,6 +14,7 @@ pub(crate) use ask_args_and_setup::AskArgs;
 use super::text_or_stdin;
 use crate::command_context::CommandContext;
 use crate::output;
+use crate::use_other_hosts::env_options_of_starter;
 use ask_args_and_setup::{build_setup, remove_new_worktree};
 use ask_shim_process::{AskShim, ProgressOutput, shim_program};
 use end_shims_on_signal::ShimInputs;
@@ -24,7 +25,8 @@ use protocol::teamctl_ask_setup_and_record::{AskAttachment, AskSetup};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(crate) fn run(context: &CommandContext, args: &AskArgs) -> Result<ExitCode, ErrorReport> {
+pub(crate) fn run(context: &CommandContext, args: AskArgs) -> Result<ExitCode, ErrorReport> {
+    let args = &args.with_env(env_options_of_starter());
     if let Some(file) = &args.each {
         return ask_each_line::run(context, args, file);
     }

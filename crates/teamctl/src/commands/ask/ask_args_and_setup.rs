@@ -15,6 +15,7 @@ use protocol::team_and_member_names::TeamName;
 use protocol::teamctl_ask_setup_and_record::{
     AskAttachment, AskId, AskLeadInbox, AskRecord, AskSetup, AskShownOutput, AskState, AskedOptions,
 };
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::now;
@@ -117,6 +118,14 @@ pub(crate) struct AskArgs {
     /// Program to ask, and its arguments. It gets the question on standard input
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+}
+
+impl AskArgs {
+    /// Adds variables, as if they were values of `--env`.
+    pub(super) fn with_env(mut self, variables: BTreeMap<String, String>) -> AskArgs {
+        self.env.extend(variables.into_iter().map(|(name, value)| format!("{name}={value}")));
+        self
+    }
 }
 
 /// Builds the setup of a new ask. Everything that can be checked before the start is checked here.

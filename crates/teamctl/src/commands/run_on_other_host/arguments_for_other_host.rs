@@ -25,11 +25,12 @@ fn command_index(typed: &[String]) -> usize {
     index.min(typed.len())
 }
 
-/// Takes the options `--env` out of the arguments of `spawn`. Returns the other arguments and the
-/// values of `--env`, which are sent separately. The arguments of other commands stay unchanged.
+/// Takes the options `--env` out of the arguments of `spawn` and `ask`. Returns the other arguments
+/// and the values of `--env`, which are sent separately because they may be secrets. The arguments
+/// of other commands stay unchanged.
 pub(super) fn split_env_options(arguments: Vec<String>) -> (Vec<String>, Vec<String>) {
     match arguments.get(command_index(&arguments)).map(String::as_str) {
-        Some("spawn") => split_options(arguments, &["--env"]),
+        Some("spawn" | "ask") => split_options(arguments, &["--env"]),
         _ => (arguments, Vec::new()),
     }
 }
@@ -116,7 +117,8 @@ mod tests {
         for (typed, arguments, values) in [
             ("-q spawn ann --env A=b=c --env=B= --fresh", "-q spawn ann --fresh", "A=b=c B="),
             ("spawn ann --prompt --env -- p --env A=b", "spawn ann --prompt --env -- p --env A=b", ""),
-            ("ask --env A=b", "ask --env A=b", ""),
+            ("ask --env A=b why", "ask why", "A=b"),
+            ("send ann --env A=b", "send ann --env A=b", ""),
         ] {
             let (kept, env) = split_env_options(words(typed));
             assert_eq!((kept.join(" ").as_str(), env.join(" ").as_str()), (arguments, values), "{typed}");
