@@ -71,14 +71,14 @@ pub fn branches_of_hosts(team: &TeamName) -> String {
     format!("branches-{team}.json")
 }
 
-/// The lock of [`branches_of_hosts`], which is held while a branch is fetched.
+/// The lock of [`branches_of_hosts`], which is held while this file is changed.
 pub fn branches_lock(team: &TeamName) -> String {
     format!("branches-{team}.lock")
 }
 
-/// The bundle with the commits of a branch that is being fetched.
-pub fn branch_bundle(team: &TeamName) -> String {
-    format!("branches-{team}.bundle")
+/// The bundle with the commits of a member's branch that is being fetched. It is locked meanwhile.
+pub fn branch_bundle(team: &TeamName, member: &MemberName) -> String {
+    format!("branches-{team}.{}.bundle", member.file_stem())
 }
 
 /// The team to which `file` belongs, if it is a policy, a config backup or a [`branches_of_hosts`].

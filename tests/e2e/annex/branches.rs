@@ -5,6 +5,7 @@ use crate::worktrees::{create_repository, git, git_variables, path_text, write_f
 use harness::{CommandOutput, TestEnv, TwoHosts, run_command};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// What the member commits: its name into the file of its name.
 const COMMIT: &str = "git add --all && git -c user.name=a -c user.email=a@b commit --quiet -m";
@@ -232,6 +233,54 @@ fn completed_task_brings_the_branch_home_before_the_host_is_lost() {
         texts.any(|text| text.contains("the deletion of survey was not completed")).then_some(())
     });
     assert_eq!(std::fs::read_to_string(worktree.join("work")).unwrap(), "two\n");
+    end(hosts);
+}
+
+#[test]
+fn forgotten_host_leaves_what_was_fetched_and_no_fetch_of_it_is_tried() {
+    let hosts = hosts_with_clone();
+    let home = &hosts.home;
+    spawn_worker(home, "ann", ("devbox", &hosts.annex));
+    commit_by_task(home, "ann", "work", "one");
+    merge_json(home, &["ann"], 0);
+    hosts.cut();
+    home.wait_until("the loss is noticed", || {
+        (!hosts.contact()["contact"]["no_contact"].is_null()).then_some(())
+    });
+    home.teamctl(["hosts", "forget", "devbox", "--yes"]).expect_success();
+    let merged = merge_json(home, &["ann"], 0);
+    assert_eq!(merged["members"][0]["result"], "nothing_to_merge", "{merged}");
+    home.teamctl(["delete", "survey"]).expect_success();
+    hosts.annex.wait_until("ann's worktree is still there", || {
+        hosts.annex.path("repo.worktrees/survey-ann").exists().then_some(())
+    });
+    hosts.heal();
+    end(hosts);
+}
+
+#[test]
+fn fetch_from_a_slow_host_does_not_hold_up_that_of_another_member() {
+    let hosts = hosts_with_clone();
+    let home = &hosts.home;
+    spawn_worker(home, "ann", ("devbox", &hosts.annex));
+    spawn_worker(home, "bob", ("devbox", &hosts.annex));
+    commit_by_task(home, "bob", "work", "one");
+    wait_for_work(home, "teamd/survey/bob", "one");
+    let line = vec![home.path("out/line").display().to_string()];
+    let started = home.path("out/started");
+    let script = format!("touch {}; exec cat >/dev/null", started.display());
+    let slow = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
+    write_hosts(home, &[("devbox", slow)]);
+    let mut fetch = home.command("teamctl");
+    fetch.args(["hosts", "fetch-branch", "ann"]).current_dir(home.path("repo"));
+    let mut fetch = fetch.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    home.wait_until("the fetch waits for the host", || started.exists().then_some(()));
+    write_hosts(home, &[("devbox", line)]);
+    let merged = merge_json(home, &["bob"], 0);
+    assert_eq!(merged["members"][0]["result"], "merged", "{merged}");
+    assert!(fetch.try_wait().unwrap().is_none(), "the slow host holds up only ann");
+    home.kill_process(fetch.id());
+    fetch.wait().unwrap();
     end(hosts);
 }
 

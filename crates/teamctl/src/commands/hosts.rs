@@ -4,6 +4,7 @@
 //! `fetch-branch` fetches here.
 
 pub(super) mod branch_records;
+mod bundle_file;
 mod check_host;
 pub(super) mod connect_daemon;
 mod exec_for_other_host;

@@ -55,6 +55,7 @@ pub(crate) mod task;
 pub(crate) mod up_start_daemon;
 pub(crate) mod wait;
 
+mod open_lock_file;
 mod print_run_or_policy_file_errors;
 mod rotated_log;
 mod task_result_table;

@@ -2,14 +2,14 @@
 //! member, and what was fetched last. It is a file in the state directory, which the daemon removes
 //! with the team.
 
+use crate::commands::open_lock_file::open_lock_file;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
-use protocol::state_file_names::{branch_bundle, branches_lock, branches_of_hosts};
+use protocol::state_file_names::{branches_lock, branches_of_hosts};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::StateDir;
 
@@ -26,6 +26,25 @@ pub(in crate::commands) struct BranchRecord {
     /// `None` before the first fetch.
     #[serde(default)]
     pub(in crate::commands) fetched: Option<FetchedBranch>,
+    #[serde(default)]
+    pub(in crate::commands) host_use: HostUse,
+}
+
+/// Whether branches are fetched from a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::commands) enum HostUse {
+    #[default]
+    InUse,
+    /// The host is gone for good. The branch stays as it was fetched.
+    Forgotten,
+}
+
+impl BranchRecord {
+    /// The branch here, if its host was forgotten.
+    pub(in crate::commands) fn branch_of_forgotten_host(&self) -> Option<&FetchedBranch> {
+        self.fetched.as_ref().filter(|_| self.host_use == HostUse::Forgotten)
+    }
 }
 
 /// The branch as it was fetched last.
@@ -74,9 +93,7 @@ impl<'a> LockedBranchRecords<'a> {
         team: &'a TeamName,
     ) -> Result<LockedBranchRecords<'a>, ErrorReport> {
         let path = state.path().join(branches_lock(team));
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
+        let file = open_lock_file(&path).map_err(|error| ErrorReport::from_io("open", &path, &error))?;
         file.lock().map_err(|error| ErrorReport::from_io("lock", &path, &error))?;
         Ok(LockedBranchRecords { state, team, _lock: file })
     }
@@ -93,17 +110,66 @@ impl<'a> LockedBranchRecords<'a> {
     ) -> Result<(), ErrorReport> {
         let mut records = self.read()?;
         records.insert(member.clone(), record);
-        let text = serde_json::to_vec(&records).expect("the keys are texts and the paths are UTF-8");
+        self.write(&records)
+    }
+
+    /// Notes that a host was forgotten. Removes the records of branches that were never fetched from
+    /// it. Returns whether there was a record to change.
+    pub(in crate::commands) fn forget_host(&self, host: &HostName) -> Result<bool, ErrorReport> {
+        let mut records = self.read()?;
+        let before = records.clone();
+        let of_host = |record: &BranchRecord| record.host == *host;
+        records.retain(|_, record| !of_host(record) || record.fetched.is_some());
+        for record in records.values_mut().filter(|record| of_host(record)) {
+            record.host_use = HostUse::Forgotten;
+        }
+        let has_changed = records != before;
+        if has_changed {
+            self.write(&records)?;
+        }
+        Ok(has_changed)
+    }
+
+    fn write(&self, records: &BranchRecords) -> Result<(), ErrorReport> {
+        let text = serde_json::to_vec(records).expect("the keys are texts and the paths are UTF-8");
         Ok(self.state.replace(&branches_of_hosts(self.team), &text)?)
     }
+}
 
-    /// The path for the bundle of a branch that is being fetched.
-    pub(in crate::commands) fn bundle_path(&self) -> PathBuf {
-        self.state.path().join(branch_bundle(self.team))
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Removes the bundle.
-    pub(in crate::commands) fn remove_bundle(&self) -> Result<(), ErrorReport> {
-        Ok(self.state.remove(&branch_bundle(self.team))?)
+    #[test]
+    fn forgotten_host_keeps_only_fetched_branches() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, team) =
+            (StateDir::open(&dir.path().join("state")).unwrap(), TeamName::parse("survey").unwrap());
+        let fetched = FetchedBranch {
+            branch: "teamd/survey/ann".to_owned(),
+            base_commit: "c0".to_owned(),
+            worktree: "/w".into(),
+        };
+        let record = |host: &str, fetched: Option<&FetchedBranch>| BranchRecord {
+            host: HostName::parse(host).unwrap(),
+            repository: Some("/r/.git".into()),
+            fetched: fetched.cloned(),
+            host_use: HostUse::InUse,
+        };
+        let records = LockedBranchRecords::lock(&state, &team).unwrap();
+        for (name, record) in [
+            ("ann", record("devbox", Some(&fetched))),
+            ("bob", record("devbox", None)),
+            ("eve", record("other", None)),
+        ] {
+            records.set(&MemberName::new_unchecked(name), record).unwrap();
+        }
+        let devbox = HostName::parse("devbox").unwrap();
+        assert!(records.forget_host(&devbox).unwrap());
+        assert!(!records.forget_host(&devbox).unwrap());
+        let kept = records.read().unwrap();
+        let of_ann = &kept[&MemberName::new_unchecked("ann")];
+        assert_eq!((kept.len(), of_ann.branch_of_forgotten_host()), (2, Some(&fetched)));
+        assert_eq!(kept[&MemberName::new_unchecked("eve")].host_use, HostUse::InUse);
     }
 }

@@ -1,9 +1,10 @@
 //! Fetches the branches of members on other hosts into the repositories here. A hidden command does
 //! it for the daemon when such a member has completed a task, and for a run before it deletes its team.
 
-use super::branch_records::{BranchRecord, FetchedBranch, LockedBranchRecords, read_branch_records};
+use super::branch_records::{BranchRecord, FetchedBranch, HostUse, LockedBranchRecords, read_branch_records};
+use super::bundle_file::BundleFile;
 use super::read_hosts::HostSource;
-use super::receive_branch::{BranchToReceive, Received};
+use super::receive_branch::BranchToReceive;
 use crate::command_context::CommandContext;
 use crate::use_other_hosts::check_may_connect_to_hosts;
 use protocol::branch_exchange::OfferedBranch;
@@ -23,14 +24,6 @@ pub(super) struct FetchBranchArgs {
     names: Vec<String>,
 }
 
-/// What a fetch has found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::commands) enum FetchOutcome {
-    Fetched(FetchedBranch),
-    /// The member has no worktree on the host.
-    NoWorktree,
-}
-
 /// Fetches the branches of members whose repository here is known.
 pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<ExitCode, ErrorReport> {
     let team = context.team_name(&context.root()?)?;
@@ -39,7 +32,8 @@ pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fetches the branches of the chosen members whose repository here is known.
+/// Fetches the branches of the chosen members whose repository here is known, but not those of
+/// forgotten hosts.
 ///
 /// # Errors
 ///
@@ -51,7 +45,9 @@ pub(in crate::commands) fn fetch_recorded_branches(
 ) -> Result<(), ErrorReport> {
     let state = context.state_dir()?;
     let mut records = read_branch_records(&state, team)?;
-    records.retain(|name, record| is_chosen(name) && record.repository.is_some());
+    records.retain(|name, record| {
+        is_chosen(name) && record.repository.is_some() && record.host_use == HostUse::InUse
+    });
     if records.is_empty() {
         return Ok(());
     }
@@ -104,41 +100,48 @@ impl<'a> BranchFetcher<'a> {
         Ok(BranchFetcher { root, state, team, source, hosts, environment })
     }
 
-    /// Fetches the branch of a member into `repository`, and records that.
+    /// Fetches the branch of a member into `repository`, and records that. `None` if the member has no
+    /// worktree on the host.
     ///
     /// # Errors
     ///
-    /// The error names the host and the member. Then no branch has changed.
+    /// The error names the host and the member. If only the record can't be written, the branch here
+    /// has changed already.
     pub(in crate::commands) fn fetch(
         &self,
         member: &MemberName,
         host: &HostName,
         repository: &Path,
-    ) -> Result<FetchOutcome, ErrorReport> {
+    ) -> Result<Option<FetchedBranch>, ErrorReport> {
         let (name, entry) = self.source.find(&self.hosts, host.as_str())?;
-        let records = LockedBranchRecords::lock(self.state, self.team)?;
-        let was_recorded = records.read()?.contains_key(member);
-        let bundle = records.bundle_path();
+        let bundle = BundleFile::lock(self.state, self.team, member)?;
+        let was_recorded = read_branch_records(self.state, self.team)?.contains_key(member);
         let branch = BranchToReceive {
             team: self.team,
             member,
             host: (&name, &entry),
             repository,
-            bundle: &bundle,
+            bundle: bundle.path(),
             environment: &self.environment,
         };
         let received = branch.receive();
-        records.remove_bundle()?;
-        let Received::Branch(offered) = received? else { return Ok(FetchOutcome::NoWorktree) };
+        bundle.remove()?;
+        let Some(offered) = received? else { return Ok(None) };
         let fetched = self.fetched_branch(offered, repository)?;
         let repository = Some(repository.to_owned());
-        let record = BranchRecord { host: host.clone(), repository, fetched: Some(fetched.clone()) };
+        let record = BranchRecord {
+            host: host.clone(),
+            repository,
+            fetched: Some(fetched.clone()),
+            host_use: HostUse::InUse,
+        };
+        let records = LockedBranchRecords::lock(self.state, self.team)?;
         // The daemon does not wait for a fetch when it deletes the team and its records.
         let is_removed = was_recorded && !records.read()?.contains_key(member);
         if !is_removed && !self.is_team_deleted() {
             records.set(member, record)?;
         }
-        Ok(FetchOutcome::Fetched(fetched))
+        Ok(Some(fetched))
     }
 
     fn is_team_deleted(&self) -> bool {

@@ -1,5 +1,6 @@
 //! `teamctl hosts forget`: the daemon forgets a host that is gone for good.
 
+use super::branch_records::{LockedBranchRecords, read_branch_records};
 use crate::command_context::CommandContext;
 use crate::commands::ask_person::ask_person;
 use crate::output;
@@ -30,7 +31,13 @@ pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCod
         output::print_warning("nothing was forgotten");
         return Ok(ExitCode::FAILURE);
     }
-    context.request::<()>(Request::ForgetHost(ForgetHostRequest { host: host.clone() }))?;
+    let forgotten = context.request::<()>(Request::ForgetHost(ForgetHostRequest { host: host.clone() }));
+    let is_unknown = matches!(&forgotten, Err(error) if error.kind == ErrorKind::NotFound);
+    // An earlier command may have been killed before it came to the branches.
+    let had_branches = (forgotten.is_ok() || is_unknown) && forget_branches(context, &host)?;
+    if !(is_unknown && had_branches) {
+        forgotten?;
+    }
     let object = json!({
         "host": host,
         "members": members.iter().map(|(team, name)| json!({"team": team, "name": name})).collect::<Vec<_>>(),
@@ -42,6 +49,18 @@ pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCod
     );
     output::print_result(context, &object, &text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes in all teams that no branch is fetched from the host any more. Returns whether there was one.
+fn forget_branches(context: &CommandContext, host: &HostName) -> Result<bool, ErrorReport> {
+    let state = context.state_dir()?;
+    let mut had_branches = false;
+    for team in context.root()?.teams()? {
+        if read_branch_records(&state, &team)?.values().any(|record| record.host == *host) {
+            had_branches |= LockedBranchRecords::lock(&state, &team)?.forget_host(host)?;
+        }
+    }
+    Ok(had_branches)
 }
 
 /// The members that config.json lists on the host, in all teams whose home is here.

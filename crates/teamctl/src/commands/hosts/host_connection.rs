@@ -35,6 +35,11 @@ impl AnswerDeadline {
         AnswerDeadline { start: Instant::now(), timeout }
     }
 
+    /// How long the caller still waits.
+    fn remaining(&self) -> Duration {
+        self.timeout.saturating_sub(self.elapsed())
+    }
+
     /// How long it is since the deadline was made.
     pub(super) fn elapsed(&self) -> Duration {
         self.start.elapsed()
@@ -53,6 +58,8 @@ pub(super) struct HostConnection {
     /// Each with its newline, unless it is too long.
     lines: Receiver<Vec<u8>>,
     stderr: Receiver<String>,
+    /// When the whole exchange must have ended.
+    last_deadline: Option<AnswerDeadline>,
 }
 
 impl HostConnection {
@@ -76,7 +83,13 @@ impl HostConnection {
             child,
             lines: read_lines(stdout),
             stderr: read_last_line(stderr),
+            last_deadline: None,
         })
+    }
+
+    /// Sets a deadline for all answers together.
+    pub(super) fn set_deadline(&mut self, deadline: AnswerDeadline) {
+        self.last_deadline = Some(deadline);
     }
 
     /// Sends a line. If the connection is lost, the next read reports it.
@@ -118,7 +131,9 @@ impl HostConnection {
         action: &str,
         deadline: AnswerDeadline,
     ) -> Result<Vec<u8>, ErrorReport> {
-        let remaining = deadline.timeout.saturating_sub(deadline.elapsed());
+        let last = self.last_deadline.filter(|last| last.remaining() < deadline.remaining());
+        let deadline = last.unwrap_or(deadline);
+        let remaining = deadline.remaining();
         if remaining.is_zero() {
             // `recv_timeout` prefers a line, and a host can print without end.
             return Err(self.timeout_error(action, deadline.timeout));
@@ -287,6 +302,19 @@ pub(super) mod tests {
             }
         };
         assert_eq!(error.kind, ErrorKind::Timeout);
+    }
+
+    #[test]
+    fn many_answers_do_not_move_the_deadline_of_the_whole_exchange() {
+        let mut connection = connect("exec yes");
+        connection.set_deadline(AnswerDeadline::after(Duration::from_millis(300)));
+        let error = loop {
+            if let Err(error) = connection.receive_line("fetch x from", AnswerDeadline::after(END_TIMEOUT)) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind, ErrorKind::Timeout);
+        assert!(error.message.starts_with("cannot fetch x from box: "), "{}", error.message);
     }
 
     #[test]

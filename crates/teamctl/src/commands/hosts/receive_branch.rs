@@ -21,6 +21,8 @@ use worktree::{Error, GitEnvironment, known_commits, receive_branch};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long git may take there to write the bundle.
 const BUNDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long the whole fetch may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(1800);
 /// How many lines other programs may print before an answer, such as a start file of the shell.
 const MAX_LINES_BEFORE: usize = 200;
 
@@ -37,24 +39,19 @@ pub(super) struct BranchToReceive<'a> {
     pub(super) environment: &'a GitEnvironment,
 }
 
-/// What the host had.
-pub(super) enum Received {
-    /// The branch is here now.
-    Branch(OfferedBranch),
-    NoWorktree,
-}
-
 impl BranchToReceive<'_> {
-    /// Fetches the branch: moves the branch of the same name here forward.
+    /// Fetches the branch: moves the branch of the same name here forward. `None` if the member has no
+    /// worktree there.
     ///
     /// # Errors
     ///
     /// The error names the host and the member. Then no branch has changed.
-    pub(super) fn receive(&self) -> Result<Received, ErrorReport> {
+    pub(super) fn receive(&self) -> Result<Option<OfferedBranch>, ErrorReport> {
         let mut connection = self.connect()?;
+        connection.set_deadline(AnswerDeadline::after(FETCH_TIMEOUT));
         let branch = match self.read_answer(&mut connection, ANSWER_TIMEOUT)? {
             OfferReply::Branch(branch) => branch,
-            OfferReply::NoWorktree => return Ok(Received::NoWorktree),
+            OfferReply::NoWorktree => return Ok(None),
             OfferReply::NoBranch(name) => {
                 return Err(self.error(ErrorKind::Refused, &format!("there is no branch {name} there")));
             }
@@ -78,7 +75,7 @@ impl BranchToReceive<'_> {
         send(&mut connection, &Receipt { received: tip })?;
         // The branch is here, also if the host does not note it.
         self.read_answer::<Receipt>(&mut connection, ANSWER_TIMEOUT).ok();
-        Ok(Received::Branch(branch))
+        Ok(Some(branch))
     }
 
     /// Starts `teamctl hosts send-branch` there.

@@ -182,6 +182,7 @@ pub(super) fn check_no_member_branch<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::hosts::branch_records::HostUse;
 
     fn worktree(member: &str, branch: &str) -> WorktreeStatus {
         WorktreeStatus {
@@ -212,7 +213,7 @@ mod tests {
         let worktrees = [worktree("ann", "1"), worktree("bob", "2"), worktree("ann", "3")];
         let (team, config) = (TeamName::parse("t").unwrap(), config());
         let host = HostName::parse("box").unwrap();
-        let record = BranchRecord { host, repository: None, fetched: None };
+        let record = BranchRecord { host, repository: None, fetched: None, host_use: HostUse::InUse };
         let records = BranchRecords::from([(MemberName::new_unchecked("dan"), record)]);
         let candidates = MergeCandidates {
             team: &team,

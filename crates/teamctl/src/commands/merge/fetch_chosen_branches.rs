@@ -4,8 +4,8 @@
 
 use super::choose_branches_to_merge::{ChosenMember, MemberElsewhere, member_without_worktree_error};
 use crate::command_context::CommandContext;
-use crate::commands::hosts::branch_records::FetchedBranch;
-use crate::commands::hosts::fetch_branches::{BranchFetcher, FetchOutcome};
+use crate::commands::hosts::branch_records::{BranchRecord, FetchedBranch};
+use crate::commands::hosts::fetch_branches::BranchFetcher;
 use protocol::control_socket::WorktreeStatus;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
@@ -69,9 +69,13 @@ pub(super) fn fetch_chosen_branches(
                 let own = member.record.as_ref().and_then(|record| record.repository.clone());
                 let repository =
                     own.or_else(|| repository.clone()).ok_or_else(|| repository_error(&member))?;
-                let outcome = BranchFetcher::new(context, state, team)
-                    .and_then(|fetcher| fetcher.fetch(&member.name, &member.host, &repository));
-                match (branch_of_outcome(team, &member, repository, outcome), missing) {
+                let kept = member.record.as_ref().and_then(BranchRecord::branch_of_forgotten_host);
+                let fetched = match kept {
+                    Some(kept) => Ok(Some(kept.clone())),
+                    None => BranchFetcher::new(context, state, team)
+                        .and_then(|fetcher| fetcher.fetch(&member.name, &member.host, &repository)),
+                };
+                match (branch_to_merge(team, &member, repository, fetched), missing) {
                     (Some(branch), _) => branches.push(branch),
                     (None, MissingWorktree::LeftOut) => {}
                     (None, MissingWorktree::Error) => {
@@ -104,17 +108,17 @@ fn repository_error(member: &MemberElsewhere) -> ErrorReport {
 }
 
 /// `None` if the member has no worktree.
-fn branch_of_outcome(
+fn branch_to_merge(
     team: &TeamName,
     member: &MemberElsewhere,
     repository: PathBuf,
-    outcome: Result<FetchOutcome, ErrorReport>,
+    fetched: Result<Option<FetchedBranch>, ErrorReport>,
 ) -> Option<BranchToMerge> {
     let host = member.host.clone();
     let earlier = member.record.as_ref().and_then(|record| record.fetched.clone());
-    let (fetched, origin) = match (outcome, earlier) {
-        (Ok(FetchOutcome::NoWorktree), _) => return None,
-        (Ok(FetchOutcome::Fetched(fetched)), _) => (fetched, BranchOrigin::Fetched { host }),
+    let (fetched, origin) = match (fetched, earlier) {
+        (Ok(None), _) => return None,
+        (Ok(Some(fetched)), _) => (fetched, BranchOrigin::Fetched { host }),
         (Err(error), Some(earlier)) => (earlier, BranchOrigin::Outdated { host, error }),
         (Err(error), None) => (unknown_branch(team, member), BranchOrigin::NotFetched { host, error }),
     };

@@ -7,6 +7,7 @@
 //! doctor --fix`.
 
 use super::worktree_error_report::to_report;
+use crate::commands::open_lock_file::open_lock_file;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_file_names;
 use protocol::team_and_member_names::TeamName;
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use store::{Flock, StateDir, try_lock_exclusive_despite_readers};
 use worktree::{GitEnvironment, MergeWorktreeRecord};
@@ -43,9 +43,7 @@ impl MergeLock {
     /// `Timeout` if another process holds the lock. The error names the process and its branch.
     pub(super) fn acquire(state: &StateDir, team: &TeamName, branch: &str) -> Result<MergeLock, ErrorReport> {
         let path = lock_path(state.path(), team);
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(|error| ErrorReport::from_io("open", &path, &error))?;
+        let file = open_lock_file(&path).map_err(|error| ErrorReport::from_io("open", &path, &error))?;
         let lock = try_lock_exclusive_despite_readers(file).map_err(|error| match error {
             TryLockError::WouldBlock => busy_error(&path, team),
             TryLockError::Error(error) => ErrorReport::from_io("lock", &path, &error),

@@ -3,7 +3,7 @@
 //! directory in which the command was typed.
 
 use crate::command_context::CommandContext;
-use crate::commands::hosts::branch_records::{BranchRecord, LockedBranchRecords};
+use crate::commands::hosts::branch_records::{BranchRecord, HostUse, LockedBranchRecords};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::MemberName;
@@ -33,7 +33,8 @@ pub(super) fn record_worktree(
     let known = records.read()?;
     for member in members_on(team, host)?.difference(before) {
         let fetched = known.get(member).and_then(|record| record.fetched.clone());
-        let record = BranchRecord { host: host.clone(), repository: repository.clone(), fetched };
+        let (host, repository) = (host.clone(), repository.clone());
+        let record = BranchRecord { host, repository, fetched, host_use: HostUse::InUse };
         records.set(member, record)?;
     }
     Ok(())

@@ -12,6 +12,7 @@ use protocol::control_socket::{ForgetHostRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
 use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::MemberName;
 
 /// Forgets a host. The reply follows once its members are deregistered.
 pub(crate) fn forget_host(context: &mut Context, client: ConnId, request: ForgetHostRequest) {
@@ -28,27 +29,37 @@ fn check_forgettable(links: &HostLinks, host: &HostName) -> Result<(), ErrorRepo
     let link = links.links.get(&LinkId::ToAnnex(host.clone()));
     let connected = link.filter(|link| link.connection == LinkConnection::Connected);
     let members = connected.into_iter().flat_map(|link| &link.members);
-    let members: Vec<String> =
-        members.flat_map(|(team, names)| names.iter().map(move |name| format!("{name} of {team}"))).collect();
-    if members.is_empty() {
+    let (mut texts, mut commands) = (Vec::new(), Vec::new());
+    for (team, names) in members.filter(|(_, names)| !names.is_empty()) {
+        let names: Vec<&str> = names.iter().map(MemberName::as_str).collect();
+        texts.push(format!("{} of {team}", names.join(", ")));
+        commands.push(format!("teamctl -t {team} shutdown {}", names.join(" ")));
+    }
+    if texts.is_empty() {
         return Ok(());
     }
-    let message = format!("cannot forget {host}: it has contact, and runs {}", members.join(", "));
-    Err(ErrorReport::new(ErrorKind::Refused, message).with_help("end them first: teamctl shutdown --all"))
+    let message = format!("cannot forget {host}: it has contact, and runs {}", texts.join(", "));
+    let help = format!("end them first: {}", commands.join("; "));
+    Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
-/// Handles the end of the link to a forgotten host. If this failed, the person repeats the command.
+/// Handles the end of the link to a forgotten host. If this failed, the link has ended nevertheless,
+/// and the person repeats the command.
 pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Result<(), ErrorReport>) {
     let LinkId::ToAnnex(host) = link else { return };
     let links = &mut context.state.host_links;
     let client = links.hosts_being_forgotten.remove(host);
-    if result.is_ok() {
-        links.links.remove(link);
-        links.forgotten_hosts.insert(host.clone());
-        context.effects.push(Effect::log_daemon(EventKind::HostForgotten { host: host.to_string() }));
-    }
-    let message = format!("cannot reach {host}: it was forgotten");
-    fail_waiters(context, host, &ErrorReport::new(ErrorKind::Refused, message), |_| true);
+    let reason = match &result {
+        Ok(()) => {
+            links.links.remove(link);
+            links.forgotten_hosts.insert(host.clone());
+            context.effects.push(Effect::log_daemon(EventKind::HostForgotten { host: host.to_string() }));
+            "it was forgotten".to_owned()
+        }
+        Err(error) => format!("its link was ended to forget it, which failed: {}", error.message),
+    };
+    let error = ErrorReport::new(ErrorKind::Refused, format!("cannot reach {host}: {reason}"));
+    fail_waiters(context, host, &error, |_| true);
     if let Some(client) = client {
         send_reply(context, client, result.map(|()| Reply::Ack));
     }

@@ -25,8 +25,10 @@ fn host_with_contact_and_members_is_not_forgotten() {
     mirror_survey(&mut state, annex_link());
     report(&mut state, annex_link(), HostEvent::Connected);
     list_ann(&mut state);
-    let message = error_message(&send_call(&mut state, 1, forget()), 1);
-    assert_eq!(message, "cannot forget devbox: it has contact, and runs ann of survey");
+    let effects = send_call(&mut state, 1, forget());
+    assert_eq!(error_message(&effects, 1), "cannot forget devbox: it has contact, and runs ann of survey");
+    let Some(Response::Failed(error)) = reply(&effects, 1) else { panic!("{effects:?}") };
+    assert_eq!(error.help.as_deref(), Some("end them first: teamctl -t survey shutdown ann"));
 }
 
 #[test]
@@ -54,10 +56,15 @@ fn forgotten_host_has_no_link_and_is_usable_again() {
 fn failure_to_forget_is_reported_and_keeps_the_link() {
     let mut state = new_state();
     mirror_survey(&mut state, annex_link());
+    send_call(&mut state, 9, use_host());
     send_call(&mut state, 1, forget());
     let error = ErrorReport::new(ErrorKind::Io, "the disk is full");
     let effects = report(&mut state, annex_link(), HostEvent::Forgotten(Err(error)));
     assert_eq!(error_message(&effects, 1), "the disk is full");
+    assert_eq!(
+        error_message(&effects, 9),
+        "cannot reach devbox: its link was ended to forget it, which failed: the disk is full"
+    );
     assert!(state.host_links.links.contains_key(&annex_link()));
 }
 
