@@ -11,6 +11,7 @@ mod members;
 mod no_contact;
 mod over_network;
 mod over_ssh;
+mod resume;
 mod run_file;
 mod take_home;
 

@@ -6,6 +6,7 @@
 pub(super) mod branch_records;
 mod bundle_file;
 mod check_host;
+pub(super) mod command_with_json_output;
 pub(super) mod connect_daemon;
 mod exec_for_other_host;
 pub(super) mod fetch_branches;

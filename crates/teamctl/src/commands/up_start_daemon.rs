@@ -2,6 +2,7 @@
 //! teamd is ready.
 
 mod resume_members;
+mod resume_on_other_hosts;
 
 use crate::add_options_to_suggested_commands;
 use crate::command_context::CommandContext;
@@ -36,7 +37,8 @@ const MAX_NAMED_MEMBERS: usize = 10;
 ///
 /// With --resume, the command also starts the members that `teamctl down --suspend` or a reboot has
 /// suspended, and waits until they run. Each continues its tasks in its worktree, and its session
-/// if its program can resume one. It does not get its first prompt again.
+/// if its program can resume one. It does not get its first prompt again. Members on other hosts
+/// are resumed if there is contact.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  teamctl up --resume\n  teamctl up --root ~/work/.claude")]
 pub(crate) struct UpArgs {
@@ -46,6 +48,22 @@ pub(crate) struct UpArgs {
     /// Name of the tmux server if $TMUX is not set [default: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     tmux_name: Option<String>,
+}
+
+/// Whether the command has started the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DaemonState {
+    RanAlready,
+    Started,
+}
+
+impl DaemonState {
+    fn text(self) -> &'static str {
+        match self {
+            DaemonState::RanAlready => "runs already",
+            DaemonState::Started => "is ready",
+        }
+    }
 }
 
 impl UpArgs {
@@ -61,10 +79,10 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
         match start_unless_running(context, &TmuxTarget::CallerOrNamed(tmux_name.to_owned()), &|| {
             ProfileRegistry::for_user().daemon_options()
         })? {
-            DaemonStart::AlreadyRunning(status) => (status, "runs already"),
+            DaemonStart::AlreadyRunning(status) => (status, DaemonState::RanAlready),
             DaemonStart::Started { warnings, .. } => {
                 warnings.iter().for_each(|warning| output::print_warning(warning));
-                (wait_until_settled(context)?, "is ready")
+                (wait_until_settled(context)?, DaemonState::Started)
             }
             DaemonStart::Failed { code, message } => {
                 output::print_daemon_failure(&add_options_to_suggested_commands::rewrite_commands(
@@ -82,7 +100,7 @@ pub(crate) fn run(context: &CommandContext, args: &UpArgs) -> Result<ExitCode, E
     let budgets = status.teams.iter().filter_map(|team| budget_line(context, team));
     let suspended_lines = suspended_lines(context, &status);
     let panes = panes_line(&status);
-    let lines: Vec<String> = std::iter::once(daemon_line(&status, state))
+    let lines: Vec<String> = std::iter::once(daemon_line(&status, state.text()))
         .chain(panes)
         .chain(suspended_lines)
         .chain(budgets)

@@ -1,6 +1,8 @@
 //! `teamctl up --resume`: starts the suspended members, waits for the starts, and prints how each
 //! start ended.
 
+use super::DaemonState;
+use super::resume_on_other_hosts::{ResumedHost, resume_on_other_hosts};
 use crate::command_context::CommandContext;
 use crate::commands::daemon_suspension_and_budget_lines::{budget_line, daemon_line, panes_line};
 use crate::output;
@@ -34,13 +36,12 @@ enum ResumeResult {
     Exited(String),
 }
 
-/// Resumes the members of the team in `-t`, or of all teams. `status` is the daemon's status when
-/// the command began. `daemon_state` is `is ready` if the command has started the daemon, otherwise
-/// `runs already`.
+/// Resumes the members of the team in `-t`, or of all teams, here and on other hosts. `status` is the
+/// daemon's status when the command began.
 pub(super) fn resume_members(
     context: &CommandContext,
     status: &StatusReply,
-    daemon_state: &str,
+    daemon_state: DaemonState,
 ) -> Result<ExitCode, ErrorReport> {
     // The state directory is watched before the request is sent, so that no change is missed.
     let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;
@@ -48,7 +49,8 @@ pub(super) fn resume_members(
         Some(name) => Some(team_by_name(&context.root()?, name)?),
         None => None,
     };
-    let reply: ResumeMembersReply = context.request(Request::ResumeMembers(ResumeMembersRequest { team }))?;
+    let request = ResumeMembersRequest { team: team.clone() };
+    let reply: ResumeMembersReply = context.request(Request::ResumeMembers(request))?;
     let members: Vec<ResumedMember> = reply
         .members
         .into_iter()
@@ -57,8 +59,11 @@ pub(super) fn resume_members(
         })
         .collect();
     let results = wait_for_all(context, &members, &mut watcher)?;
-    print_results(context, status, daemon_state, &members, &results);
-    let all_run = results.iter().all(|result| matches!(result, ResumeResult::Running { .. }));
+    let is_meant = |other: &&TeamStatus| team.as_ref().is_none_or(|team| *team == other.name);
+    let hosts = resume_on_other_hosts(context, status.teams.iter().filter(is_meant), daemon_state);
+    print_results(context, (status, daemon_state), (&members, &results), &hosts);
+    let all_run = results.iter().all(|result| matches!(result, ResumeResult::Running { .. }))
+        && hosts.iter().all(ResumedHost::is_complete);
     Ok(if all_run { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::Partial.exit_code()) })
 }
 
@@ -113,21 +118,21 @@ fn past_member_result(team: &TeamStatus, name: &MemberName) -> Option<ResumeResu
 
 fn print_results(
     context: &CommandContext,
-    status: &StatusReply,
-    daemon_state: &str,
-    members: &[ResumedMember],
-    results: &[ResumeResult],
+    (status, daemon_state): (&StatusReply, DaemonState),
+    (members, results): (&[ResumedMember], &[ResumeResult]),
+    hosts: &[ResumedHost],
 ) {
     let members_and_results = members.iter().zip(results);
-    let mut lines = vec![daemon_line(status, daemon_state)];
+    let mut lines = vec![daemon_line(status, daemon_state.text())];
     lines.extend(members_and_results.clone().map(|(member, result)| result_line(member, result)));
+    lines.extend(hosts.iter().flat_map(ResumedHost::lines));
     lines.extend(status.teams.iter().filter_map(|team| budget_line(context, team)));
     if lines.len() == 1 {
         lines.push("no suspended members".to_owned());
     }
     lines.splice(1..1, panes_line(status));
-    let members: Vec<Value> =
-        members_and_results.map(|(member, result)| result_json(member, result)).collect();
+    let members_here = members_and_results.map(|(member, result)| result_json(member, result));
+    let members: Vec<Value> = members_here.chain(hosts.iter().flat_map(ResumedHost::objects)).collect();
     let object = json!({"daemon": status.daemon, "members": members});
     output::print_result(context, &object, &output::sanitize(&lines.join("\n")));
 }
