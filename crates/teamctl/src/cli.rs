@@ -15,7 +15,7 @@ pub(crate) use forgotten_option_value::TEXT_OPTIONS;
 
 use crate::command_context::{CommandContext, GlobalArgs};
 use crate::commands;
-use crate::commands::run_on_other_host::{self, HostChoice};
+use crate::commands::run_on_other_host::{self, RemoteRunReason};
 use crate::use_other_hosts::check_may_use_other_hosts;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use protocol::error_kind_and_report::ErrorReport;
@@ -107,7 +107,7 @@ impl From<FrequentCommand> for CliCommand {
 pub(crate) fn dispatch(command: CliCommand, context: &CommandContext) -> Result<ExitCode, ErrorReport> {
     if let Some(host) = context.args.host.as_ref().filter(|_| !command.is_about_this_program()) {
         check_may_use_other_hosts(context)?;
-        return run_on_other_host::run(context, host, &HostChoice::Typed, command.terminal_use());
+        return run_on_other_host::run(context, host, &RemoteRunReason::Typed, command.terminal_use());
     }
     command.check_asked_program()?;
     command.allowed_callers().check("run this command", &context.caller_name())?;
@@ -148,7 +148,7 @@ fn dispatch_here(command: CliCommand, context: &CommandContext) -> Result<ExitCo
         CliCommand::Export(args) => commands::export::run(context, &args),
         CliCommand::Import(args) => commands::import::run(context, &args),
         CliCommand::Home(args) => commands::home::run(context, &args),
-        CliCommand::Task(args) => commands::task::run(context, *args),
+        CliCommand::Task(args) => commands::task::run(context, &args),
         CliCommand::Run(args) => commands::run_team_from_file::run(context, &args),
         CliCommand::Ask(args) => commands::ask::run(context, *args),
         CliCommand::Events(args) => commands::events::run(context, &args),

@@ -7,7 +7,7 @@ use super::cli_command::CliCommand;
 use crate::acted_on_members::ActedOnMembers;
 use crate::add_options_to_suggested_commands::suggested_commands_for_team;
 use crate::command_context::CommandContext;
-use crate::commands::run_on_other_host::{self, HostChoice};
+use crate::commands::run_on_other_host::{self, RemoteRunReason};
 use crate::output;
 use crate::use_other_hosts::{await_host, check_may_use_other_hosts};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -160,8 +160,8 @@ fn run_on_host(
     team: &Team,
 ) -> Result<ExitCode, ErrorReport> {
     check_may_use_other_hosts(context)?;
-    let choice = HostChoice::RunsMemberOf(team.name().clone());
-    let code = run_on_other_host::run(context, host, &choice, command.terminal_use())?;
+    let reason = RemoteRunReason::RunsMemberOf(team.name().clone());
+    let code = run_on_other_host::run(context, host, &reason, command.terminal_use())?;
     // Without this wait, config.json here could still list the member.
     if code == ExitCode::SUCCESS
         && matches!(command, CliCommand::Shutdown(_) | CliCommand::Kill(_))

@@ -44,7 +44,7 @@ pub(crate) enum TerminalUse {
 
 /// Why a command runs on another host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum HostChoice {
+pub(crate) enum RemoteRunReason {
     /// The user has typed `--host`: everything else is meant there.
     Typed,
     /// A member of this team runs there, or shall. Root, socket and team were chosen here.
@@ -54,13 +54,13 @@ pub(crate) enum HostChoice {
 pub(crate) fn run(
     context: &CommandContext,
     name: &str,
-    choice: &HostChoice,
+    reason: &RemoteRunReason,
     terminal_use: TerminalUse,
 ) -> Result<ExitCode, ErrorReport> {
     let mut source = HostSource::default();
-    let hosts = match choice {
-        HostChoice::Typed => source.read(context)?,
-        HostChoice::RunsMemberOf(team) => source.read_for_team(context, team)?,
+    let hosts = match reason {
+        RemoteRunReason::Typed => source.read(context)?,
+        RemoteRunReason::RunsMemberOf(team) => source.read_for_team(context, team)?,
     };
     let hosts = match hosts {
         Ok(hosts) => hosts,
@@ -68,7 +68,7 @@ pub(crate) fn run(
     };
     let (name, host) = source.find(&hosts, name)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let command = host_command(&name, &host, choice)?;
+    let command = host_command(&name, &host, reason)?;
     match terminal_use {
         TerminalUse::NeedsTerminal if has_terminal => Err(exec_with_terminal(&name, &host, &command)?),
         TerminalUse::ReadsInput => run_with_streams(&name, &host, command, InputUse::Sent),
@@ -88,11 +88,11 @@ fn is_dash(argument: &str) -> bool {
 }
 
 /// The command with the arguments of this process.
-fn host_command(name: &HostName, host: &Host, choice: &HostChoice) -> Result<HostCommand, ErrorReport> {
+fn host_command(name: &HostName, host: &Host, reason: &RemoteRunReason) -> Result<HostCommand, ErrorReport> {
     let typed = std::env::args_os().skip(1).map(to_utf8).collect::<Result<Vec<_>, _>>()?;
-    let (team, arguments) = match choice {
-        HostChoice::Typed => (env_var("TEAMD_TEAM"), without_host_option(typed)),
-        HostChoice::RunsMemberOf(team) => (None, for_member_of(team, typed)),
+    let (team, arguments) = match reason {
+        RemoteRunReason::Typed => (env_var("TEAMD_TEAM"), without_host_option(typed)),
+        RemoteRunReason::RunsMemberOf(team) => (None, for_member_of(team, typed)),
     };
     let (arguments, env) = split_env_options(arguments);
     let mut env = parse_env_options(&env)?;

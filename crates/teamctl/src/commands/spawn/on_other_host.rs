@@ -3,7 +3,7 @@
 
 use crate::command_context::CommandContext;
 use crate::commands::hosts::connect_daemon::use_host_request;
-use crate::commands::run_on_other_host::{self, HostChoice, TerminalUse};
+use crate::commands::run_on_other_host::{self, RemoteRunReason, TerminalUse};
 use crate::commands::spawn::place_member::Placement;
 use crate::commands::spawn::record_worktree_on_other_host::{members_on, record_worktree};
 use crate::use_other_hosts::await_host;
@@ -28,8 +28,8 @@ pub(super) fn run(
     check_name_is_free(team, options)?;
     context.request::<()>(request)?;
     let before = members_on(team, host_name)?;
-    let choice = HostChoice::RunsMemberOf(team.name().clone());
-    let code = run_on_other_host::run(context, host_name.as_str(), &choice, TerminalUse::ReadsInputForDash)?;
+    let reason = RemoteRunReason::RunsMemberOf(team.name().clone());
+    let code = run_on_other_host::run(context, host_name.as_str(), &reason, TerminalUse::ReadsInputForDash)?;
     if code == ExitCode::SUCCESS {
         // Afterwards config.json here lists the member.
         await_host(context, team, host_name.clone())?;
