@@ -8,6 +8,7 @@ mod env_of_member;
 mod events;
 mod forget_host;
 mod members;
+mod move_home;
 mod no_contact;
 mod over_network;
 mod over_ssh;

@@ -48,17 +48,21 @@ impl TwoHosts {
 
     fn script(&self) -> String {
         let [gate, limits] = [GATE, LIMITS].map(|name| self.home.path(name).display().to_string());
-        let command = self.annex.command("teamctl");
-        let variables =
-            command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
-        let variables: Vec<String> = variables.map(|(name, value)| format!("'{name}={value}'")).collect();
         format!(
             "#!/bin/sh\nif [ -e {gate} ]; then echo '{CUT_REASON}' >&2; exit 1; fi\nlimits='- -'\n\
              mv {limits} {limits}.$$ 2>/dev/null && read -r limits <{limits}.$$ && rm {limits}.$$\n\
              exec env -i {} '{}' line $limits \"$@\"\n",
-            variables.join(" "),
+            quoted_variables(&self.annex),
             self.home.scripted_agent_path()
         )
+    }
+
+    /// Lists the home as `laptop` in the hosts file of the other host, for a home that moves there.
+    pub fn add_line_back(&self) {
+        let script = format!("#!/bin/sh\nexec env -i {} \"$@\"\n", quoted_variables(&self.home));
+        let line = self.annex.write_script(LINE, &script).display().to_string();
+        let file = format!("[host.laptop]\nconnect = {}\n", json!([line]));
+        self.annex.write_file("home/.config/teamd/hosts.toml", file);
     }
 
     /// Breaks the line. It stays cut until [`TwoHosts::heal`].
@@ -143,4 +147,12 @@ impl TwoHosts {
             (self.home.call_daemon(None, &request)["done"] == "ack").then_some(())
         });
     }
+}
+
+/// The variables of an environment, as arguments of `env` in a shell script.
+fn quoted_variables(env: &TestEnv) -> String {
+    let command = env.command("teamctl");
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
+    let variables: Vec<String> = variables.map(|(name, value)| format!("'{name}={value}'")).collect();
+    variables.join(" ")
 }

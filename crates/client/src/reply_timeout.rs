@@ -28,6 +28,8 @@ pub fn reply_timeout(request: &Request) -> Duration {
         Request::UseHost(_) | Request::AwaitHost(_) | Request::ForgetHost(_) | Request::TakeHome(_) => {
             Duration::from_secs(90)
         }
+        // The daemon waits up to 60 s for each of the two answers of the host.
+        Request::MoveHome(_) => Duration::from_secs(150),
         Request::SetMode(_) => Duration::from_secs(20),
         // For a spawn request, the daemon opens a pane, the shim starts the agent, and the agent's
         // program may have to open a session. Together these steps may take long.

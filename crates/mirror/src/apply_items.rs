@@ -22,17 +22,19 @@ impl MirrorSide {
             | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::Budget { .. }
+            | ItemPayload::HomeOffered { .. }
             | ItemPayload::Task { .. }
             | ItemPayload::TaskIds { .. }
             | ItemPayload::TaskChangeAnswer { .. } => !is_home,
             ItemPayload::TeamRefused { .. }
             | ItemPayload::TeamWanted { .. }
             | ItemPayload::HomeMoved { .. }
+            | ItemPayload::HomeDeclined { .. }
             | ItemPayload::Members { .. }
-            | ItemPayload::Read { .. }
             | ItemPayload::Events { .. }
             | ItemPayload::TaskChange { .. } => is_home,
             ItemPayload::Message { .. }
+            | ItemPayload::Read { .. }
             | ItemPayload::Barrier { .. }
             | ItemPayload::BarrierReached { .. } => true,
         }
@@ -63,6 +65,12 @@ impl Mirror {
             ItemPayload::TeamChange { team, change } => self.apply_config_change(team, change)?,
             ItemPayload::HomeMoved { team, created_at, epoch } => {
                 self.note_home_moved(team, (*created_at, *epoch))?;
+            }
+            ItemPayload::HomeOffered { team, created_at, epoch, handover } => {
+                self.answer_offer(team, (*created_at, *epoch), handover)?;
+            }
+            ItemPayload::HomeDeclined { team, epoch, error } => {
+                self.note_home_declined(team, *epoch, error)?;
             }
             ItemPayload::TeamDeleted { team } => self.end_team(team)?,
             ItemPayload::TeamRefused { team, error, .. } => {
@@ -121,11 +129,13 @@ impl Mirror {
 
     fn apply_to_team(&mut self, team: &TeamName, payload: &ItemPayload) -> Result<(), Error> {
         let side = self.side.clone();
+        let is_home = side != MirrorSide::Annex;
         let (mirror, state) = self.mirror_and_state(team)?;
         match payload {
             ItemPayload::TeamWanted { .. } => self.send_wanted_team(team),
             ItemPayload::Message { to, message, .. } => mirror.store_message(to, message),
-            ItemPayload::Read { owner, .. } if !mirror.members.contains_key(owner) => Ok(()),
+            // An annex reads only for its own members, and the home only for all others.
+            ItemPayload::Read { owner, .. } if mirror.members.contains_key(owner) != is_home => Ok(()),
             ItemPayload::Read { owner, messages, .. } => mirror.mark_read(owner, messages),
             ItemPayload::Events { events, .. } => self.apply_events(team, events),
             ItemPayload::Budget { budget, .. } => self.store_budget(team, budget),
@@ -157,6 +167,8 @@ impl Mirror {
             | ItemPayload::TeamChange { .. }
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::TeamRefused { .. }
+            | ItemPayload::HomeOffered { .. }
+            | ItemPayload::HomeDeclined { .. }
             | ItemPayload::HomeMoved { .. }
             | ItemPayload::Barrier { .. }
             | ItemPayload::BarrierReached { .. } => Ok(()),

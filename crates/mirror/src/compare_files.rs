@@ -84,6 +84,7 @@ impl Mirror {
         for team in self.teams() {
             if self.is_mirrored(&team)? {
                 unless_damaged(self.compare_team(&team))?;
+                unless_damaged(self.offer_again(&team))?;
             }
         }
         Ok(self.take_output())
@@ -160,7 +161,7 @@ impl Mirror {
     }
 
     /// Compares all tasks. The home also sends their ids, so that the annex deletes the others.
-    fn compare_tasks(&mut self, team: &TeamName) -> Result<(), Error> {
+    pub(crate) fn compare_tasks(&mut self, team: &TeamName) -> Result<(), Error> {
         let is_home = self.side != MirrorSide::Annex;
         let mirror = self.mirror(team)?;
         let ids = if is_home { mirror.ids_of_mirrored_tasks()? } else { mirror.ids_of_all_tasks()? };

@@ -34,6 +34,11 @@ impl Mirror {
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
+            Ok(existing) if self.is_replaced_home(&existing, config.created_at, epoch)? => {
+                self.become_annex(&existing, &config)?;
+                self.mirror(team)?.store_config(&config)?;
+                self.notify(MirrorNotice::TeamMade { team: team.clone() });
+            }
             Ok(existing) if self.is_of_replaced_home(&existing, config.created_at, epoch)? => {
                 self.notify(MirrorNotice::HomeReplaced { team: team.clone() });
                 return Err(being_deleted_error(team));
@@ -60,7 +65,7 @@ impl Mirror {
             Err(error) => return Err(error.into()),
         }
         if self.root.team_home(team)?.epoch != epoch {
-            self.root.set_team_home(team, &TeamHome { epoch, moved: None })?;
+            self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
         }
         self.teams.add(team, &self.state)?;
         self.mirror(team)?.home_config = Some(HomeConfig { config, version });

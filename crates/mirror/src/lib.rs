@@ -25,11 +25,14 @@
 
 mod apply_items;
 mod barriers;
+mod become_annex_of_moved_home;
 mod compare_files;
 mod config_changes;
 mod config_of_home;
+mod create_unanswered_tasks;
 mod created_tasks;
 mod damaged_files;
+mod hand_over_inboxes;
 mod home_budget_file;
 mod items_awaiting_acceptance;
 mod json_fields;
@@ -41,6 +44,7 @@ mod mirror;
 mod mirrored_task;
 mod mirrored_team_state;
 mod mirrored_teams;
+mod move_team;
 mod output;
 mod received_events;
 mod record_kept_items;

@@ -42,6 +42,9 @@ pub struct Mirror {
     pub(crate) awaiting: AwaitingAcceptance,
     /// At the annex: the teams whose config was asked for.
     pub(crate) wanted: BTreeSet<TeamName>,
+    /// At the home: the teams that were offered to the annex since the start, or whose offer the link
+    /// keeps.
+    pub(crate) offered: BTreeSet<TeamName>,
     /// At the home: the barriers without an answer.
     pub(crate) barriers: Barriers,
     /// The output that the next successful call returns.
@@ -72,6 +75,7 @@ impl Mirror {
             mirrors: BTreeMap::new(),
             awaiting: AwaitingAcceptance::new(last_number),
             wanted: BTreeSet::new(),
+            offered: BTreeSet::new(),
             barriers: Barriers::default(),
             output: MirrorOutput::default(),
         };
@@ -205,6 +209,7 @@ impl Mirror {
     pub(crate) fn forget_team(&mut self, team: &TeamName) -> Result<(), Error> {
         self.mirrors.remove(team);
         self.wanted.remove(team);
+        self.offered.remove(team);
         remove_state(&self.state, team)?;
         // The mark may be that of a later link.
         let mark = self.root.mirror_mark(team)?;

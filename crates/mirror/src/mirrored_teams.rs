@@ -1,5 +1,6 @@
 //! The record of the teams that are mirrored over one link.
 
+use protocol::annex_link::HomeHandover;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +24,15 @@ pub(crate) struct MirroredTeams {
 }
 
 /// A team whose home has moved to the annex.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TakenTeam {
     /// When the team was created. Another team of its name was not moved.
     pub(crate) created_at: u64,
     /// The epoch of the new home.
     pub(crate) epoch: u64,
+    /// What the old home has handed over. `None` if the old home is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) handover: Option<Box<HomeHandover>>,
 }
 
 impl MirroredTeams {

@@ -4,6 +4,7 @@ use protocol::annex_link::{HomeBudget, ItemPayload};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::member_task_and_request_ids::TaskId;
+use protocol::policy::Policy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_home::MovedHome;
 use std::collections::BTreeSet;
@@ -43,6 +44,8 @@ pub enum MirrorNotice {
         team: TeamName,
         /// The epoch of the home.
         epoch: u64,
+        /// The policy that the old home has handed over. `None` if the old home is lost.
+        policy: Option<Box<Policy>>,
     },
     /// At the home: the annex is the team's home now. The daemon changes the team no more, and ends
     /// its members.
@@ -51,6 +54,13 @@ pub enum MirrorNotice {
         team: TeamName,
         /// The new home.
         moved: MovedHome,
+    },
+    /// At the home: the annex does not become the team's home. The home is here as before.
+    HomeDeclined {
+        /// The team.
+        team: TeamName,
+        /// Why.
+        error: ErrorReport,
     },
     /// At the home: the annex can't mirror the team.
     TeamRefused {

@@ -27,6 +27,7 @@ impl Mirror {
                 continue;
             }
             match &item.payload {
+                ItemPayload::HomeOffered { team, .. } => drop(self.offered.insert(team.clone())),
                 ItemPayload::Message { to, message, .. } => {
                     mirror.known_messages.record(&[message_key(to, &message_id(message))])?;
                 }

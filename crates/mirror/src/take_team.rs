@@ -5,13 +5,13 @@ use crate::mirror::{Mirror, MirrorSide};
 use crate::mirrored_teams::TakenTeam;
 use crate::output::{MirrorNotice, MirrorOutput};
 use crate::team_mirror::remove_state;
-use protocol::annex_link::ItemPayload;
+use protocol::annex_link::{HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
 use protocol::team_home::{MovedHome, TeamHome};
 use serde_json::Value;
-use store::{Error, Team};
+use store::{AnsweredRequest, Error, Team};
 
 impl Mirror {
     /// At the annex: makes this host the home of the team. Members on other hosts are removed from
@@ -23,19 +23,44 @@ impl Mirror {
     pub fn take_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
         if !self.teams.taken.contains_key(team) {
             if self.side != MirrorSide::Annex || !self.is_mirrored(team)? {
-                let message = format!("cannot take {team}: it has no mirror here");
-                return Err(ErrorReport::new(ErrorKind::Refused, message));
+                return Err(no_mirror_error(team));
             }
-            self.record_taken(team)?;
+            let created_at = self.root.team(team)?.config()?.created_at;
+            let epoch = self.root.team_home(team)?.epoch + 1;
+            self.record_taken(team, TakenTeam { created_at, epoch, handover: None })?;
         }
         self.send_taken_teams()?;
         Ok(self.take_output())
     }
 
-    fn record_taken(&mut self, team: &TeamName) -> Result<(), Error> {
-        let created_at = self.root.team(team)?.config()?.created_at;
-        let epoch = self.root.team_home(team)?.epoch + 1;
-        self.teams.taken.insert(team.clone(), TakenTeam { created_at, epoch });
+    /// At the annex: answers the offer of the home to move here. An offer can come twice. If a move
+    /// has begun here, it goes on.
+    pub(crate) fn answer_offer(
+        &mut self,
+        team: &TeamName,
+        (created_at, epoch): (u64, u64),
+        handover: &HomeHandover,
+    ) -> Result<(), ErrorReport> {
+        let is_taken = |taken: &TakenTeam| taken.created_at == created_at && taken.epoch >= epoch;
+        if !self.teams.taken.get(team).is_some_and(is_taken) {
+            if !self.is_mirrored(team)?
+                || self.root.team(team)?.config()?.created_at != created_at
+                || self.root.team_home(team)?.epoch >= epoch
+            {
+                let error = no_mirror_error(team);
+                self.send(ItemPayload::HomeDeclined { team: team.clone(), epoch, error });
+                return Ok(());
+            }
+            // Afterwards, the records have all changes that the home has not answered.
+            self.compare_tasks(team)?;
+            let handover = Some(Box::new(handover.clone()));
+            self.record_taken(team, TakenTeam { created_at, epoch, handover })?;
+        }
+        Ok(self.send_taken_teams()?)
+    }
+
+    fn record_taken(&mut self, team: &TeamName, taken: TakenTeam) -> Result<(), Error> {
+        self.teams.taken.insert(team.clone(), taken);
         self.teams.active.remove(team);
         let saved = self.teams.save(&self.state);
         if saved.is_err() {
@@ -48,32 +73,38 @@ impl Mirror {
     /// At the annex: completes what a crash has interrupted, and tells the old home which teams it
     /// must not change any more.
     pub(crate) fn send_taken_teams(&mut self) -> Result<(), Error> {
-        for (team, TakenTeam { created_at, epoch }) in self.teams.taken.clone() {
+        for (team, taken) in self.teams.taken.clone() {
             match self.root.team(&team) {
-                Ok(existing) if existing.is_mirror() => self.finish_taking(&existing, (created_at, epoch))?,
+                Ok(existing) if existing.is_mirror() => self.finish_taking(&existing, &taken)?,
                 Ok(_) | Err(Error::NoSuchTeam { .. }) => {}
                 Err(error) => return Err(error),
             }
+            let TakenTeam { created_at, epoch, .. } = taken;
             self.send(ItemPayload::HomeMoved { team, created_at, epoch });
         }
         Ok(())
     }
 
     /// The mark of the mirror is removed last, because it says that this is not complete.
-    fn finish_taking(&mut self, existing: &Team, (created_at, epoch): (u64, u64)) -> Result<(), Error> {
-        let (team, config) = (existing.name(), existing.config()?);
-        if config.created_at != created_at || !self.is_own(existing)? {
+    fn finish_taking(&mut self, existing: &Team, taken: &TakenTeam) -> Result<(), Error> {
+        let (team, config, epoch) = (existing.name(), existing.config()?, taken.epoch);
+        if config.created_at != taken.created_at || !self.is_own(existing)? {
             return Ok(());
+        }
+        self.mirror(team)?.create_unanswered_tasks()?;
+        if let Some(handover) = &taken.handover {
+            store_handover(existing, handover)?;
         }
         existing.remove_lost_members(&members_elsewhere(&config))?;
         if config.member(&MemberName::lead()).is_some_and(|lead| lead.host.is_some()) {
             existing.set_member_fields(&MemberName::lead(), &[("host", Value::Null)])?;
         }
-        self.root.set_team_home(team, &TeamHome { epoch, moved: None })?;
+        self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
         self.mirrors.remove(team);
         remove_state(&self.state, team)?;
         self.root.unmark_mirror(team)?;
-        self.notify(MirrorNotice::HomeTaken { team: team.clone(), epoch });
+        let policy = taken.handover.as_ref().map(|handover| Box::new(handover.policy.clone()));
+        self.notify(MirrorNotice::HomeTaken { team: team.clone(), epoch, policy });
         Ok(())
     }
 
@@ -132,8 +163,9 @@ impl Mirror {
             return Ok(());
         }
         if !is_known {
-            let moved = MovedHome { host: annex, epoch, since: store::now() };
-            self.root.set_team_home(team, &TeamHome { moved: Some(moved), ..home })?;
+            let moved = MovedHome { host: annex, epoch, since: store::now(), created_at };
+            self.root
+                .set_team_home(team, &TeamHome { moved: Some(moved), ..TeamHome::with_epoch(home.epoch) })?;
         }
         if !is_known || self.teams.active.contains(team) {
             self.forget_team(team)?;
@@ -143,6 +175,20 @@ impl Mirror {
         }
         Ok(())
     }
+}
+
+fn no_mirror_error(team: &TeamName) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, format!("cannot take {team}: it has no mirror here"))
+}
+
+/// Stores what only the old home had.
+fn store_handover(team: &Team, handover: &HomeHandover) -> Result<(), Error> {
+    let HomeHandover { policy, last_task_id, answers } = handover;
+    team.set_policy(policy)?;
+    team.tasks().reserve_ids(*last_task_id)?;
+    let parsed = answers.iter().cloned().map(|answer| serde_json::from_value(Value::Object(answer)));
+    let answers: Vec<AnsweredRequest> = parsed.filter_map(Result::ok).collect();
+    team.add_answers(&answers)
 }
 
 /// The members of a mirror that do not run at the annex.

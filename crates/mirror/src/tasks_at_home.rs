@@ -46,7 +46,7 @@ impl TeamMirror {
 
     /// Creates a task of the annex, unless it was created before. If the id is taken, the task gets
     /// another id, and the returned error names it. The annex then gets this task as a new one.
-    fn create_once(
+    pub(crate) fn create_once(
         &mut self,
         id: TaskId,
         change: &TaskChange,

@@ -16,11 +16,83 @@ pub struct TeamHome {
     /// Where the home is now. `None` if it was not moved away from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<MovedHome>,
+    /// Where the home is being moved. `None` if no move is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<MovingHome>,
 }
 
 impl Default for TeamHome {
     fn default() -> TeamHome {
-        TeamHome { epoch: 1, moved: None }
+        TeamHome::with_epoch(1)
+    }
+}
+
+impl TeamHome {
+    /// The record of a home that is not moved.
+    pub fn with_epoch(epoch: u64) -> TeamHome {
+        TeamHome { epoch, moved: None, moving: None }
+    }
+
+    /// When the team was created that was moved or is being moved. `None` if none is. Another team of
+    /// the name is not meant.
+    pub fn created_at(&self) -> Option<u64> {
+        let moved = self.moved.as_ref().map(|moved| moved.created_at);
+        moved.or_else(|| self.moving.as_ref().map(|moving| moving.created_at))
+    }
+
+    /// Checks that this machine may change the team.
+    ///
+    /// # Errors
+    /// `Refused` if the home was moved or is being moved.
+    pub fn check(&self, team: &TeamName) -> Result<(), ErrorReport> {
+        match (&self.moved, &self.moving) {
+            (Some(moved), _) => Err(moved.error(team)),
+            (None, Some(moving)) => Err(moving.error(team)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// A move of a team's home to another host. This machine changes the team no more, and the other
+/// host does not yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovingHome {
+    /// The host that is to be the home.
+    pub host: HostName,
+    /// Its epoch then.
+    pub epoch: u64,
+    /// Since when, in milliseconds since the epoch of Unix.
+    pub since: u64,
+    /// When the team was created.
+    pub created_at: u64,
+    /// How far the move has come.
+    pub step: MoveStep,
+}
+
+/// How far a move of a team's home has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoveStep {
+    /// Both hosts exchange what they have. The move can still be cancelled here.
+    Exchanging,
+    /// The host was told to be the home. Only its answer ends the move.
+    Offered,
+}
+
+impl MovingHome {
+    /// The error for a change of the team on this machine.
+    pub fn error(&self, team: &TeamName) -> ErrorReport {
+        MovingHome::refusal(team, &self.host, self.since)
+    }
+
+    /// The error for a change of a team whose home moves to `host` since `since`, in milliseconds since
+    /// the epoch of Unix.
+    pub fn refusal(team: &TeamName, host: &HostName, since: u64) -> ErrorReport {
+        let since = iso8601(since);
+        let message = format!("cannot change {team} here: its home moves to {host} since {since}");
+        ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
+            "in a moment, use it there: teamctl --host {host} status -t {team}; whether {host} has contact: teamctl status -t {team}; if it is lost for good: teamctl hosts forget {host}"
+        ))
     }
 }
 
@@ -33,12 +105,14 @@ pub struct MovedHome {
     pub epoch: u64,
     /// When this machine has learned of it, in milliseconds since the epoch of Unix.
     pub since: u64,
+    /// When the team was created.
+    pub created_at: u64,
 }
 
 impl MovedHome {
     /// The error for a change of the team on this machine.
     pub fn error(&self, team: &TeamName) -> ErrorReport {
-        let MovedHome { host, epoch, since } = self;
+        let MovedHome { host, epoch, since, .. } = self;
         let since = iso8601(*since);
         let message = format!("cannot use {team} here: its home is {host} since {since} (epoch {epoch})");
         ErrorReport::new(ErrorKind::Refused, message).with_help(format!(

@@ -1,28 +1,76 @@
 //! What a move of a team's home means for the team's files.
 
+use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
 use crate::root_directory_handle::read_team_home;
+use crate::state_directory_handle::StateDir;
 use crate::team_handle::Team;
-use protocol::error_kind_and_report::ErrorReport;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::policy::Policy;
+use protocol::state_file_names;
 use protocol::task::{Task, TaskStatus};
 use protocol::team_and_member_names::MemberName;
-use protocol::team_home::MovedHome;
+use protocol::team_home::TeamHome;
 
 impl Team {
-    /// Where the team's home is now. `None` if it was not moved away from here.
+    /// Which machine is the team's home. If the record of a move is about an earlier team of this
+    /// name, it does not count.
     ///
     /// # Errors
     /// `Untrusted`, `Malformed`, `Io`.
-    pub fn moved_home(&self) -> Result<Option<MovedHome>, Error> {
-        Ok(read_team_home(self.state_dir(), self.name())?.moved)
+    pub fn home(&self) -> Result<TeamHome, Error> {
+        let home = read_team_home(self.state_dir(), self.name())?;
+        let is_same =
+            |created_at| self.config_if_valid().is_none_or(|config| config.created_at == created_at);
+        match home.created_at().is_none_or(is_same) {
+            true => Ok(home),
+            false => Ok(TeamHome::default()),
+        }
     }
 
-    /// Checks that the team's home was not moved away from here.
+    /// Checks that the team's home was not moved away from here, and is not being moved.
     ///
     /// # Errors
     /// `Refused`, with the new home; errors of the record.
     pub fn check_home_is_here(&self) -> Result<(), ErrorReport> {
-        self.moved_home()?.map_or(Ok(()), |moved| Err(moved.error(self.name())))
+        self.home()?.check(self.name())
+    }
+
+    /// Makes a change of the team, if its home is here before and after it. A move that begins after
+    /// the change hands it over. A move that begins during the change may not.
+    ///
+    /// # Errors
+    /// As [`Team::check_home_is_here`]; errors of the change.
+    pub fn change_at_home<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, ErrorReport>,
+    ) -> Result<T, ErrorReport> {
+        self.check_home_is_here()?;
+        let result = change()?;
+        self.check_home_is_here().map_err(|error| {
+            let message = format!("{}; this change may not have arrived there", error.message);
+            ErrorReport { kind: ErrorKind::Partial, message, ..error }
+        })?;
+        Ok(result)
+    }
+
+    /// Writes the team's policy, which its old home has handed over.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`.
+    pub fn set_policy(&self, policy: &Policy) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(policy).expect("a policy has nothing that JSON cannot hold");
+        StateDir::open(self.state_dir())?.replace(&state_file_names::policy(self.name()), &bytes)
+    }
+
+    /// Adds answers to the answer log, which the team's old home has handed over.
+    ///
+    /// # Errors
+    /// `Untrusted`, `Io`. A later call adds the rest.
+    pub fn add_answers(&self, answers: &[AnsweredRequest]) -> Result<(), Error> {
+        let known = self.answer_log().read_team(self.name());
+        let new = answers.iter().filter(|answer| !known.contains(answer));
+        new.into_iter().try_for_each(|answer| self.answer_log().append(self.name(), answer))
     }
 
     /// Removes members whose host is gone for good, and releases their unfinished tasks. A failed

@@ -62,6 +62,7 @@ const COMMANDS: [(&[&str], CommandPermission, &[i32]); 59] = [
     (&["export", "--output", "/nowhere/x.tar"], CommandPermission::LeadAtFiles, &[74]),
     (&["import", "/nowhere.tar"], CommandPermission::LeadAtFiles, &[72]),
     (&["home", "take", "survey", "--yes"], CommandPermission::LeadAtFiles, &[76]),
+    (&["home", "move", "survey", "nowhere"], CommandPermission::LeadAtFiles, &[64]),
     (&["policy", "/nowhere.toml"], CommandPermission::LeadAtFiles, &[72]),
     (&["policy"], CommandPermission::Member, &[0]),
     (&["hide", "nobody"], CommandPermission::Lead, &[67]),

@@ -182,6 +182,7 @@ fn wrong_types(run: &mut HostileRun) -> Vec<u8> {
         "await_host",
         "forget_host",
         "take_home",
+        "move_home",
         "confirm_task",
         "connect_home",
         "connect_shim",

@@ -69,6 +69,7 @@ fn requests() -> Vec<(Value, RequestPermission)> {
         ),
         (json!({"await_host": {"team": "nobodys", "host": "devbox"}}), RequestPermission::Lead),
         (json!({"take_home": {"team": "nobodys"}}), RequestPermission::Lead),
+        (json!({"move_home": {"team": "nobodys", "host": "devbox"}}), RequestPermission::Lead),
         (json!({"forget_host": {"host": "nowhere"}}), RequestPermission::Lead),
         (
             json!({"confirm_task": {"team": "survey", "task": "1", "owner": "nobody"}}),

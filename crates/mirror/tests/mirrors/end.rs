@@ -24,6 +24,8 @@ pub(crate) fn name(text: &str) -> MemberName {
 pub(crate) struct End {
     pub(crate) root: Root,
     dir: PathBuf,
+    /// Identity of the link.
+    link: &'static str,
     side: MirrorSide,
     pub(crate) mirror: Mirror,
     /// Items that a crash of this end loses.
@@ -42,12 +44,35 @@ pub(crate) struct End {
 
 impl End {
     pub(crate) fn new(dir: PathBuf, side: MirrorSide) -> End {
+        End::with_link(dir, side, "home.devbox")
+    }
+
+    /// An end of this link. A host can have ends of several links.
+    pub(crate) fn with_link(dir: PathBuf, side: MirrorSide, link: &'static str) -> End {
         let root = Root::open(&dir.join("root"), &dir.join("state"), Durability::Process).unwrap();
-        let mirror = open(&dir, &side, &root, (&[], 0)).unwrap();
+        let mirror = open((&dir, link), &side, &root, (&[], 0)).unwrap();
         let (volatile, spool) = (VecDeque::new(), VecDeque::new());
         let (stored, notices) = (Vec::new(), Vec::new());
         let (last_number, next_fault, is_running) = (0, None, true);
-        End { root, dir, side, mirror, volatile, spool, stored, last_number, notices, next_fault, is_running }
+        End {
+            root,
+            dir,
+            link,
+            side,
+            mirror,
+            volatile,
+            spool,
+            stored,
+            last_number,
+            notices,
+            next_fault,
+            is_running,
+        }
+    }
+
+    /// The other end of another link, at the same host. This end is stopped.
+    pub(crate) fn with_other_link(self, side: MirrorSide, link: &'static str) -> End {
+        End::with_link(self.dir, side, link)
     }
 
     pub(crate) fn home(dir: PathBuf) -> End {
@@ -148,7 +173,7 @@ impl End {
         self.stop();
         self.root = Root::open(&self.dir.join("root"), &self.dir.join("state"), Durability::Process).unwrap();
         let kept: Vec<Arc<LinkItem>> = self.stored.iter().chain(&self.spool).cloned().collect();
-        let open = || open(&self.dir, &self.side, &self.root, (&kept, self.last_number));
+        let open = || open((&self.dir, self.link), &self.side, &self.root, (&kept, self.last_number));
         let opened = match self.next_fault.take().map(|fault| fault.run(open)) {
             Some(StepEnd::Done(mirror)) => mirror,
             Some(StepEnd::Failed | StepEnd::Killed) | None => open().unwrap(),
@@ -178,11 +203,11 @@ pub(crate) fn task_id(id: u32) -> TaskId {
 }
 
 fn open(
-    dir: &Path,
+    (dir, link): (&Path, &str),
     side: &MirrorSide,
     root: &Root,
     kept: (&[Arc<LinkItem>], u64),
 ) -> Result<Mirror, ErrorReport> {
-    let state = StateDir::open(&dir.join("link"))?;
-    Mirror::open((side.clone(), "home.devbox".to_owned()), root.clone(), state, kept)
+    let state = StateDir::open(&dir.join(link))?;
+    Mirror::open((side.clone(), link.to_owned()), root.clone(), state, kept)
 }

@@ -7,6 +7,7 @@ mod configs;
 mod end;
 mod event_logs;
 mod faults;
+mod move_home;
 mod pair;
 mod random_life;
 mod steps;

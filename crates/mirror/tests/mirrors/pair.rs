@@ -2,6 +2,7 @@
 
 use crate::end::{End, name, team_name};
 use mirror::{FileChange, MirrorSide};
+use protocol::hosts_file_entry::HostName;
 use protocol::member_color::Color;
 use protocol::team_config::{Member, TeamConfig, TeammateEntry};
 use tempfile::TempDir;
@@ -23,6 +24,14 @@ impl Pair {
         pair.home.add_team();
         pair.deliver_all();
         pair
+    }
+
+    /// The pair after the home has moved to the annex: the new home is connected to the old one.
+    pub(crate) fn with_link_back(self) -> Pair {
+        let side = MirrorSide::Home { annex: HostName::parse("laptop").unwrap() };
+        let home = self.annex.with_other_link(side, "devbox.laptop");
+        let annex = self.home.with_other_link(MirrorSide::Annex, "devbox.laptop");
+        Pair { home, annex, _dir: self._dir }
     }
 
     /// Adds a member that the annex runs.

@@ -33,7 +33,7 @@ fn members(end: &End) -> Vec<(String, Option<String>)> {
 
 fn check_new_home(annex: &End) {
     assert!(!annex.team().is_mirror());
-    assert_eq!(annex.root.team_home(&team_name()).unwrap(), TeamHome { epoch: 2, moved: None });
+    assert_eq!(annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(2));
     assert_eq!(members(annex), [("team-lead".to_owned(), None), ("ann".to_owned(), None)]);
     let task = annex.task(1);
     assert_eq!((task.status, task.owner), (TaskStatus::Pending, None), "bob is lost, so his task is free");
@@ -41,7 +41,7 @@ fn check_new_home(annex: &End) {
 }
 
 fn check_old_home(home: &End) {
-    let moved = home.team().moved_home().unwrap().unwrap();
+    let moved = home.team().home().unwrap().moved.unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch), ("devbox", 2));
     assert!(home.mirror.teams().is_empty());
     assert!(home.team().check_home_is_here().is_err());
@@ -77,7 +77,7 @@ fn another_team_of_the_name_is_not_fenced() {
     pair.home.team().delete().unwrap();
     pair.home.root.create_team(&config).unwrap();
     pair.settle();
-    assert_eq!(pair.home.team().moved_home().unwrap(), None);
+    assert_eq!(pair.home.team().home().unwrap().moved, None);
     check_new_home(&pair.annex);
 }
 

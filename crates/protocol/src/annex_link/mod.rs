@@ -12,6 +12,7 @@
 mod config_change;
 mod frame;
 mod home_budget;
+mod home_handover;
 mod length_prefix;
 mod payload;
 mod task_change;
@@ -19,6 +20,7 @@ mod task_change;
 pub use config_change::{ConfigChange, MemberChange};
 pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
 pub use home_budget::HomeBudget;
+pub use home_handover::HomeHandover;
 pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
 pub use payload::ItemPayload;
 pub use task_change::{AppliedChange, FieldChange, FieldPath, TaskChange};

@@ -10,6 +10,7 @@
 
 use super::config_change::ConfigChange;
 use super::home_budget::HomeBudget;
+use super::home_handover::HomeHandover;
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
 use crate::event_log_line::Event;
@@ -51,6 +52,27 @@ pub enum ItemPayload {
     TeamWanted {
         /// The team.
         team: TeamName,
+    },
+    /// From the home, after all else: the annex is to be the team's home. The annex answers with
+    /// `HomeMoved` or `HomeDeclined`.
+    HomeOffered {
+        /// The team.
+        team: TeamName,
+        /// When the team was created. Another team of this name is not meant.
+        created_at: u64,
+        /// The epoch of the new home. It is never offered twice.
+        epoch: u64,
+        /// What the mirror lacks.
+        handover: Box<HomeHandover>,
+    },
+    /// From the annex: it does not become the team's home.
+    HomeDeclined {
+        /// The team.
+        team: TeamName,
+        /// The offered epoch.
+        epoch: u64,
+        /// Why.
+        error: ErrorReport,
     },
     /// From the annex: it is the team's home now.
     HomeMoved {
@@ -103,7 +125,8 @@ pub enum ItemPayload {
         /// The message.
         message: Message,
     },
-    /// From the annex: the owner of an inbox has read these messages.
+    /// The owner of an inbox has read these messages. The home sends it only before it hands over
+    /// the inbox.
     Read {
         /// The team.
         team: TeamName,
@@ -184,6 +207,8 @@ impl ItemPayload {
             ItemPayload::Team { team, .. }
             | ItemPayload::TeamChange { team, .. }
             | ItemPayload::TeamWanted { team }
+            | ItemPayload::HomeOffered { team, .. }
+            | ItemPayload::HomeDeclined { team, .. }
             | ItemPayload::HomeMoved { team, .. }
             | ItemPayload::TeamDeleted { team }
             | ItemPayload::Budget { team, .. }

@@ -6,7 +6,7 @@
 
 use super::hook_messages::{HookEvent, HookReport};
 use super::host_requests::{
-    AwaitHostRequest, ConfirmTaskRequest, ForgetHostRequest, TakeHomeRequest, UseHostRequest,
+    AwaitHostRequest, ConfirmTaskRequest, ForgetHostRequest, MoveHomeRequest, TakeHomeRequest, UseHostRequest,
 };
 use super::lead_session_and_leads_file::{LeadProcess, SetLeadRequest};
 use super::pane_layout_and_visibility::{PersonPane, SetPersonPaneRequest};
@@ -79,6 +79,7 @@ fn check_request(request: &Request) -> Result<(), TextTooLong> {
         | Request::ConfirmTask(ConfirmTaskRequest { team: _, task: _, owner: _ })
         | Request::ForgetHost(ForgetHostRequest { host: _ })
         | Request::TakeHome(TakeHomeRequest { team: _ })
+        | Request::MoveHome(MoveHomeRequest { team: _, host: _ })
         | Request::ConnectHome(_)
         | Request::Status
         | Request::StatusWithScreens

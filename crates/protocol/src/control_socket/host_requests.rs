@@ -80,6 +80,16 @@ pub struct TakeHomeRequest {
     pub team: TeamName,
 }
 
+/// Moves the home of a team from here to another host, which has a mirror of the team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MoveHomeRequest {
+    /// The team.
+    pub team: TeamName,
+    /// The host.
+    pub host: HostName,
+}
+
 /// Forgets a host that is gone for good: its members are deregistered, and their tasks released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,6 +148,11 @@ pub enum HostContact {
         since: u64,
         /// The epoch of the home.
         epoch: u64,
+    },
+    /// The team's home is being moved to the host. Neither changes the team meanwhile.
+    BecomesHome {
+        /// Since when, in milliseconds since the epoch.
+        since: u64,
     },
     /// There is no connection. What members do there is unknown.
     NoContact {

@@ -27,7 +27,7 @@ mod worktree_messages;
 pub use hook_messages::{HookEvent, HookReply, HookReport, LongPollEnd, LongPollRequest, Process};
 pub use host_requests::{
     AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, FIRST_LINK_GENERATION, ForgetHostRequest,
-    HomeId, HostContact, HostStatus, TakeHomeRequest, UseHostRequest,
+    HomeId, HostContact, HostStatus, MoveHomeRequest, TakeHomeRequest, UseHostRequest,
 };
 pub use lead_session_and_leads_file::{LeadProcess, LeadsFile, SetLeadRequest};
 pub use next_task_messages::{NextTaskHint, NextTaskRequest};

@@ -2,8 +2,8 @@
 
 use super::hook_messages::{HookReport, LongPollRequest};
 use super::host_requests::{
-    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, ForgetHostRequest, TakeHomeRequest,
-    UseHostRequest,
+    AwaitHostRequest, ConfirmTaskRequest, ConnectHomeRequest, ForgetHostRequest, MoveHomeRequest,
+    TakeHomeRequest, UseHostRequest,
 };
 use super::lead_session_and_leads_file::SetLeadRequest;
 use super::next_task_messages::NextTaskRequest;
@@ -128,6 +128,8 @@ pub enum Request {
     AwaitHost(AwaitHostRequest),
     /// Makes this host the home of a team.
     TakeHome(TakeHomeRequest),
+    /// Moves the home of a team to another host. The reply follows when that host is the home.
+    MoveHome(MoveHomeRequest),
     /// Forgets a host that is gone for good.
     ForgetHost(ForgetHostRequest),
     /// Waits until the home of a mirrored team has decided about the changes of a task.
@@ -168,6 +170,7 @@ impl Request {
             Request::AwaitHost(request) => Some(&request.team),
             Request::ConfirmTask(request) => Some(&request.team),
             Request::TakeHome(request) => Some(&request.team),
+            Request::MoveHome(request) => Some(&request.team),
             Request::Status
             | Request::StatusWithScreens
             | Request::CreateTeam(_)
@@ -218,6 +221,7 @@ impl Request {
             | Request::AwaitHost(_)
             | Request::ForgetHost(_)
             | Request::TakeHome(_)
+            | Request::MoveHome(_)
             | Request::ConnectHome(_)
             | Request::ResumeMembers(_) => AllowedCallers::LeadOrPerson,
         }

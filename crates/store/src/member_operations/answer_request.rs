@@ -23,10 +23,9 @@ impl Caller {
             let message = "cannot deny without a reason: the member needs it to continue";
             return Err(ErrorReport::new(ErrorKind::Usage, message));
         }
-        self.team.check_home_is_here()?;
         let requests = self.team.requests();
         let request = requests.find(id)?;
-        requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?;
+        self.team.change_at_home(|| Ok(requests.answer(&request, answer, AnsweredBy::Lead, at_ms)?))?;
         let answer_word = if matches!(answer, Answer::Approve(_)) { "approved" } else { "denied" };
         let (id, from) = (request.request.id(), &request.from);
         let sentence = format!("{answer_word} {id} of {from}");

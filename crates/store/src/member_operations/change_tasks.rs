@@ -21,14 +21,13 @@ impl Caller {
     /// `Usage` for an empty subject; `NotPermitted` if a teammate creates a task with a command and
     /// may not do so; the errors of the task list.
     pub fn create_task(&self, new: NewTask) -> Result<Task, ErrorReport> {
-        self.team.check_home_is_here()?;
         check_not_internal(new.metadata.as_ref())?;
         self.check_command_allowed(new.metadata.as_ref())?;
         if new.subject.trim().is_empty() {
             let error = ErrorReport::new(ErrorKind::Usage, "cannot create a task: its subject is empty");
             return Err(error.with_help("say what to do: teamctl task create TEXT"));
         }
-        Ok(self.team.tasks().create(new)?)
+        self.team.change_at_home(|| Ok(self.team.tasks().create(new)?))
     }
 
     /// Changes a task. If a teammate completes the task, the lead is notified.
@@ -42,7 +41,6 @@ impl Caller {
     /// has a command and a teammate may not make this change. `Refused` if the change would take
     /// the task from a process that runs it. `Partial` if the lead could not be notified.
     pub fn update_task(&self, id: &TaskId, update: TaskUpdate, at_ms: u64) -> Result<Task, ErrorReport> {
-        self.team.check_home_is_here()?;
         check_not_internal(update.metadata.as_ref())?;
         self.check_command_allowed(update.metadata.as_ref())?;
         if update.subject.as_deref().is_some_and(|subject| subject.trim().is_empty()) {
@@ -55,7 +53,7 @@ impl Caller {
         let update = self.with_run_owner(&task_before, update);
         self.check_change_allowed(&task_before, &update)?;
         self.check_not_taken_away(&task_before, &update)?;
-        let task = self.team.tasks().update(id, update, &self.name)?;
+        let task = self.team.change_at_home(|| Ok(self.team.tasks().update(id, update, &self.name)?))?;
         self.notify_lead_if_completed(&task_before, &task, at_ms)?;
         Ok(task)
     }

@@ -163,10 +163,11 @@ impl Caller {
         to: &str,
         message: Message,
     ) -> Result<SentMessage, ErrorReport> {
-        self.team.check_home_is_here()?;
-        let (to, color) = resolve_recipient(&self.team, config, to)?;
-        self.team.inbox(&to).append(&message)?;
-        Ok(SentMessage { message, recipient: to, color })
+        self.team.change_at_home(|| {
+            let (to, color) = resolve_recipient(&self.team, config, to)?;
+            self.team.inbox(&to).append(&message)?;
+            Ok(SentMessage { message, recipient: to, color })
+        })
     }
 
     /// Appends a message to the inbox of every member except the caller.
@@ -179,7 +180,15 @@ impl Caller {
         summary: Option<&str>,
         at_ms: u64,
     ) -> Result<BroadcastResult, ErrorReport> {
-        self.team.check_home_is_here()?;
+        self.team.change_at_home(|| self.append_to_all(text, summary, at_ms))
+    }
+
+    fn append_to_all(
+        &self,
+        text: String,
+        summary: Option<&str>,
+        at_ms: u64,
+    ) -> Result<BroadcastResult, ErrorReport> {
         let text = check_text(&self.name, text)?;
         let config = self.team.config()?;
         let mut message = self.new_message_with_config(Some(&config), text, at_ms);

@@ -55,6 +55,34 @@ impl Tasks {
         Ok(tasks)
     }
 
+    /// The highest id of all tasks that exist or existed. 0 if there was none. New tasks get higher ids.
+    ///
+    /// # Errors
+    /// As [`Tasks::high_water_mark`].
+    pub fn last_id(&self) -> Result<u32, Error> {
+        let ids = self.team.tasks_dir()?.map(list_ids).transpose()?.unwrap_or_default();
+        Ok(self.high_water_mark()?.max(ids.last().map_or(0, |id| id.number())))
+    }
+
+    /// Keeps the ids up to `last_id` from new tasks, because the team had them on another host.
+    ///
+    /// # Errors
+    /// `Contended` if other programs change the high-water mark too often; errors of file access.
+    pub fn reserve_ids(&self, last_id: u32) -> Result<(), Error> {
+        let Some(last_id) = TaskId::from_number(last_id) else { return Ok(()) };
+        let ticket = Ticket::acquire(self.team.create_tasks_dir()?)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let lock = Lock::acquire(ticket.dir(), LOCK_FILE)?;
+            let Some((_, change)) = raise_high_water_mark(self.team.io(), ticket.dir(), last_id)? else {
+                return Ok(());
+            };
+            if change.commit(&lock)? {
+                return Ok(());
+            }
+        }
+        Err(Error::Contended(self.path()))
+    }
+
     /// Creates the internal task that tracks a spawned agent. The task is in progress, has no
     /// owner, and is hidden from users.
     pub fn create_internal(&self, agent: &MemberName, prompt: &str) -> Result<Task, Error> {

@@ -2,8 +2,11 @@
 
 use crate::command_context::CommandContext;
 use crate::commands::ask_person::ask_person;
+use crate::commands::hosts::connect_daemon::use_host_request;
+use crate::commands::hosts::read_hosts::HostSource;
 use crate::output;
-use protocol::control_socket::{Request, TakeHomeRequest};
+use crate::use_other_hosts::check_may_use_other_hosts;
+use protocol::control_socket::{MoveHomeRequest, Request, TakeHomeRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use serde_json::json;
 use std::process::ExitCode;
@@ -30,6 +33,14 @@ enum HomeCommand {
     /// its members of the team and changes the team no more. The command is refused (exit code 76)
     /// while this machine has contact with the home.
     Take(TakeArgs),
+    /// Move the home of a team from this machine to another host
+    ///
+    /// Example: teamctl home move survey devbox
+    ///
+    /// The host is the home once the command returns, with the tasks, messages, members and policy of
+    /// the team. The events so far stay here. The host must have contact, and no member may run
+    /// elsewhere. If the command fails, its error names the home.
+    Move(MoveArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -41,8 +52,51 @@ struct TakeArgs {
     yes: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct MoveArgs {
+    /// The team
+    team: String,
+    /// The host of the hosts file that is to be the home
+    host: String,
+}
+
 pub(crate) fn run(context: &CommandContext, args: &HomeArgs) -> Result<ExitCode, ErrorReport> {
-    let HomeCommand::Take(args) = &args.command;
+    match &args.command {
+        HomeCommand::Take(args) => take_home(context, args),
+        HomeCommand::Move(args) => move_home(context, args),
+    }
+}
+
+fn move_home(context: &CommandContext, args: &MoveArgs) -> Result<ExitCode, ErrorReport> {
+    check_may_use_other_hosts(context)?;
+    let context = context.with_team_argument(Some(&args.team));
+    let team = context.team()?;
+    if team.is_mirror() {
+        let message = format!("cannot move {} from here: its home is another machine", team.name());
+        return Err(ErrorReport::new(ErrorKind::Refused, message)
+            .with_help("type this command there; if that machine is lost for good: teamctl home take TEAM"));
+    }
+    team.check_home_is_here()?;
+    let mut source = HostSource::default();
+    let hosts = match source.read_for_team(&context, team.name())? {
+        Ok(hosts) => hosts,
+        Err(code) => return Ok(code),
+    };
+    let (host, entry) = source.find(&hosts, &args.host)?;
+    // The host may not have a mirror of the team yet.
+    context.request::<()>(use_host_request(team.name().clone(), (&host, &entry))?)?;
+    let request = MoveHomeRequest { team: team.name().clone(), host: host.clone() };
+    context.request::<()>(Request::MoveHome(request))?;
+    let name = team.name();
+    let text = format!(
+        "The home of {name} is {host} now. Use it there: teamctl --host {host} status -t {name}\nThe files here do \
+         not change any more. To delete them: teamctl delete {name} --force"
+    );
+    output::print_result(&context, &json!({"team": name, "host": host}), &text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_home(context: &CommandContext, args: &TakeArgs) -> Result<ExitCode, ErrorReport> {
     let context = context.with_team_argument(Some(&args.team));
     let team = context.team()?;
     if !team.is_mirror() {

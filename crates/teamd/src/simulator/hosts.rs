@@ -5,6 +5,7 @@ use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
 use crate::simulator::simulation::{Conditions, Simulation};
 use mirror::{MirrorNotice, TaskCheck};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::token_and_cost_usage::Usage;
@@ -43,8 +44,28 @@ impl<C: Conditions> Simulation<C> {
             }
             HostJob::Mirror { link, job: MirrorJob::TakeTeam { client, team } } => {
                 self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));
-                self.report_host(&link, HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2 }));
+                self.report_host(
+                    &link,
+                    HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2, policy: None }),
+                );
                 self.report_host(&link, HostEvent::TeamTaken { client, result: Ok(()) });
+            }
+            HostJob::Mirror { link, job: MirrorJob::BeginMove { team, barrier } } => {
+                match self.conditions.is_first_outcome() {
+                    true => self.report_barrier(&link, barrier),
+                    false => {
+                        let error = ErrorReport::new(ErrorKind::Io, "no space left");
+                        self.report_host(&link, HostEvent::MoveFailed { team, error });
+                    }
+                }
+            }
+            HostJob::Mirror { link, job: MirrorJob::CancelMove(team) } => {
+                self.report_host(&link, HostEvent::MoveCancelled(team));
+            }
+            // The host declines, because a team that has moved ends most of what a simulation does.
+            HostJob::Mirror { link, job: MirrorJob::OfferHome(team) } => {
+                let error = ErrorReport::new(ErrorKind::Refused, "it has no mirror");
+                self.report_host(&link, HostEvent::Notice(MirrorNotice::HomeDeclined { team, error }));
             }
             HostJob::Mirror { link, job: MirrorJob::RemoveTeam(_) } => {
                 self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));

@@ -77,6 +77,11 @@ pub(in crate::commands) fn no_contact_line(host: &HostStatus) -> Option<String> 
             host.host,
             age(*since)
         )),
+        HostContact::BecomesHome { since } => Some(format!(
+            "the home moves to {} since {}: this machine changes the team no more",
+            host.host,
+            age(*since)
+        )),
         HostContact::NoContact { since, reason } => {
             let (time, reason) = (age(*since), single_line(reason));
             Some(format!("host {}: no contact for {time}: {reason}", host.host))

@@ -21,14 +21,13 @@ pub(super) struct ClaimTaskArgs {
 }
 
 pub(super) fn run(context: &CommandContext, team: &Team, args: &ClaimTaskArgs) -> Result<(), ErrorReport> {
-    team.check_home_is_here()?;
     let (tasks, caller, daemon) = (team.tasks(), context.caller_name(), context.next_task_client()?);
     let request =
         || NextTaskRequest { team: team.name().clone(), owner: caller.clone(), include_in_progress: false };
-    let task = match &args.id {
-        Some(id) => tasks.claim(Some(id), &caller)?,
-        None => tasks.claim_with_hint(&caller, || daemon.next_task(request()))?,
-    };
+    let task = team.change_at_home(|| match &args.id {
+        Some(id) => Ok(tasks.claim(Some(id), &caller)?),
+        None => Ok(tasks.claim_with_hint(&caller, || daemon.next_task(request()))?),
+    })?;
     context.confirm_task(team, &task)?;
     print_task(context, &task, &format!("Task {} is {}'s: {}", task.id, caller, task.subject));
     Ok(())

@@ -70,9 +70,9 @@ pub(crate) fn fail_waiters_of_other_teams(context: &mut Context, link: &LinkId, 
     context.state.host_links.task_waiters = kept;
     for TaskWaiter { client, request, .. } in failed {
         let message = format!(
-            "cannot confirm task {}: the home of {} has ended the team here",
+            "cannot confirm task {} yet: {} has been ended or its home has moved",
             request.task, request.team
         );
-        send_reply(context, client, Err(ErrorReport::new(ErrorKind::NotFound, message)));
+        send_reply(context, client, Err(ErrorReport::new(ErrorKind::Timeout, message)));
     }
 }

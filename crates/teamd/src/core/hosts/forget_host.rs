@@ -3,9 +3,11 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
+use crate::core::hosts::hand_over_home;
 use crate::core::hosts::use_and_await_host::{check_not_being_forgotten, fail_waiters};
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId};
 use crate::core::reply_to_client::send_reply;
+use crate::core::state::home_move::{HomeMove, HomeMoveStep};
 use crate::core::state::host_links::{HostLinks, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{ForgetHostRequest, Reply};
@@ -26,6 +28,7 @@ pub(crate) fn forget_host(context: &mut Context, client: ConnId, request: Forget
 
 fn check_forgettable(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> {
     check_not_being_forgotten(links, host)?;
+    check_no_move(links, host)?;
     let link = links.links.get(&LinkId::ToAnnex(host.clone()));
     let connected = link.filter(|link| link.connection == LinkConnection::Connected);
     let members = connected.into_iter().flat_map(|link| &link.members);
@@ -43,6 +46,18 @@ fn check_forgettable(links: &HostLinks, host: &HostName) -> Result<(), ErrorRepo
     Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
+/// Refuses to forget a host that can still answer whether it is the home of a team.
+fn check_no_move(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> {
+    let link = links.links.get(&LinkId::ToAnnex(host.clone()));
+    let has_contact = link.is_some_and(|link| link.connection == LinkConnection::Connected);
+    let is_open = |moving: &HomeMove| has_contact || !matches!(moving.step, HomeMoveStep::Offered);
+    let open = links.home_moves.iter().find(|(_, moving)| moving.host == *host && is_open(moving));
+    open.map_or(Ok(()), |(team, _)| {
+        let message = format!("cannot forget {host}: the home of {team} moves there");
+        Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"))
+    })
+}
+
 /// Handles the end of the link to a forgotten host. If this failed, the link has ended nevertheless,
 /// and the person repeats the command.
 pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Result<(), ErrorReport>) {
@@ -53,6 +68,7 @@ pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Res
         Ok(()) => {
             links.links.remove(link);
             links.forgotten_hosts.insert(host.clone());
+            hand_over_home::end_moves_to_forgotten_host(context, host);
             context.effects.push(Effect::log_daemon(EventKind::HostForgotten { host: host.to_string() }));
             "it was forgotten".to_owned()
         }

@@ -6,6 +6,7 @@ use crate::core::hosts::confirm_task::{
     fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
 };
 use crate::core::hosts::forget_host;
+use crate::core::hosts::hand_over_home;
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::move_home;
@@ -30,7 +31,9 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         return;
     }
     match event {
-        HostEvent::TeamTaken { client, result } => move_home::handle_team_taken(context, client, result),
+        HostEvent::TeamTaken { client, result } => move_home::reply_to_take_home(context, client, result),
+        HostEvent::MoveFailed { team, error } => hand_over_home::cancel(context, &team, error),
+        HostEvent::MoveCancelled(team) => hand_over_home::handle_cancelled(context, &team),
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
@@ -45,11 +48,14 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
 
 fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
     match notice {
-        MirrorNotice::TeamMade { team } => find_team(context, team),
+        MirrorNotice::TeamMade { team } => handle_mirror_made(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::HomeReplaced { team } => move_home::end_mirror_of_earlier_home(context, link, &team),
-        MirrorNotice::HomeTaken { team, epoch } => move_home::handle_home_taken(context, &team, epoch),
+        MirrorNotice::HomeTaken { team, epoch, policy } => {
+            move_home::handle_home_taken(context, &team, epoch, policy);
+        }
         MirrorNotice::HomeMoved { team, moved } => move_home::handle_home_moved(context, &team, moved),
+        MirrorNotice::HomeDeclined { team, error } => hand_over_home::finish(context, &team, Err(error)),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
         MirrorNotice::MembersListed { team, members } => {
             link_mut(context, link).members.insert(team, members);
@@ -59,7 +65,10 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
             handle_task_decided(context, link, &team, task);
         }
         MirrorNotice::EventsReceived { team, events } => log_events_of_annex(context, link, &team, events),
-        MirrorNotice::BarrierReached { number } => handle_barrier_reached(context, number),
+        MirrorNotice::BarrierReached { number } => {
+            hand_over_home::offer_after_barrier(context, number);
+            handle_barrier_reached(context, number);
+        }
     }
 }
 
@@ -69,8 +78,10 @@ fn set_home_budget(context: &mut Context, link: &LinkId, team: &TeamName, budget
     budget::check(context, team);
 }
 
-/// Looks for the team of a new mirror, as for a team that another program has created.
-fn find_team(context: &mut Context, team: TeamName) {
+/// Looks for the team of a new mirror, as for a team that another program has created. An old home of
+/// the team that has become an annex knows it already.
+fn handle_mirror_made(context: &mut Context, team: TeamName) {
+    context.state.host_links.moved_homes.remove(&team);
     if !context.state.teams.contains_key(&team) {
         context.effects.push(Effect::File(FileJob::FindTeam { team, waiting: None }));
     }
@@ -130,6 +141,7 @@ fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
     }
     let error = unreachable_error(host, &reason);
     fail_waiters(context, host, &error, |waiter| waiter.purpose == BarrierPurpose::UseHost);
+    hand_over_home::end_waits_for_host(context, host, &reason);
 }
 
 fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {

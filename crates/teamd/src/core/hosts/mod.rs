@@ -8,6 +8,7 @@ pub(crate) mod connect_home;
 pub(crate) mod count_usage_of_annex;
 pub(crate) mod fetch_branches;
 pub(crate) mod forget_host;
+pub(crate) mod hand_over_home;
 pub(crate) mod handle_host_events;
 pub(crate) mod lease;
 pub(crate) mod log_events_of_annex;

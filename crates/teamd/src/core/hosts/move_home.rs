@@ -4,6 +4,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::{push_job, remove_deleted_team};
+use crate::core::hosts::hand_over_home;
 use crate::core::hosts::lease;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::members::kill_members_for_client::abort_if_starting;
@@ -13,12 +14,13 @@ use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::host_links::{HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::teams::budget;
+use crate::core::teams::{budget, set_policy};
 use protocol::control_socket::{Reply, Request, TakeHomeRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
+use protocol::policy::Policy;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::MovedHome;
+use protocol::team_home::{MovedHome, MovingHome};
 
 /// At the annex: makes this host the home of the team. The reply follows once the files say so.
 pub(crate) fn take_home(context: &mut Context, client: ConnId, request: TakeHomeRequest) {
@@ -46,16 +48,25 @@ fn check_takeable(state: &State, team: &TeamName) -> Result<(), ErrorReport> {
     Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
-pub(crate) fn handle_team_taken(context: &mut Context, client: ConnId, result: Result<(), ErrorReport>) {
+/// Replies to the client that has taken a home.
+pub(crate) fn reply_to_take_home(context: &mut Context, client: ConnId, result: Result<(), ErrorReport>) {
     send_reply(context, client, result.map(|()| Reply::Ack));
 }
 
 /// At the new home: the members here begin turns again, even if their lease had ended.
-pub(crate) fn handle_home_taken(context: &mut Context, team: &TeamName, epoch: u64) {
+pub(crate) fn handle_home_taken(
+    context: &mut Context,
+    team: &TeamName,
+    epoch: u64,
+    policy: Option<Box<Policy>>,
+) {
     context.effects.push(Effect::log_team(team, EventKind::HomeMoved { host: None, epoch }));
     lease::end_lease_of_team(context, team);
-    // The budget of the old home counts no more.
-    budget::check(context, team);
+    match policy {
+        Some(policy) => set_policy::apply_policy(context, team, *policy),
+        // The budget of the old home counts no more.
+        None => budget::check(context, team),
+    }
 }
 
 /// At a third host: ends the mirror of the earlier home, with its members, because the new home on
@@ -73,6 +84,7 @@ pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: M
     context.effects.push(Effect::log_team(team, kind));
     context.state.host_links.moved_homes.insert(team.clone(), moved);
     end_members_of_moved_team(context, team);
+    hand_over_home::finish(context, team, Ok(()));
 }
 
 fn end_members_of_moved_team(context: &mut Context, team: &TeamName) {
@@ -93,10 +105,19 @@ pub(crate) fn end_members_of_moved_teams(context: &mut Context) {
 /// Refuses a request that would change a team whose home has moved away from here.
 pub(crate) fn check_home_is_here(state: &State, request: &Request) -> Result<(), ErrorReport> {
     let Some(team) = request.team() else { return Ok(()) };
-    match state.host_links.moved_homes.get(team) {
-        Some(moved) if !is_allowed_after_move(request) => Err(moved.error(team)),
+    let links = &state.host_links;
+    match (links.moved_homes.get(team), links.home_moves.get(team)) {
+        (Some(moved), _) if !is_allowed_after_move(request) => Err(moved.error(team)),
+        (None, Some(moving)) if !is_allowed_during_move(request) => {
+            Err(MovingHome::refusal(team, &moving.host, moving.since))
+        }
         _ => Ok(()),
     }
+}
+
+/// Requests that only look at the team.
+fn is_allowed_during_move(request: &Request) -> bool {
+    matches!(request, Request::LocatePane(_) | Request::CapturePane(_) | Request::AwaitHost(_))
 }
 
 /// Requests that look at the team, end its members or delete its files here.

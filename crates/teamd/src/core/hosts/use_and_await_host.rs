@@ -18,7 +18,7 @@ use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 
 /// How long a host may take to answer a barrier, in milliseconds.
-const HOST_TIMEOUT: u64 = 60_000;
+pub(crate) const HOST_TIMEOUT: u64 = 60_000;
 
 /// Connects to the host and mirrors the team there. The reply follows when the mirror exists.
 pub(crate) fn use_host(context: &mut Context, client: ConnId, request: UseHostRequest) {
@@ -37,8 +37,7 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
     check_not_deleting(team, supervised_team(state, team)?)?;
     check_not_being_forgotten(&state.host_links, host)?;
     if state.host_links.home_of(team).is_some() {
-        let message = format!("cannot use {host} for {team}: this host has only a mirror of the team");
-        return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home"));
+        return Err(not_home_error(&format!("use {host} for"), team));
     }
     if let Some(error) = exhausted_error(state, team) {
         return Err(error);
@@ -47,6 +46,12 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
         true => Err(ErrorReport::new(ErrorKind::Usage, format!("cannot use {host}: it has no command"))),
         false => Ok(()),
     }
+}
+
+/// The error for a command at an annex that only works at the home.
+pub(crate) fn not_home_error(action: &str, team: &TeamName) -> ErrorReport {
+    let message = format!("cannot {action} {team}: this host has only a mirror of the team");
+    ErrorReport::new(ErrorKind::Refused, message).with_help("run the command at its home")
 }
 
 /// Refuses a request about a host that is being forgotten.

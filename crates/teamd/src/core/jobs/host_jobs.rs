@@ -55,6 +55,12 @@ pub(crate) enum MirrorJob {
     EndTeams,
     /// At the annex: make the mirror the true team.
     TakeTeam { client: ConnId, team: TeamName },
+    /// At the home: begin to move the home to the annex, and send a barrier.
+    BeginMove { team: TeamName, barrier: u64 },
+    /// At the home: end a move that the annex was not told of.
+    CancelMove(TeamName),
+    /// At the home: tell the annex to be the home.
+    OfferHome(TeamName),
     /// Compare a changed file with what the other host has.
     Compare { team: TeamName, change: FileChange },
     /// Compare all files.
@@ -87,6 +93,10 @@ pub(crate) enum HostEvent {
     Disconnected { reason: String },
     /// The result of [`MirrorJob::TakeTeam`].
     TeamTaken { client: ConnId, result: Result<(), ErrorReport> },
+    /// A [`MirrorJob::BeginMove`] has failed.
+    MoveFailed { team: TeamName, error: ErrorReport },
+    /// A [`MirrorJob::CancelMove`] is done.
+    MoveCancelled(TeamName),
     /// The result of [`HostJob::ForgetHost`].
     Forgotten(Result<(), ErrorReport>),
     /// The other host cannot write its files, for this reason, or can again.

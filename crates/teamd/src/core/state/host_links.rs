@@ -3,12 +3,13 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::LinkId;
 use crate::core::state::branch_fetches::BranchFetches;
+use crate::core::state::home_move::{HomeMove, HomeMoveStep};
 use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, MemberHost};
 use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::team_home::MovedHome;
+use protocol::team_home::{MovedHome, MovingHome, TeamHome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All links and their waiting clients.
@@ -20,6 +21,8 @@ pub(crate) struct HostLinks {
     pub(crate) reserved_slots: Vec<ReservedSlot>,
     /// The teams whose home has moved away from here.
     pub(crate) moved_homes: BTreeMap<TeamName, MovedHome>,
+    /// The teams whose home is being moved away from here.
+    pub(crate) home_moves: BTreeMap<TeamName, HomeMove>,
     /// The hosts that are being forgotten, each with the client that waits for it.
     pub(crate) hosts_being_forgotten: BTreeMap<HostName, ConnId>,
     /// The hosts that were forgotten and not used since. The threads of such a link may still report.
@@ -165,6 +168,18 @@ impl ReservedSlot {
 }
 
 impl HostLinks {
+    /// Adds the teams whose home has moved away or is being moved, when the daemon starts.
+    pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
+        for (team, home) in homes {
+            if let Some(moved) = home.moved {
+                self.moved_homes.insert(team, moved);
+            } else if let Some(MovingHome { host, since, .. }) = home.moving {
+                let moving = HomeMove { host, since, step: HomeMoveStep::Offered, waiter: None };
+                self.home_moves.insert(team, moving);
+            }
+        }
+    }
+
     /// The link to the home of this team. `None` if the team's home is here.
     pub(crate) fn home_of(&self, team: &TeamName) -> Option<&LinkId> {
         let mut mirrors = self.links_of(team).filter(|link| matches!(link, LinkId::ToHome(_)));
@@ -203,7 +218,12 @@ impl HostLinks {
             contact: HostContact::IsHome { since: moved.since, epoch: moved.epoch },
             storage_error: None,
         });
-        moved.into_iter().chain(links.filter_map(status)).collect()
+        let moving = self.home_moves.get(team).map(|moving| HostStatus {
+            host: moving.host.clone(),
+            contact: HostContact::BecomesHome { since: moving.since },
+            storage_error: None,
+        });
+        moved.into_iter().chain(links.filter_map(status)).chain(moving).collect()
     }
 
     /// Whether no turn of this team begins here, because the lease has ended.
@@ -220,7 +240,8 @@ impl HostLinks {
             Lease::Running { ends_at, .. } => Some(ends_at),
             Lease::Unlimited | Lease::Ended { .. } => None,
         });
-        self.barrier_waiters.iter().map(|waiter| waiter.deadline).chain(lease_ends).min()
+        let moves = self.home_moves.values().filter_map(|moving| Some(moving.waiter.as_ref()?.deadline));
+        self.barrier_waiters.iter().map(|waiter| waiter.deadline).chain(lease_ends).chain(moves).min()
     }
 
     /// Removes and returns the waiters for which `is_taken` is true.

@@ -8,6 +8,7 @@ pub(crate) mod core_state;
 pub(crate) mod daemon_settings;
 pub(crate) mod exhausted_budget;
 pub(crate) mod find_team_or_member;
+pub(crate) mod home_move;
 pub(crate) mod host_links;
 pub(crate) mod lead_session;
 pub(crate) mod logged_tasks_messages_and_requests;

@@ -13,6 +13,7 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
 use protocol::control_socket::{Reply, SetPolicyRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::policy::Policy;
 use protocol::team_and_member_names::TeamName;
 
 pub(crate) fn set_policy(context: &mut Context, client: ConnId, request: SetPolicyRequest) {
@@ -50,16 +51,21 @@ pub(crate) fn handle_policy_saved(
     result: Result<(), ErrorReport>,
 ) {
     if result.is_ok() {
-        budget::recount_usage(context.state, &request.team, &request.policy);
-        if let Some(team_state) = context.state.teams.get_mut(&request.team) {
-            team_state.policy = request.policy;
-        }
-        wake_paused_members(context, |team| *team == request.team);
-        budget::check(context, &request.team);
-        send_budget(context, &request.team);
-        apply_policy_to_member_requests::reapply_policy(context, &request.team);
+        apply_policy(context, &request.team, request.policy);
     }
     send_reply(context, client, result.map(|()| Reply::Ack));
+}
+
+/// Applies a policy that is in its file.
+pub(crate) fn apply_policy(context: &mut Context, team: &TeamName, policy: Policy) {
+    budget::recount_usage(context.state, team, &policy);
+    if let Some(team_state) = context.state.teams.get_mut(team) {
+        team_state.policy = policy;
+    }
+    wake_paused_members(context, |other| other == team);
+    budget::check(context, team);
+    send_budget(context, team);
+    apply_policy_to_member_requests::reapply_policy(context, team);
 }
 
 /// Wakes the members of the selected teams whose turns wait, so that they find out whether to go on.

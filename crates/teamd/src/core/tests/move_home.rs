@@ -1,4 +1,4 @@
-//! Tests of a move of a team's home: at the new home, and at the old one.
+//! Tests of a move of a team's home: of a lost home, and of a planned move.
 
 use super::other_hosts::{
     annex_link, devbox, error_message, home_link, mirror_jobs, mirror_survey, report, use_host,
@@ -7,7 +7,7 @@ use super::turns_and_task_offers::{start_member_with, worker_request};
 use super::*;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
 use mirror::MirrorNotice;
-use protocol::control_socket::{HostContact, TakeHomeRequest};
+use protocol::control_socket::{HostContact, MoveHomeRequest, TakeHomeRequest};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_home::MovedHome;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     let gpu = LinkId::ToAnnex(HostName::parse("gpu").unwrap());
     mirror_survey(&mut state, gpu.clone());
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7 };
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
@@ -54,4 +54,79 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     );
     let contact = state.host_links.host_status(&survey_team()).first().map(|host| host.contact.clone());
     assert_eq!(contact, Some(HostContact::IsHome { since: 7, epoch: 2 }));
+}
+
+fn move_home() -> Request {
+    Request::MoveHome(MoveHomeRequest { team: survey_team(), host: devbox() })
+}
+
+/// A state in which devbox has a mirror and contact. Returns the barrier of the move that client 1 has
+/// begun.
+fn begin_move(state: &mut State) -> u64 {
+    mirror_survey(state, annex_link());
+    report(state, annex_link(), HostEvent::Connected);
+    let effects = send_call(state, 1, move_home());
+    assert!(reply(&effects, 1).is_none());
+    match mirror_jobs(&effects)[..] {
+        [MirrorJob::BeginMove { barrier, .. }] => *barrier,
+        ref jobs => panic!("{jobs:?}"),
+    }
+}
+
+fn offer(state: &mut State) {
+    let number = begin_move(state);
+    let effects = report(state, annex_link(), HostEvent::Notice(MirrorNotice::BarrierReached { number }));
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::OfferHome(survey_team())]);
+}
+
+#[test]
+fn home_moves_only_to_a_mirror_with_contact_and_without_members_elsewhere() {
+    let mut state = new_state();
+    let message = error_message(&send_call(&mut state, 1, move_home()), 1);
+    assert_eq!(message, "cannot move survey to devbox: devbox has no mirror of it");
+    mirror_survey(&mut state, annex_link());
+    report(&mut state, annex_link(), HostEvent::Disconnected { reason: "no route".to_owned() });
+    assert_eq!(error_message(&send_call(&mut state, 2, move_home()), 2), "cannot reach devbox: no route");
+    report(&mut state, annex_link(), HostEvent::Connected);
+    start_member_with(&mut state, worker_request("ann", |_| {}), 5);
+    let message = error_message(&send_call(&mut state, 3, move_home()), 3);
+    assert_eq!(message, "cannot move survey to devbox: not there, but elsewhere runs ann");
+    assert!(state.host_links.home_moves.is_empty());
+}
+
+#[test]
+fn moving_team_is_not_changed_and_the_reply_follows_the_new_home() {
+    let mut state = new_state();
+    offer(&mut state);
+    for (client, request) in [(2, move_home()), (3, use_host())] {
+        let message = error_message(&send_call(&mut state, client, request), client);
+        assert!(message.starts_with("cannot change survey here: its home moves to devbox"), "{message}");
+    }
+    let contacts: Vec<HostContact> =
+        state.host_links.host_status(&survey_team()).into_iter().map(|host| host.contact).collect();
+    assert!(matches!(contacts[..], [HostContact::Connected, HostContact::BecomesHome { .. }]));
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
+    let notice = HostEvent::Notice(MirrorNotice::HomeMoved { team: survey_team(), moved });
+    assert!(matches!(reply_value(&report(&mut state, annex_link(), notice), 1), Some(Reply::Ack)));
+    assert!(state.host_links.home_moves.is_empty());
+}
+
+#[test]
+fn lost_contact_cancels_a_move_until_the_home_is_offered() {
+    let lost = || HostEvent::Disconnected { reason: "no route".to_owned() };
+    let mut state = new_state();
+    begin_move(&mut state);
+    let effects = report(&mut state, annex_link(), lost());
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
+    let effects = report(&mut state, annex_link(), HostEvent::MoveCancelled(survey_team()));
+    let message = error_message(&effects, 1);
+    assert_eq!(message, "cannot reach devbox: no route; the home of survey is here as before");
+    offer(&mut state);
+    let message = error_message(&report(&mut state, annex_link(), lost()), 1);
+    assert!(message.contains("until it answers, this machine does not change survey"), "{message}");
+    assert!(state.host_links.home_moves.contains_key(&survey_team()));
+    let error = ErrorReport::new(ErrorKind::Refused, "no mirror");
+    let declined = HostEvent::Notice(MirrorNotice::HomeDeclined { team: survey_team(), error });
+    report(&mut state, annex_link(), declined);
+    assert!(state.host_links.home_moves.is_empty());
 }

@@ -7,7 +7,8 @@ use crate::io::hosts::open_link::LinkSetup;
 use crate::io::hosts::run_link::run_blocking;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
-use protocol::team_and_member_names::MemberName;
+use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_home::TeamHome;
 use std::sync::Arc;
 use store::StateDir;
 use tokio::task::JoinHandle;
@@ -39,6 +40,17 @@ fn unknown_host_error(host: &HostName) -> ErrorReport {
     ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts")
 }
 
+/// Ends a move of the team's home to the host. If the host is the home since, the epoch here is higher.
+fn keep_home(link: &LinkSetup, team: &TeamName, host: &HostName) -> Result<(), ErrorReport> {
+    let root = &link.files.root;
+    match root.team_home(team)?.moving {
+        Some(moving) if moving.host == *host => {
+            Ok(root.set_team_home(team, &TeamHome::with_epoch(moving.epoch + 1))?)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Deregisters the members on the host in all teams. Returns whether there was one.
 fn deregister_members(link: &LinkSetup, host: &HostName) -> Result<bool, ErrorReport> {
     let mut had_members = false;
@@ -47,6 +59,7 @@ fn deregister_members(link: &LinkSetup, host: &HostName) -> Result<bool, ErrorRe
             Ok(team) if !name.is_claude_session() && !team.is_mirror() => team,
             _ => continue,
         };
+        keep_home(link, &name, host)?;
         let Some(config) = team.config_if_valid() else { continue };
         let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
         let members: Vec<MemberName> = on_host.map(|member| member.name.clone()).collect();

@@ -17,7 +17,7 @@ use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::MovedHome;
+use protocol::team_home::{MoveStep, MovingHome, TeamHome};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Durability, Root, StateDir};
@@ -105,16 +105,27 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// The teams whose home has moved away from here.
+    /// The teams whose home has moved away from here or is being moved. Cancels the moves that an
+    /// earlier daemon has begun and not offered.
     ///
     /// # Errors
     ///
-    /// If a record can't be read. Without it, two homes could change the same team.
-    pub(crate) fn moved_homes(&self) -> Result<BTreeMap<TeamName, MovedHome>, ErrorReport> {
+    /// If a record can't be read or written. Without it, two homes could change the same team.
+    pub(crate) fn moved_homes(&self) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
         let mut homes = BTreeMap::new();
-        for team in self.files.root.teams()? {
-            if let Some(moved) = self.files.root.team_home(&team)?.moved {
-                homes.insert(team, moved);
+        let root = &self.files.root;
+        for name in root.teams()? {
+            let home = match root.team(&name) {
+                Ok(team) => team.home()?,
+                // The team of another user is not supervised.
+                Err(_) => continue,
+            };
+            match home {
+                TeamHome { epoch, moving: Some(MovingHome { step: MoveStep::Exchanging, .. }), .. } => {
+                    root.set_team_home(&name, &TeamHome::with_epoch(epoch))?;
+                }
+                TeamHome { moved: None, moving: None, .. } => {}
+                home => drop(homes.insert(name, home)),
             }
         }
         Ok(homes)

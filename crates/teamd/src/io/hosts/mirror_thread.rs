@@ -70,6 +70,25 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
             }
         }
         MirrorJob::EndTeam(team) => mirror.update(|mirror| mirror.end_mirror(&team).map(plain), |()| None),
+        MirrorJob::BeginMove { team, barrier } => {
+            failpoint::hit("home.step");
+            let begun = mirror.update(|mirror| mirror.begin_move(&team, barrier).map(plain), |()| None);
+            failpoint::hit("home.step-done");
+            begun.or_else(|error| {
+                mirror.reporter().report(HostEvent::MoveFailed { team, error });
+                Ok(())
+            })
+        }
+        MirrorJob::CancelMove(team) => mirror.update(
+            |mirror| mirror.cancel_move(&team).map(plain),
+            |()| Some(HostEvent::MoveCancelled(team.clone())),
+        ),
+        MirrorJob::OfferHome(team) => {
+            failpoint::hit("home.step");
+            let offered = mirror.update(|mirror| mirror.offer_home(&team).map(plain), |()| None);
+            failpoint::hit("home.step-done");
+            offered
+        }
         MirrorJob::EndTeams => mirror.update(|mirror| mirror.end_teams().map(plain), |()| None),
         MirrorJob::Compare { team, change } => {
             mirror.update(|mirror| mirror.handle_change(&team, &change).map(plain), |()| None)

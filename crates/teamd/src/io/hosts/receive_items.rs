@@ -63,7 +63,14 @@ impl MirrorReceiver {
         if matches!(payload, ItemPayload::Barrier { .. }) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
         }
-        self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None)
+        let apply = || self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None);
+        if !matches!(payload, ItemPayload::HomeOffered { .. } | ItemPayload::HomeMoved { .. }) {
+            return apply();
+        }
+        failpoint::hit("home.step");
+        let applied = apply();
+        failpoint::hit("home.step-done");
+        applied
     }
 
     /// Writes the position in place, without waiting for the disk. The process can be killed, but a

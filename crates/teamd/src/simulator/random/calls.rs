@@ -6,10 +6,10 @@ use crate::simulator::shim::REQUEST_ID_VARIABLE;
 use protocol::control_socket::{
     AwaitHostRequest, Backend, CapturePaneRequest, ConfirmTaskRequest, ConnectHomeRequest, CreateTeamRequest,
     DeleteTeamRequest, ForgetHostRequest, HomeId, HostCandidate, Iterm2Access, LaunchArgv, Layout,
-    MemberAddress, MemberHost, MemberSelection, PersonPane, PlaceMemberRequest, Request, RestartPolicy,
-    ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest, SetPolicyRequest,
-    ShimHello, ShutdownMembersRequest, SpawnRequest, TakeHomeRequest, UseHostRequest, WorktreeReply,
-    WorktreeRequest,
+    MemberAddress, MemberHost, MemberSelection, MoveHomeRequest, PersonPane, PlaceMemberRequest, Request,
+    RestartPolicy, ResumeMembersRequest, SetLayoutRequest, SetModeRequest, SetPersonPaneRequest,
+    SetPolicyRequest, ShimHello, ShutdownMembersRequest, SpawnRequest, TakeHomeRequest, UseHostRequest,
+    WorktreeReply, WorktreeRequest,
 };
 use protocol::delivery_kind::Delivery;
 use protocol::hosts_file_entry::HostName;
@@ -123,7 +123,8 @@ pub(super) fn send_random_call(simulation: &mut RandomSimulation) {
 /// A request about a team on another host, or the connection of a home.
 fn host_request(simulation: &mut RandomSimulation, team: TeamName) -> Request {
     let host = HostName::parse("devbox").expect("the name is valid");
-    match simulation.conditions.rng.u8(0..8) {
+    match simulation.conditions.rng.u8(0..9) {
+        8 => Request::MoveHome(MoveHomeRequest { team, host }),
         7 => Request::TakeHome(TakeHomeRequest { team }),
         6 => Request::ForgetHost(ForgetHostRequest { host }),
         5 => {

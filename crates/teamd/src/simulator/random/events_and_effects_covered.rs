@@ -281,6 +281,7 @@ fn request_name(request: &Request) -> &'static str {
         Request::UseHost(_) => "Request::UseHost",
         Request::AwaitHost(_) => "Request::AwaitHost",
         Request::TakeHome(_) => "Request::TakeHome",
+        Request::MoveHome(_) => "Request::MoveHome",
         Request::ForgetHost(_) => "Request::ForgetHost",
         Request::ConfirmTask(_) => "Request::ConfirmTask",
         Request::ConnectHome(_) => "Request::ConnectHome",

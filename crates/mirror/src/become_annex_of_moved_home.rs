@@ -1,0 +1,59 @@
+//! At an old home that its new home uses as an annex: makes the files here the mirror.
+
+use crate::json_fields::Fields;
+use crate::known_messages::message_key;
+use crate::mirror::Mirror;
+use crate::mirrored_task::MirroredTask;
+use crate::team_mirror::TeamMirror;
+use protocol::hosts_file_entry::HOME_HOST;
+use protocol::team_and_member_names::MemberName;
+use protocol::team_config::TeamConfig;
+use serde_json::Value;
+use store::{Error, StateDir, Team, message_id};
+
+impl Mirror {
+    /// Whether this host was the home of this team, and a home with this epoch has replaced it.
+    pub(crate) fn is_replaced_home(
+        &self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<bool, Error> {
+        let moved = existing.home()?.moved;
+        Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
+    }
+
+    /// Makes the team a mirror. Its tasks and messages count as those of the home, which has them all.
+    /// The mark of the mirror comes last: without it, a later call begins again.
+    pub(crate) fn become_annex(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
+        let team = existing.name();
+        self.forget_team(team)?;
+        let (mirror, state) = self.mirror_and_state(team)?;
+        mirror.record_messages_of_home()?;
+        mirror.record_tasks_of_home(state)?;
+        existing.set_member_fields(&MemberName::lead(), &[("host", Value::from(HOME_HOST))])?;
+        self.root.mark_as_mirror(team, &self.mark(config))
+    }
+}
+
+impl TeamMirror {
+    fn record_messages_of_home(&mut self) -> Result<(), Error> {
+        for owner in self.team.inbox_owners()? {
+            let entries = self.team.inbox(&owner).read()?;
+            let messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
+            let keys: Vec<String> =
+                messages.map(|message| message_key(&owner, &message_id(message))).collect();
+            self.known_messages.record(&keys)?;
+        }
+        Ok(())
+    }
+
+    fn record_tasks_of_home(&mut self, state: &StateDir) -> Result<(), Error> {
+        for task in self.team.tasks().list()?.into_iter().filter(|task| !task.is_internal()) {
+            let at_home: Fields = task.to_fields();
+            self.tasks.insert(task.id, MirroredTask { at_home: Some(at_home), ..MirroredTask::default() });
+            self.save_task(state, task.id)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! At the annex that becomes the home: decides about the new tasks that the old home has not answered.
+
+use crate::team_mirror::TeamMirror;
+use protocol::annex_link::TaskChange;
+use protocol::member_task_and_request_ids::TaskId;
+use store::Error;
+
+impl TeamMirror {
+    /// Creates each task again that was created here, and whose id the old home had given to another
+    /// one. A repeated call creates none twice.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the files. A later call goes on.
+    pub(crate) fn create_unanswered_tasks(&mut self) -> Result<(), Error> {
+        let replaced = self.tasks.iter().filter_map(|(id, task)| {
+            let (created, at_home) = (task.changes.created()?, task.at_home.as_ref()?);
+            let is_equal = |key: &str| created.get(key) == at_home.get(key);
+            let is_same = is_equal("subject") && is_equal("description");
+            (!is_same).then(|| (*id, created.clone()))
+        });
+        for (id, task) in replaced.collect::<Vec<(TaskId, _)>>() {
+            let change = TaskChange::Create { task: task.clone() };
+            self.create_once(id, &change, &task)?;
+        }
+        Ok(())
+    }
+}

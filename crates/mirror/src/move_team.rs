@@ -1,0 +1,147 @@
+//! At the home: moves the home of a team to the annex. From the first step on, this host changes the
+//! team no more. In the second step it offers the home to the annex. The record in `teams.json` at the
+//! annex then decides, as for a lost home, and the annex answers.
+
+use crate::damaged_files::unless_damaged;
+use crate::json_fields::to_fields;
+use crate::mirror::{Mirror, MirrorSide};
+use crate::output::{MirrorNotice, MirrorOutput};
+use protocol::annex_link::{HomeHandover, ItemPayload};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::task::TaskStatus;
+use protocol::team_and_member_names::TeamName;
+use protocol::team_home::{MoveStep, MovingHome, TeamHome};
+use store::{Error, Team, now};
+
+/// Maximum number of answers that are handed over: the last ones.
+const MAX_ANSWERS: usize = 1_000;
+
+impl Mirror {
+    /// At the home: begins to move the home to the annex. Sends what the annex lacks, and a barrier.
+    ///
+    /// # Errors
+    ///
+    /// If the team is not mirrored, is moved already, or has a file that can't be read. After an error,
+    /// the caller cancels the move.
+    pub fn begin_move(&mut self, team: &TeamName, barrier: u64) -> Result<MirrorOutput, ErrorReport> {
+        let annex = match &self.side {
+            MirrorSide::Home { annex } if self.teams.active.contains(team) => annex.clone(),
+            _ => return Err(no_mirror_error(team)),
+        };
+        let existing = self.root.team(team)?;
+        existing.check_home_is_here()?;
+        check_readable(&existing, team)?;
+        let home = existing.home()?;
+        let created_at = existing.config()?.created_at;
+        let (epoch, step) = (home.epoch + 1, MoveStep::Exchanging);
+        let moving = MovingHome { host: annex, epoch, since: now(), created_at, step };
+        self.root.set_team_home(team, &TeamHome { moving: Some(moving), ..home })?;
+        self.compare_team(team)?;
+        Ok(self.send_barrier(barrier))
+    }
+
+    /// At the home: ends a move that the annex was not told of. Does nothing otherwise.
+    ///
+    /// # Errors
+    ///
+    /// If the record can't be read or written.
+    pub fn cancel_move(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
+        if let Some(MovingHome { step: MoveStep::Exchanging, .. }) = self.move_to_annex(team)? {
+            let epoch = self.root.team_home(team)?.epoch;
+            self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
+        }
+        Ok(self.take_output())
+    }
+
+    /// At the home: hands over what only this host has, and tells the annex to be the home. From now
+    /// on, only the annex ends the move: [`MirrorNotice::HomeMoved`] or [`MirrorNotice::HomeDeclined`]
+    /// follows.
+    ///
+    /// # Errors
+    ///
+    /// If files can't be read or written. The caller must repeat the call.
+    pub fn offer_home(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
+        if let Some(moving) = self.move_to_annex(team)? {
+            let home = self.root.team_home(team)?;
+            let moving = MovingHome { step: MoveStep::Offered, ..moving };
+            self.root.set_team_home(team, &TeamHome { moving: Some(moving), ..home })?;
+            unless_damaged(self.offer_again(team))?;
+        }
+        Ok(self.take_output())
+    }
+
+    /// At the home: makes an offer that a crash may have lost.
+    pub(crate) fn offer_again(&mut self, team: &TeamName) -> Result<(), Error> {
+        let MirrorSide::Home { .. } = &self.side else { return Ok(()) };
+        if self.offered.contains(team) {
+            return Ok(());
+        }
+        let Some(moving) = self.move_to_annex(team)? else { return Ok(()) };
+        if moving.step == MoveStep::Offered {
+            self.compare_team(team)?;
+            self.hand_over_inboxes(team)?;
+            let handover = Box::new(read_handover(&self.root.team(team)?)?);
+            let MovingHome { created_at, epoch, .. } = moving;
+            self.send(ItemPayload::HomeOffered { team: team.clone(), created_at, epoch, handover });
+            self.offered.insert(team.clone());
+        }
+        Ok(())
+    }
+
+    /// The move of the team's home to this annex. `None` if there is none.
+    fn move_to_annex(&self, team: &TeamName) -> Result<Option<MovingHome>, Error> {
+        let MirrorSide::Home { annex } = &self.side else { return Ok(None) };
+        let moving = match self.root.team(team) {
+            Ok(existing) => existing.home()?.moving,
+            Err(Error::NoSuchTeam { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(moving.filter(|moving| moving.host == *annex))
+    }
+
+    /// At the home: the annex has refused to be the home, so this host changes the team again. Its epoch
+    /// is the offered one, so that a repeated offer has no effect.
+    pub(crate) fn note_home_declined(
+        &mut self,
+        team: &TeamName,
+        epoch: u64,
+        error: &ErrorReport,
+    ) -> Result<(), Error> {
+        if self.move_to_annex(team)?.is_some_and(|moving| moving.epoch == epoch) {
+            self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
+            self.offered.remove(team);
+            self.notify(MirrorNotice::HomeDeclined { team: team.clone(), error: error.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Checks that all files of the team can be read. The annex would lack the others.
+fn check_readable(existing: &Team, team: &TeamName) -> Result<(), ErrorReport> {
+    for owner in existing.inbox_owners()? {
+        existing.inbox(&owner).read()?;
+    }
+    let unreadable =
+        existing.tasks().list()?.into_iter().find(
+            |task| matches!(&task.status, TaskStatus::Other(status) if status == store::UNREADABLE_STATUS),
+        );
+    unreadable.map_or(Ok(()), |task| {
+        let message = format!("cannot move {team}: its task {} cannot be read: {}", task.id, task.subject);
+        Err(ErrorReport::new(ErrorKind::InvalidData, message).with_help("what is damaged: teamctl doctor"))
+    })
+}
+
+fn read_handover(existing: &Team) -> Result<HomeHandover, Error> {
+    let mut answers = existing.requests().scan()?.answered;
+    let answers = answers.split_off(answers.len().saturating_sub(MAX_ANSWERS));
+    Ok(HomeHandover {
+        policy: existing.policy()?,
+        last_task_id: existing.tasks().last_id()?,
+        answers: answers.iter().map(to_fields).collect(),
+    })
+}
+
+fn no_mirror_error(team: &TeamName) -> ErrorReport {
+    let message = format!("cannot move {team}: this host has no mirror on the other one");
+    ErrorReport::new(ErrorKind::Refused, message)
+}

@@ -1,0 +1,37 @@
+//! A move of a team's home to another host, which was begun here.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::hosts_file_entry::HostName;
+
+/// A move of a team's home. This host changes the team no more.
+#[derive(Debug)]
+pub(crate) struct HomeMove {
+    /// The host that is to be the home.
+    pub(crate) host: HostName,
+    /// Since when, in milliseconds since the epoch.
+    pub(crate) since: u64,
+    pub(crate) step: HomeMoveStep,
+    /// The client that waits for the end. `None` if its reply was sent, or an earlier daemon began the
+    /// move.
+    pub(crate) waiter: Option<MoveWaiter>,
+}
+
+/// The client that waits for the end of a move.
+#[derive(Debug)]
+pub(crate) struct MoveWaiter {
+    pub(crate) client: ConnId,
+    /// When the client gets an error, in milliseconds on the monotonic clock.
+    pub(crate) deadline: u64,
+}
+
+/// How far a move has come.
+#[derive(Debug)]
+pub(crate) enum HomeMoveStep {
+    /// Both hosts exchange what they have, until the host answers this barrier.
+    Exchanging { barrier: u64 },
+    /// The host was not told of the move, and is not told any more.
+    Cancelling { error: ErrorReport },
+    /// The host was told to be the home. Only its answer ends the move.
+    Offered,
+}
