@@ -130,7 +130,7 @@ fn one_of_two_moves_at_once_is_refused() {
 }
 
 /// Kills the daemon of one host at a step of a move. Afterwards one host is the home, with everything.
-fn kill_at_step(is_selected: fn(&TwoHosts) -> &TestEnv, failpoint: &str) -> bool {
+fn kill_at_step(select: fn(&TwoHosts) -> &TestEnv, failpoint: &str) -> bool {
     let mut hosts = TwoHosts::new();
     for env in [&mut hosts.home, &mut hosts.annex] {
         let directory = env.path("crash").display().to_string();
@@ -144,7 +144,7 @@ fn kill_at_step(is_selected: fn(&TwoHosts) -> &TestEnv, failpoint: &str) -> bool
     home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
     home.teamctl(["task", "create", "before", "--command", "true"]).expect_success();
     wait_until_done(home, "before");
-    let killed = is_selected(&hosts);
+    let killed = select(&hosts);
     killed.write_file("crash/hits", "");
     killed.write_file("crash/armed", format!("kill teamd {failpoint}\n"));
     let pid = killed.daemon_pid();

@@ -181,6 +181,7 @@ fn annex_without_mirror_declines_and_a_later_move_has_a_higher_epoch() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "another program damages the file")]
 fn damaged_file_prevents_the_move() {
     let mut pair = pair_with_work();
     std::fs::write(pair.home.team().inbox(&name("team-lead")).path(), "{").unwrap();
