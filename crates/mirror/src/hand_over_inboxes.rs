@@ -21,13 +21,14 @@ impl Mirror {
             if mirror.members.contains_key(&owner) {
                 continue;
             }
+            let created_at = mirror.created_at;
             let (messages, read) = mirror.messages_to_hand_over(&owner)?;
             for MessageToSend { key, item } in messages {
                 self.send_and_record(item, OnAcceptance::RecordMessage { team: team.clone(), key });
             }
             for messages in read.chunks(IDS_OF_ITEM) {
                 let (team, owner, messages) = (team.clone(), owner.clone(), messages.to_vec());
-                self.send(ItemPayload::Read { team, owner, messages });
+                self.send(ItemPayload::Read { team, created_at, owner, messages });
             }
         }
         Ok(())
@@ -49,7 +50,8 @@ impl TeamMirror {
             }
             if !self.known_messages.contains(&key) {
                 self.known_messages.note(&key);
-                let item = ItemPayload::Message { team: self.name(), to: owner.clone(), message };
+                let (team, created_at) = (self.name(), self.created_at);
+                let item = ItemPayload::Message { team, created_at, to: owner.clone(), message };
                 sent.push(MessageToSend { key, item });
             }
         }

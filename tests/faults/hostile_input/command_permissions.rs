@@ -51,7 +51,7 @@ enum Role {
 /// The arguments of each command, who may run it, and the possible exit codes if it is allowed. The
 /// arguments are chosen so that an allowed command has no effect on the test, for example with an
 /// unknown name.
-const COMMANDS: [(&[&str], CommandPermission, &[i32]); 59] = [
+const COMMANDS: [(&[&str], CommandPermission, &[i32]); 60] = [
     (&["create", "survey"], CommandPermission::Lead, &[73]),
     (&["spawn", "bob", "--", "true"], CommandPermission::Lead, &[73]),
     (&["shutdown", "nobody", "--grace=1s"], CommandPermission::Lead, &[67]),

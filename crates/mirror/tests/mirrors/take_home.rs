@@ -105,7 +105,7 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     pair.annex.run_and_send(|mirror| mirror.remove_team(&team_name()));
     let made = link_of_new_home.apply(&team(2)).unwrap().notices;
     assert_eq!(made, [MirrorNotice::TeamMade { team: team_name() }]);
-    assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome { epoch: 2, moved: None });
+    assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(2));
 }
 
 #[test]
