@@ -99,12 +99,10 @@ pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport)
 }
 
 pub(crate) fn handle_cancelled(context: &mut Context, team: &TeamName) {
-    match context.state.host_links.home_moves.get(team).map(|moving| &moving.step) {
-        Some(HomeMoveStep::Cancelling { error }) => {
-            let error = error.clone();
-            finish(context, team, Err(error));
-        }
-        _ => {}
+    let step = context.state.host_links.home_moves.get(team).map(|moving| &moving.step);
+    if let Some(HomeMoveStep::Cancelling { error }) = step {
+        let error = error.clone();
+        finish(context, team, Err(error));
     }
 }
 
@@ -139,7 +137,7 @@ fn end_waits(context: &mut Context, error: &ErrorReport, is_ended: impl Fn(&Home
     for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
         match context.state.host_links.home_moves.get_mut(&team) {
             Some(HomeMove { step: HomeMoveStep::Exchanging { .. }, .. }) => {
-                cancel(context, &team, error.clone())
+                cancel(context, &team, error.clone());
             }
             Some(HomeMove { step: HomeMoveStep::Offered, waiter, host, .. }) => {
                 let Some(MoveWaiter { client, .. }) = waiter.take() else { continue };
