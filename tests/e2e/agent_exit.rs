@@ -84,7 +84,9 @@ fn tmux_server_death_is_reported() {
     env.wait_until("the member is removed", || env.member("ann").is_none().then_some(()));
     // On a new server, foreign panes have the ids of the old panes. The daemon can use that server.
     env.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
-    env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).expect_success();
+    env.wait_until("the name is free", || {
+        (env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).code == 0).then_some(())
+    });
     env.teamctl(["kill", "ann"]).expect_success();
     assert!(env.tmux(["list-panes", "-a"]).lines().count() >= 1);
     env.teamctl(["down"]).expect_success();
