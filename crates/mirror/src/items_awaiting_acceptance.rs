@@ -28,12 +28,14 @@ pub(crate) struct AwaitingAcceptance {
     last_number: u64,
     /// What happens when the link keeps an item, with the number of the item. Lowest number first.
     waiting: VecDeque<(u64, OnAcceptance)>,
+    /// How many of them have events.
+    event_items: usize,
 }
 
 impl AwaitingAcceptance {
     /// `last_number` is the number of the last item before the start.
     pub(crate) fn new(last_number: u64) -> AwaitingAcceptance {
-        AwaitingAcceptance { last_number, waiting: VecDeque::new() }
+        AwaitingAcceptance { last_number, waiting: VecDeque::new(), event_items: 0 }
     }
 
     /// The number of the next item.
@@ -44,6 +46,7 @@ impl AwaitingAcceptance {
     /// Counts the next item. `None` if nothing happens when the link keeps it.
     pub(crate) fn add(&mut self, on_acceptance: Option<OnAcceptance>) {
         self.last_number += 1;
+        self.event_items += usize::from(matches!(on_acceptance, Some(OnAcceptance::RecordEvents { .. })));
         self.waiting.extend(on_acceptance.map(|on_acceptance| (self.last_number, on_acceptance)));
     }
 
@@ -55,7 +58,13 @@ impl AwaitingAcceptance {
 
     /// Removes the entry that [`AwaitingAcceptance::next_due`] has returned.
     pub(crate) fn remove_next(&mut self) {
-        self.waiting.pop_front();
+        let removed = self.waiting.pop_front();
+        self.event_items -= usize::from(matches!(removed, Some((_, OnAcceptance::RecordEvents { .. }))));
+    }
+
+    /// How many items with events the link does not keep yet.
+    pub(crate) fn event_items(&self) -> usize {
+        self.event_items
     }
 
     /// The number of the first item that waits with this.

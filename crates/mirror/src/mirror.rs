@@ -45,6 +45,8 @@ pub struct Mirror {
     /// At the home: the teams that were offered to the annex since the start, or whose offer the link
     /// keeps.
     pub(crate) offered: BTreeSet<TeamName>,
+    /// At the annex: the teams whose further events wait in the event log.
+    pub(crate) left_in_log: BTreeSet<TeamName>,
     /// At the home: the barriers without an answer.
     pub(crate) barriers: Barriers,
     /// The output that the next successful call returns.
@@ -76,6 +78,7 @@ impl Mirror {
             awaiting: AwaitingAcceptance::new(last_number),
             wanted: BTreeSet::new(),
             offered: BTreeSet::new(),
+            left_in_log: BTreeSet::new(),
             barriers: Barriers::default(),
             output: MirrorOutput::default(),
         };
@@ -210,6 +213,7 @@ impl Mirror {
         self.mirrors.remove(team);
         self.wanted.remove(team);
         self.offered.remove(team);
+        self.left_in_log.remove(team);
         remove_state(&self.state, team)?;
         // The mark may be that of a later link.
         let mark = self.root.mirror_mark(team)?;

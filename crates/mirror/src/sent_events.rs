@@ -32,12 +32,19 @@ impl SentEvents {
         self.kept
     }
 
-    /// Notes that events are sent now. Returns those that were not sent yet.
-    pub(crate) fn note_sent(&mut self, events: &[Event]) -> Vec<Event> {
-        let unsent = events.iter().filter(|event| event.number > Some(self.last));
-        let unsent: Vec<Event> = unsent.cloned().collect();
-        self.last = last_number(&unsent).unwrap_or(self.last);
-        unsent
+    /// The number of the last event that was sent. 0: none.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The events that were not sent yet.
+    pub(crate) fn unsent<'e>(&self, events: &'e [Event]) -> Vec<&'e Event> {
+        events.iter().filter(|event| event.number > Some(self.last)).collect()
+    }
+
+    /// Notes that an event is sent now.
+    pub(crate) fn note_sent(&mut self, event: &Event) {
+        self.last = event.number.unwrap_or(self.last);
     }
 
     /// Records that the link keeps the events up to this number.

@@ -5,6 +5,7 @@ use crate::end::{name, team_name};
 use crate::faults::{Fault, run_again_with_faults};
 use crate::pair::Pair;
 use mirror::MirrorNotice;
+use protocol::annex_link::ItemPayload;
 use protocol::event_log_line::{Event, EventKind};
 
 const SEEDS: u64 = 20;
@@ -110,4 +111,34 @@ fn random_event_logs_lose_and_double_nothing() {
         (0..STEPS).for_each(|_| logs.step());
         logs.check();
     }
+}
+
+/// In a long outage, the link takes no items.
+#[test]
+fn events_without_place_wait_in_the_log_and_are_sent_in_order() {
+    let mut logs = Logs::new(0);
+    let waiting = 600;
+    (0..waiting).for_each(|_| logs.log_at_annex());
+    assert!(logs.pair.annex.mirror.events_left_in_log().is_empty(), "too many items wait");
+    let sent = |logs: &Logs| {
+        let annex = &logs.pair.annex;
+        let items = annex.spool.iter().chain(&annex.stored);
+        items.filter(|item| matches!(item.payload, ItemPayload::Events { .. })).count()
+    };
+    logs.pair.deliver_all();
+    assert_eq!(sent(&logs), 500);
+    let last = logs.at_annex[499].number.unwrap();
+    let left = logs.pair.annex.mirror.events_left_in_log();
+    assert_eq!(left.get(&team_name()), Some(&last));
+    // A new event is not sent before the earlier ones.
+    logs.log_at_annex();
+    logs.pair.deliver_all();
+    assert_eq!(sent(&logs), 500);
+    let log = &logs.at_annex;
+    logs.pair.annex.run_and_send(|mirror| mirror.send_left_events(&team_name(), log));
+    assert!(logs.pair.annex.mirror.events_left_in_log().is_empty());
+    logs.log_at_annex();
+    logs.pair.deliver_all();
+    logs.log_at_home();
+    assert_eq!(logs.at_home, logs.at_annex);
 }

@@ -2,26 +2,38 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
+use crate::io::files::event_log;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::shared_mirror::SharedMirror;
 use mirror::{MirrorOutput, TaskCheck};
 use protocol::control_socket::ConfirmTaskRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::TaskStatus;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Root;
+use store::{Root, StateDir};
 
 /// The longest pause before a failed job runs again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts the thread. It runs until the daemon ends or the host is forgotten.
-pub(super) fn start(mirror: SharedMirror, queue: Arc<MirrorQueue>, root: Root) -> std::io::Result<()> {
+/// Starts the thread. It runs until the daemon ends or the host is forgotten. The event log is in
+/// `state_dir`.
+pub(super) fn start(
+    mirror: SharedMirror,
+    queue: Arc<MirrorQueue>,
+    (root, state_dir): (Root, PathBuf),
+) -> std::io::Result<()> {
     let run = move || {
         let mut has_failed = false;
         while let Some(job) = queue.pop() {
             match run_job(&mirror, &root, job.clone()) {
-                Ok(()) => has_failed = false,
+                Ok(()) => {
+                    has_failed = false;
+                    // After an error, the next job tries again.
+                    send_events_left_in_log(&mirror, &state_dir)
+                        .unwrap_or_else(|error| tracing::warn!("cannot send events of the log: {error}"));
+                }
                 Err(error) => {
                     if !std::mem::replace(&mut has_failed, true) {
                         mirror.reporter().report(HostEvent::Failed(error));
@@ -116,6 +128,19 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
             Ok(())
         }
     }
+}
+
+/// Sends events for which the link had no place before.
+fn send_events_left_in_log(mirror: &SharedMirror, state_dir: &Path) -> Result<(), ErrorReport> {
+    let left = mirror.events_left_in_log();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let events = event_log::read_events_after(&StateDir::open(state_dir)?, &left);
+    left.keys().try_for_each(|team| {
+        let events = events.get(team).map_or(&[][..], Vec::as_slice);
+        mirror.update(|mirror| Ok(((), mirror.send_left_events(team, events)?)), |()| None)
+    })
 }
 
 fn check_task(mirror: &SharedMirror, root: &Root, client: ConnId, request: &ConfirmTaskRequest) {

@@ -60,8 +60,8 @@ impl LinkSetup {
         let open = self.open_files(earlier, read_events)?;
         // The thread is started last, so no second thread ever takes jobs of the queue.
         if is_first {
-            mirror_thread::start(open.mirror.clone(), self.queue.clone(), self.files.root.clone())
-                .map_err(internal_error)?;
+            let files = (self.files.root.clone(), self.files.state_dir.clone());
+            mirror_thread::start(open.mirror.clone(), self.queue.clone(), files).map_err(internal_error)?;
         }
         Ok(open)
     }

@@ -98,6 +98,12 @@ impl SharedMirror {
         Ok(())
     }
 
+    /// At the annex: the teams with events that were left in the log, as
+    /// [`Mirror::events_left_in_log`] has them.
+    pub(super) fn events_left_in_log(&self) -> BTreeMap<TeamName, u64> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.events_left_in_log()
+    }
+
     fn report_notice(&self, notice: MirrorNotice) {
         self.reporter.report(HostEvent::Notice(notice));
     }
