@@ -60,9 +60,9 @@ impl Mirror {
             ItemPayload::Barrier { number } => self.send(ItemPayload::BarrierReached { number: *number }),
             ItemPayload::BarrierReached { number } => self.finish_barrier(*number),
             ItemPayload::Team { team, config, version, epoch } => {
-                self.apply_config(team, config, (*version, *epoch))?;
+                self.store_config_of_home(team, config, (*version, *epoch))?;
             }
-            ItemPayload::TeamChange { team, change } => self.apply_config_change(team, change)?,
+            ItemPayload::TeamChange { team, change } => self.store_config_change(team, change)?,
             ItemPayload::HomeMoved { team, created_at, epoch } => {
                 self.note_home_moved(team, (*created_at, *epoch))?;
             }

@@ -26,7 +26,7 @@ pub(crate) struct HomeConfig {
 
 /// The config after a change.
 #[derive(Debug)]
-pub(crate) enum NextConfig {
+pub(crate) enum ConfigAfterChange {
     /// The change was made before.
     Stored,
     Next(HomeConfig),
@@ -131,14 +131,14 @@ fn member_change(before: &Member, after: &Member) -> MemberChange {
 
 impl HomeConfig {
     /// Applies a change to the config that the home has sent before.
-    pub(crate) fn apply(before: Option<&HomeConfig>, change: &ConfigChange) -> NextConfig {
+    pub(crate) fn apply(before: Option<&HomeConfig>, change: &ConfigChange) -> ConfigAfterChange {
         match before {
-            Some(before) if before.version == change.version => NextConfig::Stored,
+            Some(before) if before.version == change.version => ConfigAfterChange::Stored,
             Some(before) if before.version == change.base => match changed_config(&before.config, change) {
-                Some(config) => NextConfig::Next(HomeConfig { config, version: change.version }),
-                None => NextConfig::BaseUnknown,
+                Some(config) => ConfigAfterChange::Next(HomeConfig { config, version: change.version }),
+                None => ConfigAfterChange::BaseUnknown,
             },
-            _ => NextConfig::BaseUnknown,
+            _ => ConfigAfterChange::BaseUnknown,
         }
     }
 }

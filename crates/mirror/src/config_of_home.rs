@@ -1,10 +1,11 @@
 //! At the annex: stores the config of the home, whole or as a change.
 
-use crate::config_changes::{HomeConfig, NextConfig};
+use crate::config_changes::{ConfigAfterChange, HomeConfig};
 use crate::json_fields::{Fields, parse_config};
 use crate::members::create_mirror;
 use crate::mirror::Mirror;
 use crate::output::MirrorNotice;
+use crate::take_team::HomeOfTeam;
 use protocol::annex_link::{ConfigChange, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
@@ -13,14 +14,14 @@ use store::Error;
 
 impl Mirror {
     /// Makes the mirror, or updates the members that run elsewhere.
-    pub(crate) fn apply_config(
+    pub(crate) fn store_config_of_home(
         &mut self,
         team: &TeamName,
         config: &Fields,
         (version, epoch): (u64, u64),
     ) -> Result<(), ErrorReport> {
         let config = parse_config(config).map_err(|reason| cannot_mirror_error(team, &reason))?;
-        if self.is_taken(team, config.created_at, epoch)? {
+        if self.decide_home(team, config.created_at, epoch)? == HomeOfTeam::Here {
             return Ok(self.send_taken_teams()?);
         }
         match self.root.team(team) {
@@ -75,7 +76,7 @@ impl Mirror {
 
     /// Makes a change of the config. Asks for the whole config if this end does not have the one
     /// before the change.
-    pub(crate) fn apply_config_change(
+    pub(crate) fn store_config_change(
         &mut self,
         team: &TeamName,
         change: &ConfigChange,
@@ -86,17 +87,17 @@ impl Mirror {
         }
         let next = match self.is_mirrored(team)? {
             true => HomeConfig::apply(self.mirror(team)?.home_config.as_ref(), change),
-            false => NextConfig::BaseUnknown,
+            false => ConfigAfterChange::BaseUnknown,
         };
         match next {
-            NextConfig::Stored => {}
-            NextConfig::Next(next) => {
+            ConfigAfterChange::Stored => {}
+            ConfigAfterChange::Next(next) => {
                 let mirror = self.mirror(team)?;
                 mirror.store_config(&next.config)?;
                 mirror.home_config = Some(next);
             }
             // The home answers with the whole config, so one question is enough.
-            NextConfig::BaseUnknown => {
+            ConfigAfterChange::BaseUnknown => {
                 if self.wanted.insert(team.clone()) {
                     self.send(ItemPayload::TeamWanted { team: team.clone() });
                 }

@@ -13,6 +13,13 @@ use protocol::team_home::{MovedHome, TeamHome};
 use serde_json::Value;
 use store::{AnsweredRequest, Error, Team};
 
+/// Which host is the home of a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HomeOfTeam {
+    Here,
+    Sender,
+}
+
 impl Mirror {
     /// At the annex: makes this host the home of the team. Members on other hosts are removed from
     /// the team. What this host has not sent to the old home is kept here.
@@ -108,16 +115,21 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: whether this team of a home with this epoch has moved here. If a later home
-    /// sends the team, this host is an annex again, and forgets that it was the home.
-    pub(crate) fn is_taken(&mut self, team: &TeamName, created_at: u64, epoch: u64) -> Result<bool, Error> {
+    /// At the annex: which host is the home of a team that a home with this epoch sends. If it is a
+    /// later home, this host is an annex again, and forgets that it was the home.
+    pub(crate) fn decide_home(
+        &mut self,
+        team: &TeamName,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<HomeOfTeam, Error> {
         match self.teams.taken.get(team) {
-            Some(taken) if taken.created_at == created_at && taken.epoch > epoch => Ok(true),
+            Some(taken) if taken.created_at == created_at && taken.epoch > epoch => Ok(HomeOfTeam::Here),
             Some(taken) if taken.created_at == created_at => {
                 self.teams.taken.remove(team);
-                self.teams.save(&self.state).map(|()| false)
+                self.teams.save(&self.state).map(|()| HomeOfTeam::Sender)
             }
-            _ => Ok(false),
+            _ => Ok(HomeOfTeam::Sender),
         }
     }
 
