@@ -189,6 +189,18 @@ fn ended_mirror_is_deleted_with_its_members() {
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
 }
 
+#[test]
+fn new_home_ends_the_mirror_of_the_earlier_home() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    let home = HomeId::parse("8a").unwrap();
+    let new_home = LinkId::ToHome(ConnectHomeRequest { home, annex: devbox(), generation: 1 });
+    let replaced = HostEvent::Notice(MirrorNotice::HomeReplaced { team: survey_team() });
+    let effects = report(&mut state, new_home, replaced);
+    let HostJob::Mirror { link, job } = host_job(&effects) else { panic!("{effects:?}") };
+    assert_eq!((link, job), (&home_link(), &MirrorJob::EndTeam(survey_team())));
+}
+
 fn confirm_task() -> Request {
     Request::ConfirmTask(ConfirmTaskRequest {
         team: survey_team(),
