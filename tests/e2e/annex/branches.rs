@@ -268,7 +268,7 @@ fn fetch_from_a_slow_host_does_not_hold_up_that_of_another_member() {
     wait_for_work(home, "teamd/survey/bob", "one");
     let line = vec![home.path("out/line").display().to_string()];
     let started = home.path("out/started");
-    let script = format!("touch {}; exec cat >/dev/null", started.display());
+    let script = format!("touch {}; cat >/dev/null", started.display());
     let slow = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
     write_hosts(home, &[("devbox", slow)]);
     let mut fetch = home.command("teamctl");

@@ -1,6 +1,7 @@
 //! `teamctl up`: starts teamd in a detached tmux session unless teamd runs already. Waits until
 //! teamd is ready.
 
+mod daemon_state;
 mod resume_members;
 mod resume_on_other_hosts;
 
@@ -13,6 +14,7 @@ use crate::output;
 use client::directory_watcher::{DirectoryWatcher, WatchEvent};
 use client::select_tmux_server::{TMUX_NAME, TmuxTarget};
 use client::start_daemon_unless_running::{DaemonStart, start_unless_running};
+use daemon_state::DaemonState;
 use profile::ProfileRegistry;
 use protocol::allowed_callers::AllowedCallers;
 use protocol::control_socket::StatusReply;
@@ -48,22 +50,6 @@ pub(crate) struct UpArgs {
     /// Name of the tmux server if $TMUX is not set [default: teamd]
     #[arg(short = 'L', value_name = "NAME")]
     tmux_name: Option<String>,
-}
-
-/// Whether the command has started the daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DaemonState {
-    RanAlready,
-    Started,
-}
-
-impl DaemonState {
-    fn text(self) -> &'static str {
-        match self {
-            DaemonState::RanAlready => "runs already",
-            DaemonState::Started => "is ready",
-        }
-    }
 }
 
 impl UpArgs {

@@ -1,7 +1,7 @@
 //! `teamctl up --resume`: starts the suspended members, waits for the starts, and prints how each
 //! start ended.
 
-use super::DaemonState;
+use super::daemon_state::DaemonState;
 use super::resume_on_other_hosts::{ResumedHost, resume_on_other_hosts};
 use crate::command_context::CommandContext;
 use crate::commands::daemon_suspension_and_budget_lines::{budget_line, daemon_line, panes_line};

@@ -1,7 +1,7 @@
 //! The part of `teamctl up --resume` on the other hosts of the teams: the `teamctl` of each host resumes
 //! the members there.
 
-use super::DaemonState;
+use super::daemon_state::DaemonState;
 use crate::command_context::CommandContext;
 use crate::commands::hosts::command_with_json_output::CommandOnHost;
 use protocol::control_socket::{AwaitHostRequest, HostContact, HostStatus, Request, TeamStatus};
