@@ -3,8 +3,8 @@
 use crate::clock_time::ScreenClock;
 use crate::team_snapshot_for_screen::{MemberItem, RequestItem};
 use client::member_request_view::{MemberRequestView, request_text};
+use client::member_view::MemberView;
 use client::suggested_commands::SuggestedCommands;
-use client::team_view::MemberView;
 use protocol::control_socket::{Activity, BudgetStatus, PastMember};
 use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;

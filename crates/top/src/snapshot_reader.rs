@@ -15,8 +15,9 @@ use crate::teamctl_command::suggested_commands;
 use client::connect_to_daemon::DaemonAddress;
 use client::directory_watcher::{WatchEvent, WatchNotifier};
 use client::member_request_view::open_requests;
+use client::status_source::{StatusSource, read_suspended_teams};
 use client::suggested_commands::SuggestedCommands;
-use client::team_view::{StatusSource, TeamView, read_suspended_teams};
+use client::team_view::TeamView;
 use protocol::control_socket::{self, Call, Reply, Response, StatusReply};
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::state_file_names;
@@ -28,8 +29,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::read_leads_file;
-use store::{Caller, Durability, InboxCursor, Root, Team};
+use store::{Caller, Durability, InboxCursor, Root, Team, read_leads_file};
 
 /// How long the daemon may take to answer before it counts as unresponsive. The daemon normally
 /// answers at once. While the tmux server is stopped (SIGSTOP), the daemon answers after two

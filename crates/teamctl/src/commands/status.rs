@@ -2,10 +2,14 @@
 //! tasks come from the team files. If no daemon runs, the command shows only the files and the
 //! suspended members from the roster, and the exit code is 69.
 
+mod member_details;
+mod notes_below_table;
+mod past_members_in_table;
 mod table;
+mod table_cells;
 mod tmux_segment;
 
-pub(super) use table::abandoned_task_line;
+pub(super) use notes_below_table::abandoned_task_line;
 
 use crate::add_options_to_suggested_commands::{
     rewrite_commands, suggested_commands, suggested_commands_for_team,
@@ -13,7 +17,9 @@ use crate::add_options_to_suggested_commands::{
 use crate::command_context::CommandContext;
 use crate::commands::daemon_suspension_and_budget_lines::interrupted_run_line;
 use crate::output::{self, print_json, print_line, print_table, print_warning};
-use client::team_view::{StatusSource, TeamView, count_unread, read_suspended_teams, team_view};
+use client::member_view::count_unread;
+use client::status_source::{StatusSource, read_suspended_teams};
+use client::team_view::{TeamView, team_view};
 use protocol::control_socket::{Request, StatusReply};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -274,12 +280,13 @@ fn print_team(
     print_table(&table::member_rows(team));
     let mut lines = Vec::new();
     if args.name.is_some() {
-        lines.extend(team.members.iter().flat_map(|member| table::member_details(member, &commands)));
-        lines.extend(team.worktrees.iter().map(table::worktree_line));
+        lines
+            .extend(team.members.iter().flat_map(|member| member_details::member_details(member, &commands)));
+        lines.extend(team.worktrees.iter().map(member_details::worktree_line));
     }
-    lines.extend(table::team_notes(team, &commands));
+    lines.extend(notes_below_table::team_notes(team, &commands));
     lines.extend(interrupted_run.iter().map(|run| output::sanitize(&interrupted_run_line(run, &commands))));
-    lines.extend(team.members.iter().flat_map(table::environment_lines));
+    lines.extend(team.members.iter().flat_map(member_details::environment_lines));
     lines.iter().for_each(|line| print_line(line));
     Ok(())
 }

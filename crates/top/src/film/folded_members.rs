@@ -1,6 +1,6 @@
 //! The members of a recorded team, as the record's reports and events describe them.
 
-use client::team_view::MemberView;
+use client::member_view::MemberView;
 use protocol::control_socket::{Activity, MemberFlag, PastMember, TurnPause, TurnStatus, UsageLimit};
 use protocol::event_log_line::{Event, EventKind};
 use protocol::member_color::Color;
@@ -186,7 +186,7 @@ fn set_activity(member: &mut MemberView, activity: Activity, at: u64, summary: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::team_view::MemberView;
+    use client::member_view::MemberView;
     use protocol::control_socket::{FailedTurnsPause, TurnStatus};
     use serde_json::json;
 

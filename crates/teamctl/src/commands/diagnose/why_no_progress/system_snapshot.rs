@@ -4,7 +4,7 @@
 use super::probe_servers_processes_and_disks::{self, ServerState};
 use crate::command_context::CommandContext;
 use client::read_event_log::EventLog;
-use client::team_view::{StatusSource, read_suspended_teams};
+use client::status_source::{StatusSource, read_suspended_teams};
 use platform::ProcessEntry;
 use protocol::control_socket::{DaemonStatus, Request, StatusReply, TeamStatus};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
