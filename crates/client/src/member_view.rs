@@ -216,6 +216,10 @@ pub(crate) fn unsupervised_member_views(
 
 /// The lifecycle of a member that another host runs. Without contact, it is unknown.
 pub(crate) fn remote_lifecycle(member: &Member, hosts: &[HostStatus]) -> &'static str {
+    // After a move of the home, nothing here says how its members are.
+    if hosts.iter().any(|host| matches!(host.contact, HostContact::IsHome { .. })) {
+        return "unknown";
+    }
     let host = hosts.iter().find(|host| member.host.as_deref() == Some(host.host.as_str()));
     match host.map(|host| &host.contact) {
         Some(HostContact::NoContact { .. }) => "unknown",

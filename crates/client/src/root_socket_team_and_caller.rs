@@ -10,8 +10,10 @@ use crate::connection::Connection;
 use crate::daemon_call_error::Error;
 use crate::find_lead_session_of_caller::find_lead_session;
 use crate::find_socket_of_this_root::find_other_socket;
+use crate::refuse_foreign_team_root_and_spawn::{check_own_root, check_own_spawn, check_own_team};
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::reply_timeout::reply_timeout;
+use crate::team_not_found_errors::{missing_config_error, missing_team_error, no_team_error};
 use protocol::control_socket::{Call, Reply, Request, Response, StatusReply, WorktreeReply, WorktreeRequest};
 use protocol::did_you_mean::did_you_mean;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -378,65 +380,6 @@ pub(crate) fn only_team(candidates: &[TeamName]) -> Result<TeamName, ErrorReport
     }
 }
 
-/// Refuses a team that is not the caller's own, if the caller is an agent. Another team may have a
-/// member of the same name, and the caller would act as that member.
-///
-/// # Errors
-///
-/// `NotPermitted`.
-fn check_own_team(team: &TeamName) -> Result<(), ErrorReport> {
-    match (env_var("TEAMD_MEMBER"), env_var("TEAMD_TEAM")) {
-        (Some(member), Some(own_team)) if own_team != team.as_str() => {
-            let message = format!("cannot act in the team {team}: the caller is {member} of {own_team}");
-            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out -t"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a caller that belongs to a spawn (one start of a member's agent) that has ended, if a
-/// newer spawn of the same member runs. Otherwise the caller could change team files as if it were
-/// the newer spawn. Calls on the control socket need no such check, because the daemon refuses the
-/// token of the ended spawn.
-///
-/// # Errors
-///
-/// `NotPermitted`.
-pub fn check_own_spawn(state_dir: &Path) -> Result<(), ErrorReport> {
-    let [Some(member), Some(team), Some(token)] = ["TEAMD_MEMBER", "TEAMD_TEAM", "TEAMD_TOKEN"].map(env_var)
-    else {
-        return Ok(());
-    };
-    let (Ok(team), name) = (TeamName::parse(&team), MemberName::new_unchecked(&member)) else {
-        return Ok(());
-    };
-    let roster = store::read_roster_file(state_dir).unwrap_or_default();
-    if !roster.is_superseded(&team, &name, &token) {
-        return Ok(());
-    }
-    let message = format!("cannot act as {member}: this environment is of an earlier spawn, which has ended");
-    Err(ErrorReport::new(ErrorKind::NotPermitted, message)
-        .with_help("unset the TEAMD_ variables to act as a person; who runs: teamctl status"))
-}
-
-/// Refuses a root that is not the caller's own, if the caller is an agent. `root` is absolute.
-fn check_own_root(root: &Path) -> Result<(), ErrorReport> {
-    let (Some(member), Some(own_root)) = (env_var("TEAMD_MEMBER"), env_var("TEAMD_ROOT")) else {
-        return Ok(());
-    };
-    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let own_root = Path::new(&own_root);
-    match own_root == root || canonical(own_root) == canonical(root) {
-        true => Ok(()),
-        false => {
-            let (root, own_root) = (root.display(), own_root.display());
-            let message =
-                format!("cannot act in the root {root}: the caller is {member}, an agent of {own_root}");
-            Err(ErrorReport::new(ErrorKind::NotPermitted, message).with_help("leave out --root"))
-        }
-    }
-}
-
 /// Finds the team `name`. An invalid name is first converted to a valid one.
 pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
     let team = TeamName::parse(name).or_else(|_| TeamName::sanitize(name));
@@ -454,32 +397,6 @@ pub fn team_by_name(root: &Root, name: &str) -> Result<TeamName, ErrorReport> {
         Some(suggestion) => error.with_help(suggestion),
         None => error,
     })
-}
-
-fn no_team_error(root: &Path) -> ErrorReport {
-    let message = format!("cannot find a team: there is none in {}", root.display());
-    ErrorReport::new(ErrorKind::NotFound, message).with_help(
-        "make one with: teamctl create NAME; then start agents with: teamctl spawn NAME --profile PROFILE",
-    )
-}
-
-/// The error for a team whose directory has no `config.json`.
-fn missing_config_error(root: &Root, team: &TeamName) -> ErrorReport {
-    let directory = root.path().join("teams").join(team.as_str());
-    let message = format!("cannot use the team {team}: {} has no config.json", directory.display());
-    ErrorReport::new(ErrorKind::NotFound, message).with_help(format!(
-        "if teamd runs this team, it writes the file again within 2 s; to remove the rest of a team: teamctl delete {team} --force"
-    ))
-}
-
-/// The error for a team that does not exist, with the teams that do.
-fn missing_team_error(root: &Path, name: &str, teams: &[TeamName]) -> ErrorReport {
-    let own_teams = teams.iter().filter(|team| !team.is_claude_session()).map(TeamName::as_str);
-    let own_teams: Vec<&str> = own_teams.collect();
-    let existing_help =
-        if own_teams.is_empty() { String::new() } else { format!("there is: {}; ", own_teams.join(", ")) };
-    ErrorReport::new(ErrorKind::NotFound, format!("cannot find the team {name} in {}", root.display()))
-        .with_help(format!("{existing_help}to make {name}: teamctl create {name}"))
 }
 
 /// The canonical path that `path` will have once its directory is created. Symbolic links in the

@@ -6,7 +6,7 @@
 
 use crate::server_context::ServerContext;
 use crate::tools::{self, ToolEntry};
-use client::root_socket_team_and_caller::check_own_spawn;
+use client::refuse_foreign_team_root_and_spawn::check_own_spawn;
 use protocol::agent_instructions::{InstructionContext, Interactivity};
 use protocol::error_kind_and_report::ErrorReport;
 use rmcp::model::{

@@ -91,6 +91,7 @@ pub mod env_filter;
 pub mod error_kind_and_report;
 pub mod escape_control_chars;
 pub mod event_log_line;
+pub mod event_text_for_people;
 pub mod events_of_annexes;
 pub mod find_git_ssh_or_sudo_prompt_on_screen;
 pub mod find_sibling_program;

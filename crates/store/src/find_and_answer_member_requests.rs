@@ -14,43 +14,26 @@
 
 use crate::answer_log::AnsweredRequest;
 use crate::error::Error;
-use crate::inbox::{ANSWER_LIMIT, Inbox, MESSAGE_LIMIT};
+use crate::inbox::{ANSWER_LIMIT, MESSAGE_LIMIT};
+use crate::open_request_and_possible_answers::{
+    OpenRequest, RequestState, ScannedRequest, closing_state, find_answer, into_open, is_plan, merge_repeat,
+    possible_answers,
+};
 use crate::team_handle::Team;
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, PermissionOutcome, PermissionResponse};
-use protocol::member_request::{Answer, MemberRequest, parse_answer};
+use protocol::member_request::{Answer, MemberRequest};
 use protocol::member_task_and_request_ids::RequestId;
 use protocol::permission_mode::PermissionMode;
 use protocol::policy::AnsweredBy;
 use protocol::team_and_member_names::MemberName;
 use protocol::team_config::TeamConfig;
-use protocol::timestamp::parse_iso8601;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Access to the requests of one team's members.
 #[derive(Debug, Clone)]
 pub struct MemberRequests(Team);
-
-/// A request that waits for an answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenRequest {
-    /// The content of the request.
-    pub request: MemberRequest,
-    /// The member that made the request.
-    pub from: MemberName,
-    /// When the request was made, in ms since the epoch. 0 if the message has no valid timestamp.
-    pub asked_at: u64,
-    /// When the member last repeated the request, in ms since the epoch. Some programs ask twice, and a
-    /// resumed member submits its plan again.
-    pub last_asked_at: u64,
-    /// The member's working directory, for policy rules about directories.
-    pub cwd: String,
-    /// The text of the message, unchanged.
-    pub text: String,
-    /// The entries of this request in the lead's inbox.
-    entries: Vec<InboxEntry>,
-}
 
 /// All requests that the members made in their current spawns.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,21 +49,6 @@ pub struct RequestScanResult {
     /// Members whose last two plans were rejected because of a timeout. Their next plan waits
     /// without a timeout, because after another rejection the member would only plan again.
     pub plans_timed_out_twice: BTreeSet<MemberName>,
-}
-
-/// A request in the lead's inbox and its state.
-struct ScannedRequest {
-    request: OpenRequest,
-    state: RequestState,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum RequestState {
-    Open,
-    Answered { approved: bool, by: AnsweredBy },
-    Withdrawn,
-    AskerGone,
-    AskerSuspended,
 }
 
 impl Team {
@@ -304,37 +272,6 @@ impl MemberRequests {
     }
 }
 
-impl ScannedRequest {
-    fn key(&self) -> (MemberName, RequestId) {
-        (self.request.from.clone(), self.request.request.id().clone())
-    }
-
-    fn to_answered(&self) -> Option<AnsweredRequest> {
-        let RequestState::Answered { approved, by } = self.state else { return None };
-        let (member, request) = (self.request.from.clone(), self.request.request.id().clone());
-        Some(AnsweredRequest {
-            member,
-            request_id: request,
-            approved,
-            answered_by: by,
-            last_asked_at: self.request.last_asked_at,
-        })
-    }
-}
-
-impl RequestState {
-    /// The error for an answer to a request in this state.
-    fn to_error(self, request: &OpenRequest) -> Error {
-        let (id, from) = (request.request.id().to_string(), request.from.clone());
-        match self {
-            RequestState::Answered { approved, .. } => Error::AlreadyAnswered { id, approved },
-            RequestState::Withdrawn => Error::Withdrawn { id, from },
-            RequestState::AskerSuspended => Error::AskerSuspended { id, from },
-            RequestState::Open | RequestState::AskerGone => Error::AskerGone { id, from },
-        }
-    }
-}
-
 /// The members whose last two plans were rejected because of a timeout.
 fn members_timed_out_twice(requests: &[ScannedRequest]) -> BTreeSet<MemberName> {
     let mut timeout_counts: BTreeMap<&MemberName, u32> = BTreeMap::new();
@@ -351,15 +288,6 @@ fn members_timed_out_twice(requests: &[ScannedRequest]) -> BTreeSet<MemberName> 
         }
     }
     timeout_counts.into_iter().filter(|(_, count)| *count >= 2).map(|(name, _)| name.clone()).collect()
-}
-
-fn is_plan(request: &OpenRequest) -> bool {
-    matches!(request.request, MemberRequest::Plan(_))
-}
-
-fn into_open(requests: Vec<ScannedRequest>) -> Vec<OpenRequest> {
-    let open_requests = requests.into_iter().filter(|request| request.state == RequestState::Open);
-    open_requests.map(|request| request.request).collect()
 }
 
 fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<RequestState> {
@@ -380,77 +308,6 @@ fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     request.from = member.name.clone();
     request.cwd.clone_from(&member.cwd);
     Some(member.joined_at)
-}
-
-impl OpenRequest {
-    /// Parses an entry of the lead's inbox as a request. `None` if the entry is not a request. The
-    /// field `cwd` stays empty.
-    pub fn from_entry(entry: InboxEntry) -> Option<OpenRequest> {
-        let message = entry.message.as_ref().ok()?;
-        let request = MemberRequest::parse(&message.text)?;
-        let asked_at = parse_iso8601(&message.timestamp).unwrap_or(0);
-        let (from, text) = (MemberName::new_unchecked(&message.from), message.text.clone());
-        Some(OpenRequest {
-            request,
-            from,
-            asked_at,
-            last_asked_at: asked_at,
-            cwd: String::new(),
-            text,
-            entries: vec![entry],
-        })
-    }
-}
-
-/// Adds a request, or merges it with the earlier request that it repeats.
-fn merge_repeat(requests: &mut Vec<OpenRequest>, request: OpenRequest) {
-    let is_same_request = |earlier: &&mut OpenRequest| {
-        earlier.from == request.from && earlier.request.id() == request.request.id()
-    };
-    match requests.iter_mut().find(is_same_request) {
-        Some(earlier) => {
-            earlier.last_asked_at = earlier.last_asked_at.max(request.last_asked_at);
-            earlier.entries.extend(request.entries);
-        }
-        None => requests.push(request),
-    }
-}
-
-/// The entries of an inbox that may be answers.
-fn possible_answers(inbox: &Inbox) -> Result<Vec<InboxEntry>, Error> {
-    inbox.fold(|candidates: &mut Vec<InboxEntry>, entry| candidates.extend(Some(entry).filter(can_be_answer)))
-}
-
-/// Whether an entry may be an answer. The check saves parsing of most messages.
-fn can_be_answer(entry: &InboxEntry) -> bool {
-    entry.message.as_ref().is_ok_and(|message| message.text.contains("_response"))
-}
-
-/// The state of an answered or withdrawn request, according to the member's inbox. `None` if the
-/// inbox has no answer. An approval takes precedence over a rejection, and any answer of the lead
-/// takes precedence over a withdrawal.
-fn closing_state(entries: &[InboxEntry], request: &OpenRequest) -> Option<RequestState> {
-    let id = request.request.id();
-    let answer = find_answer(entries, id, MemberName::is_lead);
-    let find_withdrawal = || find_answer(entries, id, |from| *from == request.from);
-    let answered = answer.map(|approved| RequestState::Answered { approved, by: AnsweredBy::Lead });
-    answered.or_else(|| find_withdrawal().map(|_| RequestState::Withdrawn))
-}
-
-/// Finds answers to the request `id` from senders that `is_sender` accepts. Returns true if any of
-/// these answers approves, false if all reject, and `None` if there are no such answers.
-fn find_answer(
-    entries: &[InboxEntry],
-    id: &RequestId,
-    is_sender: impl Fn(&MemberName) -> bool,
-) -> Option<bool> {
-    let candidates =
-        entries.iter().filter(|entry| can_be_answer(entry)).filter_map(|entry| entry.message.as_ref().ok());
-    let from_senders = candidates.filter(|message| is_sender(&MemberName::new_unchecked(&message.from)));
-    let answers = from_senders
-        .filter_map(|message| parse_answer(&message.text))
-        .filter(|(request_id, _)| request_id == id);
-    answers.map(|(_, approved)| approved).reduce(|first, second| first || second)
 }
 
 /// The only open request among `requests`. If there is not exactly one, the error that says why.

@@ -12,7 +12,7 @@ use crate::file_io::{
     FILE_LIMIT, HALF_WRITTEN_TIMEOUT, INBOX_LIMIT, JsonShape, TempFile, read_and_parse, read_raw, sync_dir,
     write_file,
 };
-use crate::find_and_answer_member_requests::OpenRequest;
+use crate::open_request_and_possible_answers::OpenRequest;
 use crate::team_file_names::{
     CONFIG_FILE, HIGH_WATER_MARK_FILE, INBOXES_DIR, owner_of_inbox_file, task_of_file,
 };

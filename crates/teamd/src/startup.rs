@@ -10,7 +10,7 @@ use crate::event_loop::run_event_loop;
 use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::control_connections::Connections;
 use crate::io::effect_runner::EffectRunner;
-use crate::io::files::{agent_environment_files, event_log, run_file_jobs as files_thread};
+use crate::io::files::{agent_environment_files, event_log, files_thread};
 use crate::io::headless_shim_processes::HeadlessShims;
 use crate::io::hosts::link_handles::LinkHandles;
 use crate::io::keep_control_socket_at_path::ControlListener;

@@ -1,7 +1,7 @@
 //! Creates a proposed worktree, and prepares it for its agent.
 
 use crate::error::Error;
-use crate::git_command::GitEnvironment;
+use crate::git_environment::GitEnvironment;
 use crate::propose_worktree::WorktreeProposal;
 use crate::worktree_record::WorktreeRecord;
 use std::path::PathBuf;

@@ -6,7 +6,8 @@
 
 use crate::branch_created_for_worktree::{create_branch, delete_merged_branch};
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::git_command::{Git, WRITE_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::propose_worktree::WorktreeProposal;
 use crate::worktree_record::{WorktreeRecord, WorktreeState};
 use std::ffi::OsStr;

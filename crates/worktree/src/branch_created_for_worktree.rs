@@ -6,7 +6,8 @@
 
 use crate::count_commits_lost_with_worktree::{count_only_in_branch_log, count_unmerged};
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::{branch_ref, worktree_on_branch};
 use crate::worktree_record::WorktreeRecord;
 

@@ -1,7 +1,8 @@
 //! What was done on the branch of a worktree: its commits, and which of them are not merged.
 
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::{branch_exists, branch_ref};
 use crate::worktree_record::WorktreeRecord;
 

@@ -5,7 +5,8 @@
 //! the commits after these. The receiver's branch only moves forward.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, WRITE_TIMEOUT};
+use crate::git_command::{Git, READ_TIMEOUT, WRITE_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::{branch_ref, branch_tip, check_branch_name, worktree_on_branch};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

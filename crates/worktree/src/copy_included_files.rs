@@ -9,7 +9,9 @@
 //! test `links_out_of_the_repository_are_not_followed` checks this.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT, path_from_bytes, split_nul};
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_environment::GitEnvironment;
+use crate::git_output::{path_from_bytes, split_nul};
 use crate::repository_and_its_worktrees::list_worktrees;
 use crate::worktree_record::WorktreeRecord;
 use rustix::fs::OFlags;

@@ -10,7 +10,8 @@
 //! the repository defines it.
 
 use crate::error::Error;
-use crate::git_command::{Git, Overrides, READ_TIMEOUT, os_string, split_nul};
+use crate::git_command::{Git, Overrides, READ_TIMEOUT};
+use crate::git_output::{os_string, split_nul};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -8,7 +8,8 @@
 //! the daemon was killed while it prepared the worktree.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{GitEnvironment, os_string, split_nul};
+use crate::git_environment::GitEnvironment;
+use crate::git_output::{os_string, split_nul};
 use crate::tar_archive::walk;
 use crate::uncommitted_files::FileStatus;
 use crate::worktree_fingerprint::FileStamp;

@@ -1,12 +1,11 @@
 //! Finds the reasons to keep a worktree: everything that would be lost if it were removed, and
 //! everything that prevents its removal.
 
-use crate::count_commits_lost_with_worktree;
 use crate::disable_filters_and_hooks_of_repository::filters_not_run;
 use crate::error::Error;
 use crate::files_created_before_agent_starts::remove_unchanged;
 use crate::find_remote_with_untracked_branches::find_narrow_remote;
-use crate::git_command::GitEnvironment;
+use crate::git_environment::GitEnvironment;
 use crate::head_and_reflog_of_worktree::HeadState;
 use crate::keep_reason::KeepReason;
 use crate::mount_points::mount_points_below;
@@ -14,7 +13,7 @@ use crate::repository_and_its_worktrees::list_worktrees;
 use crate::uncommitted_files::FileStatus;
 use crate::worktree_handle::Worktree;
 use crate::worktree_record::{WorktreeRecord, WorktreeState};
-use crate::{processes_using_directory, stashes_of_worktree};
+use crate::{count_commits_lost_with_worktree, processes_using_directory, stashes_of_worktree};
 use std::fs::read_to_string;
 use std::path::Path;
 

@@ -3,7 +3,8 @@
 //! pushed, because this repository does not know those branches.
 
 use crate::error::Error;
-use crate::git_command::{Git, READ_TIMEOUT, split_nul};
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_output::split_nul;
 use std::collections::BTreeMap;
 
 /// The part of a fetch rule that tracks every branch.

@@ -4,7 +4,8 @@
 //! repositories. Git stores these copies in `modules/`, below the worktree's private git directory.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, path_from_bytes, split_nul};
+use crate::git_command::Git;
+use crate::git_output::{path_from_bytes, split_nul};
 use crate::worktree_handle::Worktree;
 use crate::worktree_record::read_git_link;
 use std::fs::read_dir;

@@ -34,6 +34,9 @@ mod find_reasons_to_keep_worktree;
 mod find_remote_with_untracked_branches;
 mod find_submodules;
 mod git_command;
+mod git_environment;
+mod git_output;
+mod git_process;
 mod git_settings_that_run_programs;
 mod head_and_reflog_of_worktree;
 mod ignored_cache_directories;
@@ -71,7 +74,7 @@ pub use bundle_of_branch::{
 pub use end_processes_of_worktree_command::end_processes_with_variable;
 pub use error::Error;
 pub use error_report::{install_help, unmount_help};
-pub use git_command::GitEnvironment;
+pub use git_environment::GitEnvironment;
 pub use keep_reason::{KeepReason, escape_controls};
 pub use logged_command::{CommandEnd, LoggedCommand};
 pub use look_up_branches::{commit_of_branch, count_commits_in_none_of, last_commit};

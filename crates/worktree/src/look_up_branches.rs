@@ -2,7 +2,8 @@
 //! names of new branches.
 
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use std::path::{Path, PathBuf};
 
 /// Returns the full reference name of a branch.

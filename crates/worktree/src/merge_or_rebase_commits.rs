@@ -4,7 +4,8 @@
 //! and without a signature: the program that signs is a setting that the repository can change.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitOutput, WRITE_TIMEOUT, path_from_bytes, split_nul};
+use crate::git_command::{Git, WRITE_TIMEOUT};
+use crate::git_output::{GitOutput, path_from_bytes, split_nul};
 use crate::merge_method_and_reflog_entries::MergeMethod;
 use crate::target_branch_of_merges::MergeBranch;
 use crate::temporary_worktree_for_merges::MergeWorktree;

@@ -5,7 +5,8 @@
 //! directory. So each directory with files has a record.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::{
     branch_exists, branch_ref, check_branch_name, check_not_blocked, worktree_on_branch,
 };

@@ -10,7 +10,8 @@
 
 use crate::branch_created_for_worktree::{delete_merged_branch, rename_discarded_branch};
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::git_command::{Git, WRITE_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::keep_reason::KeepReason;
 use crate::mount_points::check_no_mount_point;
 use crate::save_unsaved_work::SavedWorktree;

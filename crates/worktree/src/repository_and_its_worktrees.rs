@@ -4,7 +4,9 @@
 //! they are outside of the repository's working tree.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, path_from_bytes};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
+use crate::git_output::path_from_bytes;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -7,19 +7,18 @@
 //! changes meanwhile, saving fails and the worktree is not removed. The tests
 //! `worktree_that_cannot_be_saved_is_kept` and `writes_after_saving_prevent_removal` check this.
 
-use crate::count_commits_lost_with_worktree;
 use crate::error::{Error, io_error};
-use crate::find_submodules;
-use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::git_command::{Git, WRITE_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::branch_tip;
 use crate::mount_points::check_no_mount_point;
 use crate::restore_instructions::SavedPart;
-use crate::stashes_of_worktree;
 use crate::tar_archive::{create_new_file, write_archive};
 use crate::temporary_refs_for_git_bundle::{SAVED_REFS, SavedRefs};
 use crate::worktree_fingerprint::{RepositoryFingerprint, WorktreeFingerprint};
 use crate::worktree_handle::Worktree;
 use crate::worktree_record::WorktreeRecord;
+use crate::{count_commits_lost_with_worktree, find_submodules, stashes_of_worktree};
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::Write;

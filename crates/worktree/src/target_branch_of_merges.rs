@@ -4,7 +4,8 @@
 //! worktree that has it checked out, the move would make unchanged files look changed.
 
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment, READ_TIMEOUT};
+use crate::git_command::{Git, READ_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::look_up_branches::{branch_ref, branch_tip, check_branch_name, check_not_blocked};
 use crate::merge_method_and_reflog_entries::{MergeMethod, copied_commits};
 use crate::repository_and_its_worktrees::list_worktrees;

@@ -7,7 +7,8 @@
 use crate::add_worktree::lock_repository;
 use crate::end_processes_of_worktree_command::end_processes_with_variable;
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment, WRITE_TIMEOUT};
+use crate::git_command::{Git, WRITE_TIMEOUT};
+use crate::git_environment::GitEnvironment;
 use crate::mount_points::check_no_mount_point;
 use crate::propose_worktree::create_directory;
 use crate::repository_and_its_worktrees::list_worktrees;

@@ -3,7 +3,9 @@
 
 use crate::error::Error;
 use crate::find_submodules;
-use crate::git_command::{Git, GitEnvironment, path_from_bytes, split_nul};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
+use crate::git_output::{path_from_bytes, split_nul};
 use crate::ignored_cache_directories::CacheDirs;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,8 @@
 //! worktree.
 
 use crate::error::Error;
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
 use crate::worktree_record::WorktreeRecord;
 use std::path::{Path, PathBuf};
 

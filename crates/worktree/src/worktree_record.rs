@@ -4,7 +4,8 @@
 //! not wait.
 
 use crate::error::{Error, io_error};
-use crate::git_command::{Git, GitEnvironment};
+use crate::git_command::Git;
+use crate::git_environment::GitEnvironment;
 use serde::{Deserialize, Serialize};
 use std::fs::{read_dir, read_to_string, symlink_metadata};
 use std::io::ErrorKind;

@@ -21,6 +21,7 @@ mod request;
 mod shim_messages;
 pub mod shim_subcommands;
 mod spawn_request;
+mod status_reply;
 mod turn_status;
 mod worktree_messages;
 
@@ -36,9 +37,8 @@ pub use pane_layout_and_visibility::{
 };
 pub use placement::{HostCandidate, MemberHost, PlaceMemberReply, PlaceMemberRequest};
 pub use reply::{
-    AgentExit, BudgetStatus, CapturePaneReply, CreateTeamReply, DaemonStatus, DeleteTeamReply, ExitsReply,
-    InterruptReply, LocatePaneReply, MemberFlag, MemberStatus, PastMember, Reply, ResumeMembersReply,
-    SetModeReply, SpawnReply, StatusReply, TeamStatus,
+    AgentExit, CapturePaneReply, CreateTeamReply, DeleteTeamReply, ExitsReply, InterruptReply,
+    LocatePaneReply, Reply, ResumeMembersReply, SetModeReply, SpawnReply,
 };
 pub use request::{
     Call, CapturePaneRequest, CreateTeamRequest, DeleteTeamRequest, MemberAddress, MemberSelection,
@@ -48,6 +48,9 @@ pub use request::{
 pub use shim_messages::{ExitReport, FromShim, ShimHello, StartAgent, ToShim, TurnSetup};
 pub use spawn_request::{
     Backend, EarlierMessages, Iterm2Access, LaunchArgv, RestartPolicy, ResumeArgv, SpawnRequest,
+};
+pub use status_reply::{
+    BudgetStatus, DaemonStatus, MemberFlag, MemberStatus, PastMember, StatusReply, TeamStatus,
 };
 pub use turn_status::{
     Activity, ExchangePause, FailedTurnsPause, NoContactPause, PlanStage, TurnPause, TurnStatus, UsageLimit,

@@ -1,7 +1,7 @@
 //! Handles the result of a scan of config.json.
 
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::ConfigSnapshot;
+use crate::core::jobs::file_results::ConfigSnapshot;
 use crate::core::members::{cleanup_after_exit, set_permission_mode};
 use crate::core::schedule_scans::{schedule_config_scan, schedule_request_scan};
 use crate::core::state_time_and_effects_of_one_event::Context;

@@ -13,8 +13,7 @@
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
-use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageHeader};
-use crate::core::members::plan_approval_respawn;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::pane_labels::update_label;
 use crate::core::schedule_scans::schedule_request_scan;
@@ -24,90 +23,12 @@ use crate::core::state::tracked_member_request::{GivenAnswer, RequestStage, Trac
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::{Event, EventKind};
-use protocol::inbox_message_payload::Payload;
-use protocol::member_request::{Answer, Approval, MemberRequestKind, answered_request};
+use protocol::member_request::{Answer, Approval, MemberRequestKind};
 use protocol::member_task_and_request_ids::RequestId;
-use protocol::permission_mode::PermissionMode;
-use protocol::policy::{AnsweredBy, Policy, PolicyDecision};
+use protocol::policy::{Policy, PolicyDecision};
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use store::OpenRequest;
-
-/// Handles the messages that a scan of one inbox found. If a message may open or close a request,
-/// schedules a scan of the team's requests. If the inbox is a member's, also applies the approvals
-/// of plans and the answers to requests that the lead has sent.
-pub(crate) fn apply_messages(
-    context: &mut Context,
-    team: &TeamName,
-    owner: &MemberName,
-    scan_result: &InboxScanResult,
-) {
-    let Some(watched_team) = context.state.watched_team_mut(team) else { return };
-    let messages = || scan_result.logged.iter().chain(&scan_result.new);
-    let opens_request = owner.is_lead() && messages().any(|message| message.is_request());
-    let may_close_request = !watched_team.open_requests.is_empty()
-        && (owner.is_lead() && scan_result.unread.is_some()
-            || messages().any(|message| message.answered_request().is_some()));
-    if scan_result.has_more {
-        // This scan has read only a part of the inbox, and further scans will read the rest. A
-        // request scan reads all inboxes completely, so it is postponed until the last part of this
-        // inbox was scanned.
-        watched_team.is_request_scan_needed |= opens_request || may_close_request;
-    } else if opens_request || may_close_request || watched_team.is_request_scan_needed {
-        schedule_request_scan(context, team);
-    }
-    if !owner.is_lead() {
-        let from_lead = messages().filter(|message| message.from.is_lead());
-        let approvals: Vec<(u64, PermissionMode)> = from_lead.filter_map(parse_plan_approval).collect();
-        approvals.into_iter().for_each(|(approved_at, mode)| {
-            record_plan_approval(context.state, (team, owner), approved_at, mode, context.now);
-        });
-        let answers: Vec<(RequestId, GivenAnswer)> =
-            scan_result.new.iter().filter_map(parse_lead_answer).collect();
-        answers
-            .into_iter()
-            .for_each(|(id, answer)| close_by_lead(context, team, (owner.clone(), id), answer));
-    }
-}
-
-/// Parses a message that approves a plan. Returns the time of the approval, in milliseconds since
-/// the epoch, and the permission mode in which the member works from then on. `None` for any other
-/// message.
-fn parse_plan_approval(message: &MessageHeader) -> Option<(u64, PermissionMode)> {
-    match &message.payload {
-        Some(Payload::PlanApprovalResponse(response)) if response.approved => {
-            let mode = response.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-            let approved_at = parse_iso8601(&response.timestamp).unwrap_or(u64::MAX);
-            Some((approved_at, mode.unwrap_or(PermissionMode::Default)))
-        }
-        _ => None,
-    }
-}
-
-/// Records the approval of a plan, if it came after the start of this spawn.
-fn record_plan_approval(
-    state: &mut State,
-    (team, owner): (&TeamName, &MemberName),
-    approved_at: u64,
-    mode: PermissionMode,
-    now: Now,
-) {
-    let is_owner = |agent: &&mut Agent| {
-        agent.record.request.team == *team
-            && agent.record.request.name == *owner
-            && approved_at >= agent.record.spawned_at
-    };
-    let Some(agent) = state.agents.values_mut().find(is_owner) else { return };
-    agent.record.respawn.is_plan_approved = true;
-    plan_approval_respawn::schedule(agent, mode, now);
-    state.has_roster_changed = true;
-}
-
-fn parse_lead_answer(message: &MessageHeader) -> Option<(RequestId, GivenAnswer)> {
-    let (id, is_approved) = message.answered_request().filter(|_| message.from.is_lead())?;
-    Some((id, GivenAnswer { by: AnsweredBy::Lead, is_approved }))
-}
 
 /// Applies the result of a request scan.
 pub(crate) fn handle_requests_scanned(
@@ -349,7 +270,12 @@ pub(crate) fn handle_answer_written(
 }
 
 /// Closes a request that the lead or a person has answered.
-fn close_by_lead(context: &mut Context, team: &TeamName, key: (MemberName, RequestId), answer: GivenAnswer) {
+pub(crate) fn close_by_lead(
+    context: &mut Context,
+    team: &TeamName,
+    key: (MemberName, RequestId),
+    answer: GivenAnswer,
+) {
     let tracked_request =
         context.state.watched_team_mut(team).and_then(|watched_team| watched_team.open_requests.get(&key));
     if tracked_request
@@ -417,15 +343,5 @@ fn update_open_requests(context: &mut Context, team: &TeamName) {
             agent.open_requests = kinds;
             context.effects.extend(update_label(agent));
         }
-    }
-}
-
-impl MessageHeader {
-    fn is_request(&self) -> bool {
-        matches!(self.payload, Some(Payload::PlanApprovalRequest(_) | Payload::PermissionRequest(_)))
-    }
-
-    fn answered_request(&self) -> Option<(RequestId, bool)> {
-        self.payload.as_ref().and_then(answered_request)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::effect::Wake;
-use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId};
 use crate::core::jobs::pane_jobs::PaneResult;

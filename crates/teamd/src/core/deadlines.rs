@@ -5,13 +5,14 @@ use crate::core::event_time::Now;
 use crate::core::hosts::{hand_over_home, lease, use_and_await_host};
 use crate::core::members::{
     forced_termination, plan_approval_respawn, register_and_start_agent, shutdown_requests,
-    start_respawns_and_resume_members,
+    start_respawns_and_resume_members, undo_failed_start,
 };
 use crate::core::panes::search_screens_for_dialogs;
-use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle, StopStage, Stopping, WithoutApproval};
+use crate::core::spawn_lifecycle::{ExpiredStage, Lifecycle};
 use crate::core::state::agent::Agent;
 use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::stop_and_exit_of_spawn::{StopStage, Stopping, WithoutApproval};
 use crate::core::team_records::record_events_and_outputs;
 use crate::core::teams::budget;
 use crate::core::{apply_policy_to_member_requests, rescan_files};
@@ -75,7 +76,7 @@ fn handle_agent_deadline(context: &mut Context, id: &SpawnId) {
     let Some(expired) = expired else { return };
     match expired {
         ExpiredStage::Start => {
-            register_and_start_agent::abort_start(context, id, start_timeout_error(context.state, id));
+            undo_failed_start::abort_start(context, id, start_timeout_error(context.state, id));
         }
         ExpiredStage::ShutdownAnswer(WithoutApproval::Terminate) => {
             forced_termination::terminate(context, id);

@@ -7,14 +7,16 @@ use crate::core::apply_activities_and_modes_of_config::handle_config_checked;
 use crate::core::apply_policy_to_member_requests::handle_requests_scanned;
 use crate::core::connection_spawn_and_watch_ids::{ConnId, WatchId};
 use crate::core::core_event::CoreEvent;
-use crate::core::create_worktree::handle_worktree_recorded;
-use crate::core::create_worktree::{fail_creation, finish_creation, record_proposal};
+use crate::core::create_worktree::{
+    fail_creation, finish_creation, handle_worktree_recorded, record_proposal,
+};
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
 use crate::core::hosts::{
     compare_changed_files, confirm_task, fetch_branches, handle_host_events, place_member, send_logged_events,
 };
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult};
 use crate::core::jobs::worktree_jobs::WorktreeResult;
 use crate::core::members::cleanup_after_exit::handle_member_deregistered;
@@ -32,21 +34,19 @@ use crate::core::panes::{hide_and_show, search_screens_for_dialogs, set_layout};
 use crate::core::reply_to_client::send_reply;
 use crate::core::schedule_scans::schedule_config_scan;
 use crate::core::shim_connections_and_reports::acknowledge_exit;
-use crate::core::spawn_lifecycle::{NameCall, NameWaiter};
 use crate::core::state::core_state::State;
 use crate::core::state_time_and_effects_of_one_event::{Context, FollowUp};
+use crate::core::stop_and_exit_of_spawn::{NameCall, NameWaiter};
 use crate::core::tasks::{answer_next_task_queries, log_task_changes_and_wake_agents};
 use crate::core::team_records::{record_calls_reports_and_messages, record_events_and_outputs};
 use crate::core::teams::delete::handle_worktrees_removed;
-use crate::core::teams::find_new_and_deleted_teams;
-use crate::core::teams::{budget, create, delete, set_policy};
+use crate::core::teams::{budget, create, delete, find_new_and_deleted_teams, set_policy};
 use crate::core::turns::no_output;
 use crate::core::watch_team_directories::watch_session_team;
-use crate::core::watcher_failures_and_lost_events;
 use crate::core::{
     apply_policy_to_member_requests, client_calls, create_worktree, deadlines, hold_and_release_long_polls,
     hook_reports_and_long_polls, inbox_changes, lead_session, reply_status_and_screen_contents, rescan_files,
-    shim_connections_and_reports,
+    shim_connections_and_reports, watcher_failures_and_lost_events,
 };
 use protocol::control_socket::{RemovedWorktrees, Reply};
 use protocol::error_kind_and_report::ErrorReport;

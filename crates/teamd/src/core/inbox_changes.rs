@@ -2,14 +2,15 @@
 //! for messages to log, answers to shutdown requests, and requests of members.
 
 use crate::core::effect::{Effect, Wake};
-use crate::core::jobs::file_jobs::{FileJob, InboxScanResult, MessageContent, RestoreRule};
+use crate::core::jobs::file_jobs::{FileJob, MessageContent, RestoreRule};
+use crate::core::jobs::file_results::InboxScanResult;
 use crate::core::members::shutdown_requests::read_shutdown_answers;
 use crate::core::state::core_state::State;
 use crate::core::state::scan_running_or_needed_again::ScanState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::team_records::recorded_teams::is_recorded;
 use crate::core::turns::apply_reported_turns_and_activity;
-use crate::core::{apply_policy_to_member_requests, lead_session};
+use crate::core::{lead_session, plan_approvals_and_answers_in_inboxes};
 use protocol::control_socket::Activity;
 use protocol::delivery_kind::Delivery;
 use protocol::error_kind_and_report::ErrorReport;
@@ -97,7 +98,7 @@ pub(crate) fn handle_inbox_scanned(
 }
 
 fn apply_scan(context: &mut Context, team: &TeamName, owner: &MemberName, scan_result: InboxScanResult) {
-    apply_policy_to_member_requests::apply_messages(context, team, owner, &scan_result);
+    plan_approvals_and_answers_in_inboxes::apply_messages(context, team, owner, &scan_result);
     for message in scan_result.new {
         if owner.is_lead() && matches!(message.payload, Some(Payload::IdleNotification(_))) {
             apply_reported_turns_and_activity::apply_native_activity(

@@ -1,6 +1,7 @@
 //! The pure core of the daemon: how an event changes the state, and which effects follow. The core
 //! does no I/O and reads no clock.
 
+pub(crate) mod agent_process;
 pub(crate) mod apply_activities_and_modes_of_config;
 pub(crate) mod apply_policy_to_member_requests;
 pub(crate) mod client_calls;
@@ -24,6 +25,7 @@ pub(crate) mod members;
 pub(crate) mod notifications_to_people;
 pub(crate) mod pane_labels;
 pub(crate) mod panes;
+pub(crate) mod plan_approvals_and_answers_in_inboxes;
 pub(crate) mod recovery;
 pub(crate) mod reply_status_and_screen_contents;
 pub(crate) mod reply_to_client;
@@ -34,6 +36,7 @@ pub(crate) mod shim_connections_and_reports;
 pub(crate) mod spawn_lifecycle;
 pub(crate) mod state;
 pub(crate) mod state_time_and_effects_of_one_event;
+pub(crate) mod stop_and_exit_of_spawn;
 pub(crate) mod tasks;
 pub(crate) mod team_records;
 pub(crate) mod teams;

@@ -1,17 +1,17 @@
 //! Shims: they connect, report, and disconnect.
 
+use crate::core::agent_process::OnExit;
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::hosts::lease::apply_lease;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
     cleanup_after_exit, decide_respawns_and_suspensions, forced_termination, record_exit_and_decide_respawn,
-    register_and_start_agent,
+    register_and_start_agent, undo_failed_start,
 };
-use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::turns::apply_reported_turns_and_activity;
-use crate::core::turns::interrupt_turn;
+use crate::core::turns::{apply_reported_turns_and_activity, interrupt_turn};
 use protocol::control_socket::{FromShim, InterruptReply, Process, ShimHello, ToShim};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;
@@ -122,7 +122,7 @@ pub(crate) fn handle_shim_report(context: &mut Context, conn: ConnId, report: Fr
     let id = agent.record.spawn_id.clone();
     match report {
         FromShim::Started { pid } => start_agent(context, &id, pid),
-        FromShim::Failed(error) => register_and_start_agent::fail_start(context, &id, error),
+        FromShim::Failed(error) => undo_failed_start::fail_start(context, &id, error),
         FromShim::TurnStatus(turn) => {
             apply_reported_turns_and_activity::apply_turn_state(context, &id, Some(turn));
         }

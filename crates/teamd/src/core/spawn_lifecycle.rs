@@ -1,11 +1,13 @@
 //! The lifecycle of one spawn (one start of a member): from the accepted spawn request until the
 //! member's name is free for another spawn.
 
+use crate::core::agent_process::AgentProcess;
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::exit_record::ExitRecord;
-use protocol::control_socket::{ExitReport, Process, SpawnRequest, WorktreeRequest};
+use crate::core::stop_and_exit_of_spawn::{
+    Cleanup, Exited, ShutdownRequests, StopStage, Stopping, WithoutApproval,
+};
 use protocol::member_task_and_request_ids::RequestId;
-use serde::{Deserialize, Serialize};
 
 /// The state of one spawn. Each variant carries the data that exists only in that state.
 ///
@@ -194,47 +196,6 @@ pub(crate) enum ExpiredStage {
     PlanApprovalRespawn,
 }
 
-/// The shim and the agent of one spawn, and what follows their exit.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct AgentProcess {
-    /// The process of the shim. `None` until it has connected once.
-    pub(crate) shim: Option<Process>,
-    /// The connection between the shim and the daemon. `None` while the shim is not connected, for
-    /// example after a restart of the daemon.
-    #[serde(skip)]
-    pub(crate) conn: Option<ConnId>,
-    /// The pid of the agent. `None` until the shim has reported that the agent runs.
-    pub(crate) agent_pid: Option<u32>,
-    /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
-    pub(crate) exit_report: Option<ExitReport>,
-    pub(crate) on_exit: OnExit,
-    /// Set if the agent must be ended and respawned: its plan was approved, and its program can
-    /// take the approved permission mode only when it starts.
-    pub(crate) plan_approval_respawn: Option<PlanApprovalRespawn>,
-}
-
-/// What follows the exit of an agent, however it ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum OnExit {
-    #[default]
-    ApplyRestartPolicy,
-    /// The member is suspended.
-    Suspend,
-    /// The member is not respawned: its spawn was stopped while it started.
-    Deregister,
-}
-
-/// The end and respawn of an agent after its plan was approved. The permission mode of the new
-/// spawn is in `RespawnRecord::approved_mode`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct PlanApprovalRespawn {
-    /// The latest time at which the agent is ended for its respawn, in milliseconds on the
-    /// monotonic clock. 0: at once.
-    #[serde(skip)]
-    pub(crate) deadline: u64,
-}
-
 /// A spawn before its shim has reported that the agent runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Starting {
@@ -268,135 +229,4 @@ pub(crate) enum StartStage {
     Registering,
     /// The shim was told to start the agent.
     Launching,
-}
-
-/// An agent that is to end.
-#[derive(Debug, Clone)]
-pub(crate) struct Stopping {
-    pub(crate) process: AgentProcess,
-    pub(crate) shutdown: ShutdownRequests,
-    pub(crate) stage: StopStage,
-}
-
-/// The shutdown requests of one spawn.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct ShutdownRequests {
-    /// The ids of the shutdown requests that were sent to the agent, the latest last. A request
-    /// without an answer is sent again under a new id.
-    pub(crate) ids: Vec<RequestId>,
-}
-
-/// Whether an agent has approved its shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ShutdownApproval {
-    #[default]
-    NotGiven,
-    Given,
-}
-
-/// How far the end of an agent has come.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum StopStage {
-    /// The shutdown request is in the agent's inbox.
-    Requested(PendingShutdown),
-    /// The agent approved, and may end by itself until the deadline.
-    Approved {
-        #[serde(skip)]
-        deadline: u64,
-    },
-    /// The shim ends the agent by SIGTERM, then by SIGKILL. At `deadline`, in milliseconds on the
-    /// monotonic clock, the daemon kills the shim.
-    Terminating {
-        cause: StopCause,
-        #[serde(skip)]
-        deadline: u64,
-    },
-}
-
-/// Why an agent is terminated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum StopCause {
-    /// The agent approved its shutdown and did not end by itself.
-    Approved,
-    Forced,
-    /// The agent's plan was approved, and the member is respawned in another permission mode.
-    PlanApprovalRespawn,
-}
-
-/// A shutdown request that waits for its answer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct PendingShutdown {
-    pub(crate) reason: Option<String>,
-    #[serde(skip)]
-    pub(crate) deadline: u64,
-    #[serde(skip)]
-    pub(crate) resend_at: u64,
-    pub(crate) without_approval: WithoutApproval,
-}
-
-/// What becomes of an agent that does not approve its shutdown in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WithoutApproval {
-    KeepRunning,
-    Terminate,
-}
-
-/// A spawn after its end.
-#[derive(Debug, Clone)]
-pub(crate) struct Exited {
-    /// The processes as they were last known.
-    pub(crate) process: AgentProcess,
-    pub(crate) shutdown: ShutdownRequests,
-    /// How the agent ended. `None` if it never ran.
-    pub(crate) exit: Option<ExitRecord>,
-    /// How the spawn ended, for the clients that wait for that.
-    pub(crate) description: String,
-    pub(crate) pane_cleanup: Cleanup,
-    pub(crate) file_cleanup: Cleanup,
-    /// The clients that wait for the member's name. They get an answer when the cleanup is done or
-    /// has failed.
-    pub(crate) name_waiters: Vec<NameWaiter>,
-}
-
-impl Exited {
-    /// A spawn that has just ended, before both steps of its cleanup.
-    pub(crate) fn new(process: AgentProcess, shutdown: ShutdownRequests, exit: Option<ExitRecord>) -> Exited {
-        let description = exit.as_ref().map_or("not spawned", |exit| &exit.description).to_owned();
-        Exited {
-            process: AgentProcess { conn: None, ..process },
-            shutdown,
-            exit,
-            description,
-            pane_cleanup: Cleanup::Pending,
-            file_cleanup: Cleanup::Pending,
-            name_waiters: Vec::new(),
-        }
-    }
-}
-
-/// A client whose call waits for a name.
-#[derive(Debug, Clone)]
-pub(crate) struct NameWaiter {
-    pub(crate) client: ConnId,
-    pub(crate) call: NameCall,
-}
-
-/// A call that needs a name.
-#[derive(Debug, Clone)]
-pub(crate) enum NameCall {
-    Spawn(Box<SpawnRequest>),
-    Worktree(WorktreeRequest),
-}
-
-/// How far one part of the cleanup after an exit has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cleanup {
-    Pending,
-    /// tmux did not answer, or a file could not be changed. The next rescan tries again.
-    Failed,
-    Done,
 }

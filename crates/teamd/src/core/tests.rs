@@ -32,14 +32,16 @@ use crate::core::core_event::CoreEvent;
 use crate::core::dispatch_core_events::handle_event;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration, TeamCreation};
+use crate::core::jobs::file_jobs::{FileJob, Registration, TeamCreation};
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::{OpenedPane, PaneJob, PaneResult};
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::AgentPane;
-use crate::core::spawn_lifecycle::{ExpectedShim, Lifecycle, ShutdownApproval};
+use crate::core::spawn_lifecycle::{ExpectedShim, Lifecycle};
 use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use crate::core::stop_and_exit_of_spawn::ShutdownApproval;
 use protocol::control_socket::{
     Activity, Call, CreateTeamReply, CreateTeamRequest, DeleteTeamRequest, ExitReport, FromShim,
     MemberSelection, PROTOCOL_VERSION, Process, Reply, Request, Response, ShimHello, ShutdownMembersRequest,

@@ -4,12 +4,12 @@ use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::core_event::CoreEvent;
 use crate::core::exit_record::{ExitRecord, ReportTo};
 use crate::core::jobs::file_jobs::{
-    ConfigSnapshot, FileJob, FileResult, ModeChange, ModeRoute, RegisteredMember, Registration,
-    RosterMembers, ShutdownAnswer,
+    FileJob, ModeChange, ModeRoute, RegisteredMember, Registration, RosterMembers,
 };
+use crate::core::jobs::file_results::{ConfigSnapshot, FileResult, ShutdownAnswer};
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::AgentRecord;
-use crate::core::spawn_lifecycle::ShutdownApproval;
+use crate::core::stop_and_exit_of_spawn::ShutdownApproval;
 use crate::simulator::scan_memory::{ScanMemory, TeamFile, WatcherEvent};
 use crate::simulator::team_files::{RequestState, SimulatedMember, SimulatedTeamFiles};
 use crate::simulator::worktrees::Worktrees;

@@ -2,7 +2,8 @@
 
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
-use crate::core::jobs::file_jobs::{InboxScanResult, MessageContent, MessageHeader, TaskSelection};
+use crate::core::jobs::file_jobs::{MessageContent, TaskSelection};
+use crate::core::jobs::file_results::{InboxScanResult, MessageHeader};
 use crate::simulator::team_files::SimulatedMessage;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::Payload;

@@ -1,6 +1,7 @@
 //! The jobs of the I/O threads and their results.
 
 pub(crate) mod file_jobs;
+pub(crate) mod file_results;
 pub(crate) mod file_watcher_command;
 pub(crate) mod host_jobs;
 pub(crate) mod iterm2_jobs;

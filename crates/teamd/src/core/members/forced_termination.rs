@@ -4,8 +4,9 @@
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::spawn_lifecycle::{Lifecycle, StopCause, StopStage, Stopping};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::stop_and_exit_of_spawn::{StopCause, StopStage, Stopping};
 use protocol::control_socket::ToShim;
 
 /// How long a shim may take to exit after it has sent KILL, in milliseconds.

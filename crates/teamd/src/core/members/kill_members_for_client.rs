@@ -1,13 +1,14 @@
 //! Kills members for a client, which gets its reply after their exits.
 
+use crate::core::agent_process::OnExit;
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::mark_agents_to_suspend::cancel_suspend;
-use crate::core::members::register_and_start_agent::abort_start;
+use crate::core::members::undo_failed_start::abort_start;
 use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::reply_to_client::send_reply;
-use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StartStage};
+use crate::core::spawn_lifecycle::{Lifecycle, StartStage};
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::state_time_and_effects_of_one_event::Context;

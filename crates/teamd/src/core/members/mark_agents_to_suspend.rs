@@ -1,9 +1,11 @@
 //! Marks agents whose members are suspended when the agents exit.
 
+use crate::core::agent_process::OnExit;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use crate::core::state::core_state::State;
+use crate::core::stop_and_exit_of_spawn::{StopCause, StopStage, Stopping};
 use std::collections::BTreeSet;
 
 /// Marks agents so that their members are suspended when the agents exit. Some agents are not

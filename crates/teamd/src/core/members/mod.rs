@@ -1,5 +1,6 @@
 //! Members of teams: from spawn to exit, and what follows an exit.
 
+pub(crate) mod build_start_agent_message;
 pub(crate) mod cleanup_after_exit;
 pub(crate) mod decide_respawns_and_suspensions;
 pub(crate) mod forced_termination;
@@ -13,3 +14,4 @@ pub(crate) mod shut_down_daemon;
 pub(crate) mod shutdown_requests;
 pub(crate) mod spawn;
 pub(crate) mod start_respawns_and_resume_members;
+pub(crate) mod undo_failed_start;

@@ -6,6 +6,7 @@
 //! daemon finds the old spawn, a pending respawn or the new spawn in the roster, and continues from
 //! there.
 
+use crate::core::agent_process::PlanApprovalRespawn;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
@@ -14,11 +15,10 @@ use crate::core::members::decide_respawns_and_suspensions::NextSpawn;
 use crate::core::members::forced_termination::{send_terminate, termination};
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery};
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord, RespawnStart};
-use crate::core::spawn_lifecycle::{
-    Lifecycle, PlanApprovalRespawn, ShutdownRequests, StopCause, StopStage, Stopping,
-};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::stop_and_exit_of_spawn::{ShutdownRequests, StopCause, StopStage, Stopping};
 use protocol::control_socket::{LongPollEnd, SpawnRequest};
 use protocol::delivery_kind::Delivery;
 use protocol::event_log_line::EventKind;

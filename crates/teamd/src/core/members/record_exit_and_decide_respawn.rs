@@ -1,6 +1,7 @@
 //! Exits of agents: finds out how an agent ended, reports the exit to the lead once, and decides
 //! whether the member is respawned or suspended.
 
+use crate::core::agent_process::OnExit;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::exit_record::{APPROVED, ExitOutcome, ExitRecord, ReportTo, describe_approved_exit};
@@ -11,16 +12,15 @@ use crate::core::members::cleanup_after_exit::{exit_event, start_cleanup};
 use crate::core::members::decide_respawns_and_suspensions::NextSpawn;
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::plan_approval_respawn::PLAN_APPROVED;
-use crate::core::members::{
-    decide_respawns_and_suspensions, plan_approval_respawn, register_and_start_agent,
-};
+use crate::core::members::{decide_respawns_and_suspensions, plan_approval_respawn, undo_failed_start};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::UNKNOWN_START;
 use crate::core::roster::agent_record::AgentRecord;
-use crate::core::spawn_lifecycle::{Lifecycle, OnExit, StopCause, StopStage, Stopping};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use crate::core::state::core_state::DaemonShutdown;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::stop_and_exit_of_spawn::{StopCause, StopStage, Stopping};
 use crate::core::turns::interrupt_turn;
 use protocol::control_socket::{ExitReport, SpawnRequest};
 
@@ -71,7 +71,7 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
             // The agent may have started without the daemon's knowledge, and left processes.
             let token = agent.record.token.clone();
             context.effects.push(Effect::File(FileJob::ReadExitReport { spawn: id.clone(), token }));
-            register_and_start_agent::fail_start(context, id, register_and_start_agent::shim_exited_error());
+            undo_failed_start::fail_start(context, id, undo_failed_start::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) => {
             let token = agent.record.token.clone();
@@ -110,11 +110,7 @@ pub(crate) fn record_exit(context: &mut Context, id: &SpawnId, report: ExitRepor
         // The spawn has ended before its shim reported that the agent runs. So the start has
         // failed, and the client that waits for the start gets an error.
         Lifecycle::Starting(_) => {
-            return register_and_start_agent::fail_start(
-                context,
-                id,
-                register_and_start_agent::shim_exited_error(),
-            );
+            return undo_failed_start::fail_start(context, id, undo_failed_start::shim_exited_error());
         }
         Lifecycle::Running(_) | Lifecycle::Stopping(_) | Lifecycle::Exited(_) => {}
     }

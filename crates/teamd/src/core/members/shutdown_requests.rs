@@ -6,13 +6,15 @@
 //! Code lose some messages. An answer counts only if it comes from the agent that was asked, and
 //! from the same spawn.
 
+use crate::core::agent_process::OnExit;
 use crate::core::clients_waiting_for_exits::{
     WaitOutcome, reply_exits, reply_to_finished_waiters, report_to_waiters,
 };
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::{Effect, Effects, Wake};
 use crate::core::event_time::Now;
-use crate::core::jobs::file_jobs::{FileJob, ShutdownAnswer};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::ShutdownAnswer;
 use crate::core::members::forced_termination::STOPPED_WHILE_STARTING;
 use crate::core::members::kill_members_for_client::abort_if_starting;
 use crate::core::members::mark_agents_to_suspend::{cancel_suspend, is_suspending, suspend_on_exit};
@@ -20,14 +22,15 @@ use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::pane_labels::update_label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::AgentRecord;
-use crate::core::spawn_lifecycle::{
-    Lifecycle, OnExit, PendingShutdown, ShutdownRequests, StopCause, StopStage, Stopping, WithoutApproval,
-};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::agent::Agent;
 use crate::core::state::core_state::State;
 use crate::core::state::find_team_or_member::resolve_targets;
 use crate::core::state::waiting_clients::{AfterExits, ExitWaiter};
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::stop_and_exit_of_spawn::{
+    PendingShutdown, ShutdownRequests, StopCause, StopStage, Stopping, WithoutApproval,
+};
 use protocol::control_socket::{AgentExit, ShutdownMembersRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::EventKind;

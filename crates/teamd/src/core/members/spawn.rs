@@ -2,6 +2,7 @@
 //! process) in which the shim runs. The module `register_and_start_agent` has the steps that
 //! follow.
 
+use crate::core::agent_process::AgentProcess;
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, new_uuid};
 use crate::core::effect::Effect;
 use crate::core::jobs::iterm2_jobs::{Iterm2Job, Iterm2Spec};
@@ -11,9 +12,7 @@ use crate::core::pane_labels::label;
 use crate::core::reply_to_client::send_reply;
 use crate::core::roster::agent_record::{AgentRecord, HookState, PromptDelivery};
 use crate::core::roster::data_for_next_spawn::{PendingRespawn, RespawnRecord};
-use crate::core::spawn_lifecycle::{
-    AgentProcess, ExpectedShim, Lifecycle, NameCall, NameWaiter, StartStage, Starting,
-};
+use crate::core::spawn_lifecycle::{ExpectedShim, Lifecycle, StartStage, Starting};
 use crate::core::state::agent::Agent;
 use crate::core::state::call_errors::going_down_error;
 use crate::core::state::check_and_forget_recorded_worktrees::{check_worktree, recorded_worktree};
@@ -24,9 +23,8 @@ use crate::core::state::names_reserved_for_worktrees::{expire_reservations, rele
 use crate::core::state::pane_neighbors_and_layout::{pane_neighbors, person_pane, team_layout};
 use crate::core::state::taken_and_free_member_names::{NameChoice, choose_free_name, exiting_holder};
 use crate::core::state_time_and_effects_of_one_event::Context;
-use protocol::control_socket::SpawnRequest;
-use protocol::control_socket::shim_subcommands;
-use protocol::control_socket::{Backend, Iterm2Access};
+use crate::core::stop_and_exit_of_spawn::{NameCall, NameWaiter};
+use protocol::control_socket::{Backend, Iterm2Access, SpawnRequest, shim_subcommands};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::MemberName;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
 //! The record of an agent: its spawn request, its lifecycle, and what else the next daemon needs.
 
+use crate::core::agent_process::OnExit;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::iterm2_jobs::Iterm2Session;
 use crate::core::roster::data_for_next_spawn::{RespawnRecord, serialize_without_environment};
 use crate::core::roster::saved_lifecycle;
-use crate::core::spawn_lifecycle::{Lifecycle, OnExit};
+use crate::core::spawn_lifecycle::Lifecycle;
 use protocol::control_socket::{Backend, Process, SpawnRequest};
 use protocol::member_color::Color;
 use protocol::member_task_and_request_ids::TaskId;
@@ -278,7 +279,7 @@ impl std::fmt::Debug for AgentRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::spawn_lifecycle::AgentProcess;
+    use crate::core::agent_process::AgentProcess;
 
     #[test]
     fn record_is_serialized_once_until_it_changes_and_its_debug_output_has_no_secrets() {

@@ -3,8 +3,10 @@
 //! Connections, waiting clients and deadlines are left out, because they mean nothing to another
 //! daemon. Recovery sets new deadlines.
 
+use crate::core::agent_process::AgentProcess;
 use crate::core::exit_record::ExitRecord;
-use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests, StopStage, Stopping};
+use crate::core::spawn_lifecycle::Lifecycle;
+use crate::core::stop_and_exit_of_spawn::{Exited, ShutdownRequests, StopStage, Stopping};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -62,10 +64,9 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::agent_process::{OnExit, PlanApprovalRespawn};
     use crate::core::exit_record::{ExitOutcome, ReportTo};
-    use crate::core::spawn_lifecycle::{
-        OnExit, PendingShutdown, PlanApprovalRespawn, StopCause, WithoutApproval,
-    };
+    use crate::core::stop_and_exit_of_spawn::{PendingShutdown, StopCause, WithoutApproval};
     use protocol::control_socket::{ExitReport, Process};
     use protocol::member_task_and_request_ids::RequestId;
 

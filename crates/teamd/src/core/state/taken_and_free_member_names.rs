@@ -1,9 +1,10 @@
 //! Names of members: which are taken, which are free, and which wait for a respawn.
 
 use crate::core::roster::data_for_next_spawn::PendingRespawn;
-use crate::core::spawn_lifecycle::{Exited, Lifecycle};
+use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::core_state::State;
 use crate::core::state::names_reserved_for_worktrees::is_name_reserved;
+use crate::core::stop_and_exit_of_spawn::Exited;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 

@@ -2,7 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::core_event::CoreEvent;
-use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::PaneResult;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::core_state::State;

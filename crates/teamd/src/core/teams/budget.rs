@@ -3,6 +3,7 @@
 //! is spawned until a new policy allows more. A member that has used its share of the budget is
 //! suspended alone.
 
+use crate::core::agent_process::OnExit;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
@@ -10,7 +11,6 @@ use crate::core::hosts::send_budgets::send_budget;
 use crate::core::members::shutdown_requests;
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::roster::agent_record::AgentRecord;
-use crate::core::spawn_lifecycle::OnExit;
 use crate::core::state::core_state::State;
 use crate::core::state::exhausted_budget::{
     exhausted_reason, member_limit, member_limit_here, remaining_ms, used_share_reason,

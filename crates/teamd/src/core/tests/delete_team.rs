@@ -4,7 +4,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, TaskSelection};
+use crate::core::jobs::file_results::FileResult;
 use crate::core::recovery::recover;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::tests::shutdown::next_daemon;

@@ -4,7 +4,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{ConfigSnapshot, FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::{ConfigSnapshot, FileResult};
 use crate::core::jobs::pane_jobs::{PaneJob, PaneResult, PaneVisibility};
 use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::roster::agent_record::PromptDelivery;
 use crate::core::spawn_lifecycle::Lifecycle;
 use protocol::control_socket::{

@@ -3,11 +3,9 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Wake};
-use crate::core::jobs::file_jobs::{
-    ConfigSnapshot, FileJob, FileResult, InboxScanResult, MessageHeader, RestoreRule,
-};
-use protocol::control_socket::RestartPolicy;
-use protocol::control_socket::SetModeRequest;
+use crate::core::jobs::file_jobs::{FileJob, RestoreRule};
+use crate::core::jobs::file_results::{ConfigSnapshot, FileResult, InboxScanResult, MessageHeader};
+use protocol::control_socket::{RestartPolicy, SetModeRequest};
 use protocol::event_log_line::EventKind;
 use protocol::inbox_message_payload::Payload;
 use protocol::member_request::MemberRequestKind;

@@ -4,7 +4,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, NextTaskQuery, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, NextTaskQuery, TaskSelection};
+use crate::core::jobs::file_results::FileResult;
 use crate::core::state::watcher_health_and_rescan_interval::WatcherState;
 use crate::core::tests::turns_and_task_offers::{logged_event_kinds, new_task, shared_tasks};
 use protocol::control_socket::{NextTaskHint, NextTaskRequest};

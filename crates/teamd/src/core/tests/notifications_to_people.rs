@@ -4,15 +4,15 @@ use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::notifications_to_people::notice::NoticeKind;
 use crate::core::recovery;
 use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
 use crate::core::tests::hooks_and_lead_sessions;
-use protocol::control_socket::RestartPolicy;
-use protocol::control_socket::{HookEvent, TurnStatus};
+use protocol::control_socket::{HookEvent, RestartPolicy, TurnStatus};
 use protocol::task::Task;
 use std::num::NonZeroU16;
 

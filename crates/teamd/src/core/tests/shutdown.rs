@@ -1,19 +1,21 @@
 //! Tests of shutdown requests and kills, and of what is reported about an exit.
 
 use super::*;
+use crate::core::agent_process::AgentProcess;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::{Effect, Effects};
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_jobs::{FileJob, FileResult, ShutdownAnswer};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::{FileResult, ShutdownAnswer};
 use crate::core::jobs::pane_jobs::PaneJob;
 use crate::core::members::shutdown_requests;
 use crate::core::recovery;
-use crate::core::spawn_lifecycle::{
-    AgentProcess, Exited, Lifecycle, PendingShutdown, ShutdownRequests, StartStage, Starting, StopCause,
-    StopStage, Stopping, WithoutApproval,
-};
+use crate::core::spawn_lifecycle::{Lifecycle, StartStage, Starting};
 use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
+use crate::core::stop_and_exit_of_spawn::{
+    Exited, PendingShutdown, ShutdownRequests, StopCause, StopStage, Stopping, WithoutApproval,
+};
 use crate::core::tests::turns_and_task_offers::{report_exit, start_member_with, worker_request};
 use protocol::control_socket::RestartPolicy;
 use protocol::error_kind_and_report::ErrorReport;

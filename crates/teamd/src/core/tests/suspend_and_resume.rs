@@ -4,14 +4,13 @@ use super::turns_and_task_offers::*;
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::roster::PidOrigin;
 use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
-use protocol::control_socket::RestartPolicy;
-use protocol::control_socket::{CreateTeamReply, PastMember, ResumeMembersRequest};
+use protocol::control_socket::{CreateTeamReply, PastMember, RestartPolicy, ResumeMembersRequest};
 use protocol::error_kind_and_report::ErrorReport;
 
 fn restart_daemon(old_state: &State) -> State {

@@ -3,7 +3,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::pane_jobs::{PaneJob, PanePresence, PaneResult};
 use crate::core::recovery;
 use crate::core::spawn_lifecycle::Lifecycle;

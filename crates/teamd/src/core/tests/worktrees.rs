@@ -4,7 +4,8 @@
 use super::*;
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Effect;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::worktree_jobs::{WorktreeCreation, WorktreeJob, WorktreePath, WorktreeResult};
 use crate::core::recovery::recover;
 use crate::core::roster::MemberWorktree;

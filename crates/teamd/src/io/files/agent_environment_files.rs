@@ -3,7 +3,7 @@
 //! no longer names it.
 
 use crate::core::roster::Roster;
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::io::files::files_thread::FilesThread;
 use protocol::state_file_names::ENVIRONMENTS_DIR;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, StateDir};

@@ -1,10 +1,10 @@
 //! Creates the records of teams and appends lines to them: `records/TEAM-TIME.jsonl` in the state
 //! directory.
 
-use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::team_record_lines::RecordBatch;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::record_writer::{RecordError, RecordWriter};
-use crate::io::files::run_file_jobs::FilesThread;
 use protocol::state_file_names::{RECORDS_DIR, team_record};
 use protocol::team_and_member_names::TeamName;
 use std::path::PathBuf;

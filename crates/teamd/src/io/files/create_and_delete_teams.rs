@@ -2,8 +2,8 @@
 
 use crate::core::jobs::file_jobs::TeamCreation;
 use crate::core::state::call_errors::has_unsupervised_members_error;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::root_and_saves_shared_by_threads::lock;
-use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::{CreateTeamReply, CreateTeamRequest, DeleteTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::member_task_and_request_ids::AgentId;

@@ -1,10 +1,10 @@
 //! File jobs for one member: the steps before and after its registration, and after its
 //! deregistration.
 
-use crate::core::jobs::file_jobs::FileResult;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::roster::agent_record::{AgentRecord, ApprovalDelivery, SharedRecord};
-use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::core::stop_and_exit_of_spawn::ShutdownApproval;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::run_worktree_jobs;
 use protocol::control_socket::{Activity, EarlierMessages, SpawnRequest};
 use protocol::delivery_kind::Delivery;

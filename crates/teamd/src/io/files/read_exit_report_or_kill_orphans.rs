@@ -1,7 +1,7 @@
 //! Reads the exit reports of shims, and kills the orphans of an agent whose shim left no report.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::io::files::files_thread::FilesThread;
 use protocol::control_socket::ExitReport;
 use protocol::state_file_names;
 

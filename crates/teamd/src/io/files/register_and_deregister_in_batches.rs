@@ -4,14 +4,16 @@
 //! one batch. The same is true for jobs that deregister members. Each job still has its own result,
 //! as if it had run alone.
 
-use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_jobs::{FileJob, Registration};
+use crate::core::jobs::file_results::FileResult;
 use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
-use crate::core::spawn_lifecycle::ShutdownApproval;
+use crate::core::stop_and_exit_of_spawn::ShutdownApproval;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::notify_lead_of_exits::notify_lead;
 use crate::io::files::prepare_and_finish_registration::{
     PendingRegistration, PreparedRegistration, complete_tracking_task, is_registered,
 };
-use crate::io::files::run_file_jobs::{FilesThread, to_error};
+use crate::io::files::run_file_jobs::to_error;
 use crate::io::files::send_shutdown_requests_and_read_answers::has_open_request;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::MemberName;

@@ -7,8 +7,8 @@
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::file_jobs::FileJob;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::root_and_saves_shared_by_threads::{CurrentRoot, lock};
-use crate::io::files::run_file_jobs::FilesThread;
 use crate::io::single_instance_locks;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::sync::Arc;

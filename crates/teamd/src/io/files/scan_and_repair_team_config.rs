@@ -6,9 +6,10 @@
 //! rebuilt from the backup and the roster. A team without a config backup was created by another
 //! program, and its config.json is not repaired.
 
-use crate::core::jobs::file_jobs::{ConfigSnapshot, RegisteredMember, RosterMembers};
+use crate::core::jobs::file_jobs::{RegisteredMember, RosterMembers};
+use crate::core::jobs::file_results::ConfigSnapshot;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::prepare_and_finish_registration::to_config_member;
-use crate::io::files::run_file_jobs::FilesThread;
 use protocol::state_file_names;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig, with_member, without_members};

@@ -1,7 +1,8 @@
 //! Scans inboxes: finds new messages for the event log, and restores messages that another program
 //! removed but the journal still has.
 
-use crate::core::jobs::file_jobs::{InboxScanResult, MessageContent, MessageHeader, RestoreRule};
+use crate::core::jobs::file_jobs::{MessageContent, RestoreRule};
+use crate::core::jobs::file_results::{InboxScanResult, MessageHeader};
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::Payload;
 use protocol::team_and_member_names::{MemberName, TeamName};

@@ -1,10 +1,10 @@
 //! Sends shutdown requests to members, and reads their answers in the lead's inbox.
 
 use crate::core::exit_record::ReportTo;
-use crate::core::jobs::file_jobs::ShutdownAnswer;
+use crate::core::jobs::file_results::ShutdownAnswer;
 use crate::core::roster::agent_record::{AgentRecord, SharedRecord};
-use crate::core::spawn_lifecycle::ShutdownApproval;
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::core::stop_and_exit_of_spawn::ShutdownApproval;
+use crate::io::files::files_thread::FilesThread;
 use protocol::inbox_file::{InboxEntry, Message};
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};
 use protocol::member_task_and_request_ids::RequestId;

@@ -1,7 +1,7 @@
 //! Sets the permission mode of a member, in config.json or with a message.
 
 use crate::core::jobs::file_jobs::{ModeChange, ModeRoute};
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::io::files::files_thread::FilesThread;
 use protocol::inbox_file::Message;
 use protocol::inbox_message_payload::{ModeSetRequest, Payload};
 use protocol::team_and_member_names::MemberName;

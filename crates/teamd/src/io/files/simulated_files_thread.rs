@@ -1,10 +1,11 @@
 //! The files threads of a simulated daemon: one files thread, without a thread and a queue.
 
 use crate::core::core_event::CoreEvent;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::queue_and_batch_of_file_job::Lane;
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::root_and_saves_shared_by_threads::SharedThreadState;
-use crate::io::files::run_file_jobs::FilesThread;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,25 +14,25 @@ mod register_and_deregister_in_batches;
 mod scan_and_repair_team_config;
 mod task_scan;
 
+use crate::core::agent_process::AgentProcess;
 use crate::core::core_event::CoreEvent;
 use crate::core::exit_record::ExitRecord;
-use crate::core::jobs::file_jobs::{
-    FileJob, FileResult, InboxScanResult, RegisteredMember, RosterMembers, TeamCreation,
-};
+use crate::core::jobs::file_jobs::{FileJob, RegisteredMember, RosterMembers, TeamCreation};
+use crate::core::jobs::file_results::{FileResult, InboxScanResult};
 use crate::core::jobs::queue_and_batch_of_file_job::Lane;
 use crate::core::roster::Roster;
 use crate::core::roster::agent_record::{AgentRecord, HookState};
 use crate::core::roster::data_for_next_spawn::RespawnRecord;
-use crate::core::spawn_lifecycle::{AgentProcess, Exited, Lifecycle, ShutdownRequests};
+use crate::core::spawn_lifecycle::Lifecycle;
+use crate::core::stop_and_exit_of_spawn::{Exited, ShutdownRequests};
+use crate::io::files::files_thread::FilesThread;
 use crate::io::files::prepare_and_finish_registration;
 use crate::io::files::root_and_saves_shared_by_threads::SharedThreadState;
-use crate::io::files::run_file_jobs::FilesThread;
 use protocol::control_socket::{Activity, CreateTeamRequest};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::inbox_file::Message;
 use protocol::member_task_and_request_ids::{RequestId, TaskId};
-use protocol::policy::Policy;
-use protocol::policy::TaskCommandPolicy;
+use protocol::policy::{Policy, TaskCommandPolicy};
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

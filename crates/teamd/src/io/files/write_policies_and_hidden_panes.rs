@@ -1,6 +1,6 @@
 //! Writes the policies of teams to the state directory, and the ids of hidden panes to config.json.
 
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::io::files::files_thread::FilesThread;
 use protocol::policy::Policy;
 use protocol::state_file_names;
 use protocol::team_and_member_names::TeamName;

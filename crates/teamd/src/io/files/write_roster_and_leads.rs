@@ -1,7 +1,7 @@
 //! Writes the roster and leads.json to the state directory.
 
 use crate::core::roster::Roster;
-use crate::io::files::run_file_jobs::FilesThread;
+use crate::io::files::files_thread::FilesThread;
 use protocol::control_socket::{LeadProcess, LeadsFile};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::state_file_names::{LEADS, ROSTER};

@@ -1,7 +1,8 @@
 //! Tests of the environment files and of the roster that names them.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 use crate::core::roster::Roster;
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, RosterMembers};
+use crate::core::jobs::file_results::FileResult;
 use crate::io::files::tests;
 
 #[test]

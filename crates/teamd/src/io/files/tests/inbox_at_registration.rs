@@ -2,7 +2,7 @@
 //! earlier spawn or an earlier member of the same name.
 
 use super::*;
-use crate::core::spawn_lifecycle::OnExit;
+use crate::core::agent_process::OnExit;
 use protocol::control_socket::EarlierMessages;
 use protocol::delivery_kind::Delivery;
 use protocol::inbox_message_payload::{Payload, ShutdownRequest};

@@ -1,7 +1,8 @@
 //! Tests of inbox scans.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, MessageContent, RestoreRule};
+use crate::core::jobs::file_jobs::{FileJob, MessageContent, RestoreRule};
+use crate::core::jobs::file_results::FileResult;
 
 #[test]
 fn messages_of_a_new_team_are_new_even_if_an_old_team_had_its_name() {

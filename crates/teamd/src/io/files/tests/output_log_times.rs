@@ -1,7 +1,8 @@
 //! Tests of the times at which the output logs were last written.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult};
+use crate::core::jobs::file_jobs::FileJob;
+use crate::core::jobs::file_results::FileResult;
 
 #[test]
 fn the_output_time_of_a_missing_log_is_zero() {

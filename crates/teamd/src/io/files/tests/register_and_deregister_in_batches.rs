@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::core::exit_record::{ExitOutcome, ReportTo};
-use crate::core::jobs::file_jobs::{FileJob, FileResult, Registration};
+use crate::core::jobs::file_jobs::{FileJob, Registration};
+use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::queue_and_batch_of_file_job::collect_batch;
-use crate::io::files::run_file_jobs::start_lanes;
+use crate::io::files::files_thread::start_lanes;
 
 /// The results of jobs that all wait in the queue when the files thread starts.
 fn run_jobs(files: &mut FilesThread, jobs: Vec<FileJob>) -> Vec<FileResult> {

@@ -1,7 +1,8 @@
 //! Tests of the config scan: another program damages, changes or removes config.json.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, RosterMembers};
+use crate::core::jobs::file_jobs::{FileJob, RosterMembers};
+use crate::core::jobs::file_results::FileResult;
 
 #[test]
 fn a_damaged_config_is_rebuilt_with_lead_members_and_foreign_members() {

@@ -1,7 +1,8 @@
 //! Tests of task scans, also after the directories of a team were replaced.
 
 use super::*;
-use crate::core::jobs::file_jobs::{FileJob, FileResult, MessageContent, RestoreRule, TaskSelection};
+use crate::core::jobs::file_jobs::{FileJob, MessageContent, RestoreRule, TaskSelection};
+use crate::core::jobs::file_results::FileResult;
 
 #[test]
 fn a_team_handle_that_an_inbox_scan_opened_scans_all_tasks() {
