@@ -20,43 +20,69 @@ use store::{StateDir, Team};
 /// A member. `None` in a field means unknown.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct MemberView {
+    /// Name of the member.
     pub name: String,
+    /// Id of the member: `NAME@TEAM`.
     pub agent_id: String,
     /// The host that runs the member. `None`: this one, or the home of a mirrored team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The state of the member's spawn, such as `running`. `lead`: the lead. `unsupervised`: the daemon does
+    /// not know the member.
     pub lifecycle: String,
+    /// `pending` or `running`, the names that other programs use.
     pub state: Option<String>,
+    /// Conditions that need attention.
     pub flags: Vec<MemberFlag>,
+    /// The question of the dialog at which the member's program waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialog: Option<String>,
+    /// Why turns of the member wait although there is work for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_pause: Option<TurnPause>,
+    /// The usage limit that the member's program has reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_limit: Option<UsageLimit>,
+    /// Whether the member is in a turn.
     pub activity: Option<Activity>,
+    /// When the current activity began, in milliseconds since the epoch.
     pub activity_since: Option<u64>,
+    /// Why the member counts as active or idle, as a text for people.
     pub activity_reason: Option<String>,
+    /// The task that the member works on.
     pub task: Option<String>,
+    /// Tokens and cost, as reported by the member's program.
     #[serde(skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
+    /// Number of unread messages in the member's inbox.
     pub unread: Option<usize>,
+    /// The permission mode.
     pub mode: Option<String>,
+    /// How messages reach the member.
     pub delivery: Option<Delivery>,
+    /// The moment at which messages reach the member.
     pub delivery_point: Option<DeliveryPoint>,
+    /// The pane, such as `%14`.
     pub pane: Option<String>,
+    /// Whether the pane is hidden.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
+    /// The agent's process id.
     pub pid: Option<u32>,
+    /// `tmux`, `window` or `in-process`.
     pub backend: Option<String>,
+    /// How often the member was started again.
     pub respawns: Option<u32>,
+    /// The worktree in which the member was started.
     pub worktree: Option<PathBuf>,
     /// The branch that the worktree was created for.
     pub branch: Option<String>,
+    /// Name of the member's color.
     pub color: String,
     /// The agent's environment with secrets hidden. Only loaded for the view of a single member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
+    /// Name of the file with the agent's environment. Empty if there is none.
     #[serde(skip)]
     pub environment_file: String,
 }

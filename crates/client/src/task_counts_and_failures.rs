@@ -9,9 +9,11 @@ use std::borrow::Borrow;
 /// Number of tasks by status, without internal tasks.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct TaskCounts {
+    /// Tasks that no member works on yet.
     pub pending: usize,
     /// Without the failed ones.
     pub in_progress: usize,
+    /// Completed tasks.
     pub completed: usize,
     /// Tasks whose work failed. Their status is `in_progress`, so that no member claims them again.
     pub failed: usize,
@@ -20,17 +22,24 @@ pub struct TaskCounts {
 /// A task in progress whose owner is no longer a member.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct AbandonedTask {
+    /// Id of the task.
     pub id: TaskId,
+    /// Subject of the task.
     pub subject: String,
+    /// The owner, which is no longer a member.
     pub owner: MemberName,
 }
 
 /// A task whose work failed.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct FailedTask {
+    /// Id of the task.
     pub id: TaskId,
+    /// Subject of the task.
     pub subject: String,
+    /// The member that worked on the task.
     pub owner: Option<MemberName>,
+    /// Why the work failed.
     pub failure: String,
 }
 

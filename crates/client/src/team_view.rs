@@ -20,7 +20,9 @@ use store::{Root, Team};
 /// A team with its members and task counts.
 #[derive(Debug, Serialize)]
 pub struct TeamView {
+    /// Name of the team.
     pub name: TeamName,
+    /// The lead and the current members.
     pub members: Vec<MemberView>,
     /// Past members whose names are still free, the most recent last.
     pub past_members: Vec<PastMember>,
@@ -40,9 +42,11 @@ pub struct TeamView {
     /// Why the team's config.json cannot be read. `None` if it can, or if it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_error: Option<String>,
+    /// Number of tasks by status.
     pub tasks: TaskCounts,
     /// Tasks in progress whose owner is no longer a member.
     pub abandoned_tasks: Vec<AbandonedTask>,
+    /// Tasks whose work failed.
     pub failed_tasks: Vec<FailedTask>,
     /// The open tasks that wait for each other, one entry for each cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -4,7 +4,9 @@
 /// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessEntry {
+    /// Process id.
     pub pid: u32,
+    /// Process id of the parent.
     pub parent: u32,
     /// The session id. 0 if the session was created outside of this pid namespace.
     pub session: u32,
@@ -28,7 +30,9 @@ impl ProcessEntry {
 /// The boot and the pid namespace in which pids are valid. A field is `None` if the system does not tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PidOrigin {
+    /// Id that the system has from its start to its end.
     pub boot_id: Option<String>,
+    /// Id of the pid namespace.
     pub pid_namespace: Option<String>,
 }
 
@@ -36,7 +40,9 @@ pub struct PidOrigin {
 /// has exited, or if this user may not read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessEnvironment {
+    /// The process.
     pub process: ProcessEntry,
+    /// The entries, or why they cannot be read.
     pub entries: Result<Vec<u8>, EnvironmentError>,
 }
 

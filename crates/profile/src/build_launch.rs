@@ -53,6 +53,7 @@ pub struct Launch {
     pub is_prompt_in_argv: bool,
     /// What the shim runs for each turn. `None` if `argv` is one process for the whole spawn.
     pub turns: Option<TurnProgram>,
+    /// How messages reach the member.
     pub delivery: Delivery,
     /// Instructions to put before the first text of a session, if no argument passes them.
     pub prompt_prefix: String,

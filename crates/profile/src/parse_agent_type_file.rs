@@ -7,9 +7,11 @@
 /// The parts of an agent type's file that matter for a program that does not read the file itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AgentType {
+    /// The model as written in the file. `None` if the file names none.
     pub model: Option<String>,
     /// The tools that the agent may use. Empty if it may use all tools.
     pub tools: Vec<String>,
+    /// The instructions: the file's text below its header.
     pub body: String,
 }
 

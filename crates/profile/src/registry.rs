@@ -35,7 +35,9 @@ const BUILT_IN: [(&str, &str); 14] = [
 /// Where the text of a profile comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ProfileSource {
+    /// The profile is part of teamd.
     BuiltIn,
+    /// The profile is in this file of the user.
     File(PathBuf),
 }
 

@@ -17,7 +17,9 @@ const WANTED: &str = "a list of tables of file, format, merge and relocated_by";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsFormat {
+    /// A JSON file.
     Json,
+    /// A TOML file.
     Toml,
 }
 

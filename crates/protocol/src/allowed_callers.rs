@@ -13,10 +13,12 @@ use crate::team_and_member_names::MemberName;
 /// The callers that may perform an operation. The check never refuses the lead or a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedCallers<'a> {
+    /// Every member, the lead, and a person.
     Everyone,
     /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
     /// TEAM is ignored, because other code checks that a member acts in its own team.
     MemberLeadOrPerson(&'a str),
+    /// Only the lead and a person.
     LeadOrPerson,
 }
 

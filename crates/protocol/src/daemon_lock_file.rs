@@ -9,6 +9,7 @@ use std::path::PathBuf;
 /// The daemon that holds the lock, or that held it last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
+    /// The daemon's process id.
     pub pid: u32,
     /// The path of the control socket.
     pub socket: PathBuf,

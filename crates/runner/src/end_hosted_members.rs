@@ -2,7 +2,7 @@
 
 use crate::parts_that_all_run_steps_use::RunContext;
 use crate::run_teamctl_for_hosted_members::teamctl;
-use client::command_group::{CommandGroup, CommandKiller};
+use client::grouped_command::{CommandKiller, GroupedCommand};
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
 use std::thread::JoinHandle;
@@ -41,9 +41,9 @@ pub(crate) struct HostedEnding {
 
 impl HostedEnding {
     fn start(commands: impl Iterator<Item = Command>, timeout: Duration) -> HostedEnding {
-        let groups: Vec<CommandGroup> = commands.flat_map(CommandGroup::start).collect();
-        let killers = groups.iter().map(CommandGroup::killer).collect();
-        let wait = |group: CommandGroup| std::thread::spawn(move || group.wait_at_most(timeout));
+        let groups: Vec<GroupedCommand> = commands.flat_map(GroupedCommand::start).collect();
+        let killers = groups.iter().map(GroupedCommand::killer).collect();
+        let wait = |group: GroupedCommand| std::thread::spawn(move || group.wait_at_most(timeout));
         HostedEnding { threads: groups.into_iter().map(wait).collect(), killers }
     }
 

@@ -12,7 +12,7 @@ use crate::run_report::{RunReport, TeamFate, early_end, exit_code, notice};
 use crate::run_teamctl_for_hosted_members::fetch_branches_of_hosts;
 use crate::task_results::{TaskOutcome, TaskResult, mark_cut_off_tasks, short_duration, task_results};
 use crate::team_snapshot;
-use client::command_group::CommandKiller;
+use client::grouped_command::CommandKiller;
 use client::root_socket_team_and_caller::TeamContext;
 use profile::build_worktree_and_spawn_requests::git_variables;
 use protocol::control_socket::{DeleteTeamRequest, MemberSelection, Reply, Request, ShutdownMembersRequest};

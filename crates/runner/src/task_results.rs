@@ -13,9 +13,13 @@ use store::now;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskOutcome {
+    /// A member completed the task.
     Completed,
+    /// The work failed, and the run did not repeat it.
     Failed,
+    /// The run ended before the task did.
     NotDone,
+    /// The task was deleted.
     Deleted,
 }
 
@@ -38,7 +42,9 @@ pub struct TaskResult {
     pub key: Option<String>,
     /// The task's id. `None` for a task that was never created.
     pub id: Option<TaskId>,
+    /// Subject of the task.
     pub subject: String,
+    /// The member that worked on the task. `None` if no member did.
     pub owner: Option<String>,
     /// How the task ended.
     pub outcome: TaskOutcome,

@@ -28,6 +28,7 @@ pub(crate) struct AnswerLog(PathBuf);
 pub struct AnsweredRequest {
     /// The member that made the request.
     pub member: MemberName,
+    /// Id of the request.
     pub request_id: RequestId,
     /// Whether the request was approved.
     pub approved: bool,

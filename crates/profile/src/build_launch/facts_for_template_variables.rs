@@ -12,23 +12,31 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 pub struct LaunchFacts<'a> {
     /// The member's name. If the daemon chooses the name, a placeholder of the maximum length.
     pub name: &'a MemberName,
+    /// Name of the member's team.
     pub team: &'a TeamName,
+    /// The working directory.
     pub cwd: &'a str,
     /// The directory with `teams/` and `tasks/`.
     pub root: &'a str,
+    /// Path of the program `teamctl`.
     pub teamctl_path: &'a str,
     /// The first message. Empty if there is none.
     pub prompt: &'a str,
     /// The instructions: the text that tells the agent about its team.
     pub instructions: &'a str,
+    /// The member's kind of work. `None` if none was named.
     pub agent_type: Option<&'a str>,
     /// The contents of the file that defines `agent_type`. `None` if there is no such file.
     pub definition: Option<&'a AgentType>,
+    /// The model. `None`: the program's default.
     pub model: Option<&'a str>,
+    /// The permission mode. `None`: the program's default.
     pub mode: Option<PermissionMode>,
     /// The permission mode of the team's lead.
     pub lead_mode: Option<PermissionMode>,
+    /// Rules for actions that the program allows without asking.
     pub allow: &'a [String],
+    /// Rules for actions that the program refuses.
     pub deny: &'a [String],
     /// Whether this launch is for the spawn that carries out an approved plan.
     pub is_plan_approved: bool,

@@ -77,11 +77,6 @@ impl<'a> Array<'a> {
         };
         (0..self.elements.len()).map(start)
     }
-
-    /// Offset in the text at which the last element ends. `None` if the array is empty.
-    pub fn last_end(&self) -> Option<usize> {
-        self.elements.last().map(|last| span(self.text, last).end)
-    }
 }
 
 /// An object in a JSON text.

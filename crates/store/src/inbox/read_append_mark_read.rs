@@ -24,7 +24,9 @@ pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 /// Which entries of an inbox are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntrySelection {
+    /// All entries.
     All,
+    /// Only the unread entries.
     Unread,
 }
 

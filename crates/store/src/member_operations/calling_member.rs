@@ -15,10 +15,12 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The member or lead `member` of `team`.
     pub fn new(team: Team, member: MemberName) -> Caller {
         Caller { team, name: member }
     }
 
+    /// The team in which the caller acts.
     pub fn team(&self) -> &Team {
         &self.team
     }

@@ -31,6 +31,7 @@ pub struct SentMessage {
 /// A member whose inbox could not be written.
 #[derive(Debug, Clone)]
 pub struct FailedRecipient {
+    /// Name of the member.
     pub name: MemberName,
     /// The error of the write.
     pub error: ErrorReport,
@@ -39,6 +40,7 @@ pub struct FailedRecipient {
 /// The result of a broadcast.
 #[derive(Debug, Clone)]
 pub struct BroadcastResult {
+    /// The message, as each recipient got it.
     pub message: Message,
     /// The members that got the message.
     pub stored: Vec<MemberName>,

@@ -32,6 +32,7 @@ pub struct TaskHold {
 pub struct TaskHolder {
     /// The member whose task it is.
     pub member: MemberName,
+    /// The process that runs the task.
     pub pid: u32,
 }
 

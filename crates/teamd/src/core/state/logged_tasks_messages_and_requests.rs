@@ -163,18 +163,18 @@ pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<E
         _ if logged.is_some() && matches!(task.status, TaskStatus::Other(_)) => {}
         same if same == state => {
             if events.is_empty() && logged.is_some_and(|logged| logged.differs_from(&scanned)) {
-                events.push(scanned.updated(task.id));
+                events.push(scanned.updated_event(task.id));
             }
         }
-        LoggedTaskState::Pending => events.push(scanned.released(task.id)),
-        LoggedTaskState::Started => events.push(scanned.started(task.id)),
+        LoggedTaskState::Pending => events.push(scanned.released_event(task.id)),
+        LoggedTaskState::Started => events.push(scanned.started_event(task.id)),
         LoggedTaskState::Completed => {
             events.extend(scanned.start_before_end(task.id, state));
-            events.push(scanned.completed(task.id));
+            events.push(scanned.completed_event(task.id));
         }
         LoggedTaskState::Failed => {
             events.extend(scanned.start_before_end(task.id, state));
-            events.push(scanned.failed(task.id, task.failure().unwrap_or_default()));
+            events.push(scanned.failed_event(task.id, task.failure().unwrap_or_default()));
         }
     }
     events
@@ -182,30 +182,30 @@ pub(crate) fn new_events(logged: Option<&LoggedTask>, task: &Arc<Task>) -> Vec<E
 
 /// The events of a task, with the subject and the owner that the last scan found.
 impl LoggedTask {
-    fn started(&self, task: TaskId) -> EventKind {
+    fn started_event(&self, task: TaskId) -> EventKind {
         EventKind::TaskStarted { task, subject: self.subject.clone(), owner: self.owner.clone() }
     }
 
-    fn completed(&self, task: TaskId) -> EventKind {
+    fn completed_event(&self, task: TaskId) -> EventKind {
         EventKind::TaskCompleted { task, subject: self.subject.clone(), owner: self.owner.clone() }
     }
 
-    fn failed(&self, task: TaskId, reason: &str) -> EventKind {
+    fn failed_event(&self, task: TaskId, reason: &str) -> EventKind {
         let (subject, owner) = (self.subject.clone(), self.owner.clone());
         EventKind::TaskFailed { task, subject, owner, reason: reason.to_owned() }
     }
 
-    fn released(&self, task: TaskId) -> EventKind {
+    fn released_event(&self, task: TaskId) -> EventKind {
         EventKind::TaskReleased { task, subject: self.subject.clone() }
     }
 
-    fn updated(&self, task: TaskId) -> EventKind {
+    fn updated_event(&self, task: TaskId) -> EventKind {
         EventKind::TaskUpdated { task, subject: self.subject.clone(), owner: self.owner.clone() }
     }
 
     /// The start of a task that was started and ended between two scans.
     fn start_before_end(&self, task: TaskId, before: LoggedTaskState) -> Option<EventKind> {
-        (before == LoggedTaskState::Pending && self.owner.is_some()).then(|| self.started(task))
+        (before == LoggedTaskState::Pending && self.owner.is_some()).then(|| self.started_event(task))
     }
 
     /// The events for a task that has failed and was made pending again between two scans. `before`
@@ -213,12 +213,12 @@ impl LoggedTask {
     fn failure_and_release(&self, task: TaskId, before: LoggedTaskState) -> Vec<EventKind> {
         let mut events = Vec::new();
         if before == LoggedTaskState::Pending {
-            events.push(self.started(task));
+            events.push(self.started_event(task));
         }
         if before != LoggedTaskState::Failed {
-            events.push(self.failed(task, UNREAD_REASON));
+            events.push(self.failed_event(task, UNREAD_REASON));
         }
-        events.push(self.released(task));
+        events.push(self.released_event(task));
         events
     }
 

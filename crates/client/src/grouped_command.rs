@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A running command without input and output.
 #[derive(Debug)]
-pub struct CommandGroup {
+pub struct GroupedCommand {
     child: Child,
     /// `None` if the first process had exited already.
     process: Option<Arc<ExitHandle>>,
@@ -22,20 +22,20 @@ pub struct CommandGroup {
 #[derive(Debug, Clone)]
 pub struct CommandKiller(Option<Arc<ExitHandle>>);
 
-impl CommandGroup {
+impl GroupedCommand {
     /// Starts the command.
     ///
     /// # Errors
     ///
     /// The program cannot be started.
-    pub fn start(mut command: Command) -> io::Result<CommandGroup> {
+    pub fn start(mut command: Command) -> io::Result<GroupedCommand> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn()?;
         let process = ExitHandle::open(child.id()).map(Arc::new);
-        Ok(CommandGroup { child, process })
+        Ok(GroupedCommand { child, process })
     }
 
-    /// Ends the command while [`CommandGroup::wait_at_most`] waits for it.
+    /// Ends the command while [`GroupedCommand::wait_at_most`] waits for it.
     pub fn killer(&self) -> CommandKiller {
         CommandKiller(self.process.clone())
     }
@@ -75,7 +75,7 @@ mod tests {
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let mut command = Command::new("sh");
         command.args(["-c", "exec 3>\"$1\"; sleep 600 & exec sleep 600", "sh"]).arg(&fifo);
-        let group = CommandGroup::start(command).unwrap();
+        let group = GroupedCommand::start(command).unwrap();
         let mut reader = File::open(&fifo).unwrap();
         assert_eq!(group.wait_at_most(Duration::ZERO).unwrap().signal(), Some(9));
         // The end of the stream comes when no process has the writing end.
@@ -86,7 +86,7 @@ mod tests {
     fn another_thread_ends_the_wait() {
         let mut command = Command::new("sleep");
         command.arg("600");
-        let group = CommandGroup::start(command).unwrap();
+        let group = GroupedCommand::start(command).unwrap();
         let killer = group.killer();
         let waiter = std::thread::spawn(move || group.wait_at_most(Duration::from_secs(600)));
         killer.kill();
