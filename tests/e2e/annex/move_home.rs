@@ -42,7 +42,7 @@ fn home_moves_with_tasks_messages_and_policy_and_moves_back() {
     hosts.add_line_back();
     let (home, annex) = (&hosts.home, &hosts.annex);
     home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
-    home.write_file("out/policy.toml", "max_turns = 50\n");
+    home.write_file("out/policy.toml", "[policy]\nmax_turns = 50\n");
     home.teamctl(["policy", &home.path("out/policy.toml").display().to_string()]).expect_success();
     home.teamctl(["task", "create", "before", "--command", "true"]).expect_success();
     wait_until_done(home, "before");
@@ -67,7 +67,10 @@ fn home_moves_with_tasks_messages_and_policy_and_moves_back() {
 
     // ann runs at the home now, so it cannot move before ann ends.
     let error = annex.teamctl(["home", "move", "survey", "laptop"]).expect_failure(76);
-    assert!(error.contains("elsewhere runs ann") && error.contains("teamctl shutdown ann"), "{error}");
+    assert!(
+        error.contains("elsewhere runs ann") && error.contains("teamctl shutdown -t survey ann"),
+        "{error}"
+    );
     annex.teamctl(["shutdown", "ann"]).expect_success();
     annex.teamctl(["home", "move", "survey", "laptop"]).expect_success();
     assert!(subjects(home).contains(&"after".to_owned()));
