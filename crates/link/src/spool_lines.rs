@@ -89,12 +89,19 @@ impl SpoolContents {
 
 /// The lines of items.
 pub(crate) fn item_lines(items: &[Arc<LinkItem>]) -> Vec<u8> {
-    items.iter().flat_map(json_line).collect()
+    let mut lines = Vec::new();
+    items.iter().for_each(|item| write_json_line(&mut lines, item));
+    lines
 }
 
 /// A value as a line of JSON.
 pub(crate) fn json_line<T: Serialize>(value: &T) -> Vec<u8> {
-    let mut line = serde_json::to_vec(value).expect("the value has string keys and no failing impl");
-    line.push(b'\n');
+    let mut line = Vec::new();
+    write_json_line(&mut line, value);
     line
+}
+
+fn write_json_line<T: Serialize>(lines: &mut Vec<u8>, value: &T) {
+    serde_json::to_writer(&mut *lines, value).expect("the value has string keys and no failing impl");
+    lines.push(b'\n');
 }

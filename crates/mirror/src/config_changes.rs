@@ -1,8 +1,8 @@
 //! Changes of the config: the home makes them from two versions of its config.json, and the annex
 //! applies them to the config that the home has sent before.
 
-use crate::json_fields::{Fields, changed_fields, parse_config, parse_entry, set_fields, to_fields};
-use protocol::annex_link::{ConfigChange, ItemPayload, MemberChange};
+use crate::json_fields::{changed_fields, parse_config, parse_entry, set_fields, to_fields};
+use protocol::annex_link::{ConfigChange, ConfigForAnnex, ItemPayload, MemberChange, MemberEntry};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::{Member, TeamConfig};
@@ -69,9 +69,17 @@ pub(crate) fn config_item(
     Some(item)
 }
 
-fn whole_config(config: &TeamConfig, annex: &HostName) -> Fields {
-    let members = config.members.iter().filter(|member| is_elsewhere(member, annex)).cloned().collect();
-    to_fields(&TeamConfig { members, ..without_members(config) })
+fn whole_config(config: &CachedConfig, annex: &HostName) -> ConfigForAnnex {
+    let TeamConfig { name, description, created_at, lead_agent_id, lead_session_id, .. } =
+        without_members(config);
+    let members = entries_elsewhere(&config.members, config.member_entries(), annex);
+    ConfigForAnnex { name, description, created_at, lead_agent_id, lead_session_id, members }
+}
+
+/// The entries of the members that do not run at the annex. They share the texts of `entries`.
+fn entries_elsewhere(members: &[Member], entries: &[MemberEntry], annex: &HostName) -> Vec<MemberEntry> {
+    let pairs = members.iter().zip(entries).filter(|(member, _)| is_elsewhere(member, annex));
+    pairs.map(|(_, entry)| entry.clone()).collect()
 }
 
 fn is_elsewhere(member: &Member, annex: &HostName) -> bool {
@@ -105,12 +113,9 @@ impl SentConfig {
         let [before, after] = [&self.config, config].map(|config| to_fields(&without_members(config)));
         change.fields = changed_fields(&before, &after).into_iter().collect();
         let difference = config.members_since(&self.config)?;
-        let elsewhere = |members: &[Member]| -> Vec<Member> {
-            members.iter().filter(|member| is_elsewhere(member, annex)).cloned().collect()
-        };
-        change.removed =
-            elsewhere(&difference.removed).iter().map(|member| member.name.to_string()).collect();
-        change.added = elsewhere(&difference.added).iter().map(to_fields).collect();
+        let removed = difference.removed.iter().filter(|member| is_elsewhere(member, annex));
+        change.removed = removed.map(|member| member.name.to_string()).collect();
+        change.added = entries_elsewhere(&difference.added, difference.added_entries(), annex);
         for (before, after) in &difference.changed {
             match (is_elsewhere(before, annex), is_elsewhere(after, annex)) {
                 (true, true) => change.changed.push(member_change(before, after)),
@@ -159,7 +164,7 @@ fn changed_config(before: &TeamConfig, change: &ConfigChange) -> Option<TeamConf
         *member = parse_entry(&entry)?;
     }
     for entry in &change.added {
-        members.push(parse_entry(entry)?);
+        members.push(entry.to_member().ok()?);
     }
     let config = parse_config(&fields).ok()?;
     Some(TeamConfig { members, ..config })

@@ -1,14 +1,14 @@
 //! At the annex: stores the config of the home, whole or as a change.
 
 use crate::config_changes::{ConfigAfterChange, HomeConfig};
-use crate::json_fields::{Fields, parse_config};
 use crate::members::create_mirror;
 use crate::mirror::Mirror;
 use crate::output::MirrorNotice;
 use crate::take_team::HomeOfTeam;
-use protocol::annex_link::{ConfigChange, ItemPayload};
+use protocol::annex_link::{ConfigChange, ConfigForAnnex, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
+use protocol::team_config::ConfigError;
 use protocol::team_home::TeamHome;
 use store::Error;
 
@@ -17,10 +17,10 @@ impl Mirror {
     pub(crate) fn store_config_of_home(
         &mut self,
         team: &TeamName,
-        config: &Fields,
+        config: &ConfigForAnnex,
         (version, epoch): (u64, u64),
     ) -> Result<(), ErrorReport> {
-        let config = parse_config(config).map_err(|reason| cannot_mirror_error(team, &reason))?;
+        let config = config.to_config().map_err(|error| cannot_mirror_error(team, &error))?;
         if self.decide_home(team, config.created_at, epoch)? == HomeOfTeam::Here {
             return Ok(self.send_taken_teams()?);
         }
@@ -107,7 +107,7 @@ impl Mirror {
     }
 }
 
-fn cannot_mirror_error(team: &TeamName, reason: &str) -> ErrorReport {
+fn cannot_mirror_error(team: &TeamName, reason: &ConfigError) -> ErrorReport {
     ErrorReport::new(ErrorKind::InvalidData, format!("cannot mirror {team}: {reason}"))
 }
 

@@ -1,8 +1,10 @@
 //! What differs between two versions of a team's config.
 
+use protocol::annex_link::MemberEntry;
 use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeamConfig};
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 /// How the list of members changed: first members were removed or changed, then members were
 /// appended. If two members changed places, the first one counts as removed and appended.
@@ -14,6 +16,15 @@ pub struct MemberDifference {
     pub changed: Vec<(Member, Member)>,
     /// Members of the later config that follow all others, in its order.
     pub added: Vec<Member>,
+    /// The entries of `added`. Empty until a caller needs them.
+    added_entries: OnceLock<Vec<MemberEntry>>,
+}
+
+impl MemberDifference {
+    /// The entries of the added members, in their order. All callers share the texts.
+    pub fn added_entries(&self) -> &[MemberEntry] {
+        self.added_entries.get_or_init(|| self.added.iter().map(MemberEntry::from).collect())
+    }
 }
 
 /// Compares the members of two configs. `None` if one of the configs has two members of the same

@@ -6,12 +6,13 @@ use crate::directory_handle::DirHandle;
 use crate::error::Error;
 use crate::file_io::{FileSnapshot, FileVersion};
 use crate::team_file_names::CONFIG_FILE;
+use protocol::annex_link::MemberEntry;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::{ConfigError, TeamConfig};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A parsed `config.json` and its text.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct CachedConfig {
     pub(crate) text: String,
     pub(crate) base_version: BaseVersion,
     pub(crate) last_difference: LastDifference,
+    /// The entries of the members. Empty until a caller needs them.
+    entries: OnceLock<Vec<MemberEntry>>,
 }
 
 /// Identifies the content of a team's config apart from its members. If two configs have the same
@@ -37,12 +40,18 @@ impl BaseVersion {
 impl CachedConfig {
     pub(crate) fn parse(text: &str, base_version: BaseVersion) -> Result<Arc<CachedConfig>, ConfigError> {
         let (team, text) = (TeamConfig::parse(text)?, text.to_owned());
-        Ok(Arc::new(CachedConfig { team, text, base_version, last_difference: LastDifference::default() }))
+        let (last_difference, entries) = (LastDifference::default(), OnceLock::new());
+        Ok(Arc::new(CachedConfig { team, text, base_version, last_difference, entries }))
     }
 
     /// The text of the file.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The entries of the members, in their order. All callers share the texts.
+    pub fn member_entries(&self) -> &[MemberEntry] {
+        self.entries.get_or_init(|| self.team.members.iter().map(MemberEntry::from).collect())
     }
 
     /// The base version of this config. Two configs with the same base version differ only in

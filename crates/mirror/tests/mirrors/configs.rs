@@ -45,9 +45,9 @@ fn home_sends_the_members_that_have_changed() {
     let new = [on_host("cid", None), on_host("dan", Some("otherbox")), on_host("ann", Some("devbox"))];
     pair.home.team().add_missing_members(&new).unwrap();
     let items = update(&mut pair);
-    let added: Vec<&str> =
-        only_change(&items).added.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
-    assert_eq!((added, only_change(&items).removed.len()), (vec!["cid", "dan"], 0));
+    let added: Vec<String> =
+        only_change(&items).added.iter().map(|entry| entry.to_member().unwrap().name.to_string()).collect();
+    assert_eq!((added, only_change(&items).removed.len()), (vec!["cid".to_owned(), "dan".to_owned()], 0));
     pair.home.team().set_member_fields(&name("cid"), &[("isActive", false.into())]).unwrap();
     let items = update(&mut pair);
     let [changed] = &only_change(&items).changed[..] else { panic!("{items:?}") };

@@ -1,6 +1,7 @@
 //! A change of a team's config, as the members and fields that it changes. With thousands of members,
 //! a whole config for each change would fill the links.
 
+use super::member_entry::MemberEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -26,7 +27,8 @@ pub struct ConfigChange {
     pub changed: Vec<MemberChange>,
     /// Entries of new members, which follow the others in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub added: Vec<Map<String, Value>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Map<String, Value>>"))]
+    pub added: Vec<MemberEntry>,
 }
 
 impl ConfigChange {

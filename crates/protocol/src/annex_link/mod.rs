@@ -14,6 +14,7 @@ mod frame;
 mod home_budget;
 mod home_handover;
 mod length_prefix;
+mod member_entry;
 mod payload;
 mod task_change;
 
@@ -22,6 +23,7 @@ pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, Membe
 pub use home_budget::HomeBudget;
 pub use home_handover::HomeHandover;
 pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
+pub use member_entry::{ConfigForAnnex, MemberEntry};
 pub use payload::ItemPayload;
 pub use task_change::{AppliedChange, FieldChange, FieldPath, TaskChange};
 

@@ -11,6 +11,7 @@
 use super::config_change::ConfigChange;
 use super::home_budget::HomeBudget;
 use super::home_handover::HomeHandover;
+use super::member_entry::ConfigForAnnex;
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
 use crate::event_log_line::Event;
@@ -31,7 +32,8 @@ pub enum ItemPayload {
         /// The team.
         team: TeamName,
         /// The fields of config.json.
-        config: Map<String, Value>,
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
+        config: ConfigForAnnex,
         /// Version of this config: the number of the item that carries it. Numbers of items are
         /// never used twice.
         #[serde(default)]
