@@ -17,7 +17,7 @@ use store::Error;
 const IDS_OF_ITEM: usize = 1_000;
 
 /// A file of a team that has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FileChange {
     /// The inbox of this member.
     Inbox(MemberName),

@@ -1,7 +1,9 @@
 //! The queue of jobs for the mirrors of one link.
 
 use crate::core::jobs::host_jobs::MirrorJob;
-use std::collections::VecDeque;
+use mirror::FileChange;
+use protocol::team_and_member_names::TeamName;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,17 +19,47 @@ pub(super) struct MirrorQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     jobs: VecDeque<MirrorJob>,
+    /// The comparisons among the jobs. After a start, a large team has thousands.
+    comparisons: HashSet<Comparison>,
     is_closed: bool,
+}
+
+/// A job that only compares files. It does not matter which of two equal jobs runs.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Comparison {
+    All,
+    File(TeamName, FileChange),
+}
+
+impl Comparison {
+    fn from_job(job: &MirrorJob) -> Option<Comparison> {
+        match job {
+            MirrorJob::CompareAll => Some(Comparison::All),
+            MirrorJob::Compare { team, change } => Some(Comparison::File(team.clone(), change.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl QueueState {
+    fn pop(&mut self) -> Option<MirrorJob> {
+        let job = self.jobs.pop_front()?;
+        if let Some(comparison) = Comparison::from_job(&job) {
+            self.comparisons.remove(&comparison);
+        }
+        Some(job)
+    }
 }
 
 impl MirrorQueue {
     pub(super) fn push(&self, job: MirrorJob) {
-        let jobs = &mut self.lock().jobs;
-        if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) = (&job, jobs.back_mut())
+        let mut state = self.lock();
+        if let (MirrorJob::NoteAccepted(_), Some(last @ MirrorJob::NoteAccepted(_))) =
+            (&job, state.jobs.back_mut())
         {
             *last = job;
-        } else if !(is_comparison(&job) && jobs.contains(&job)) {
-            jobs.push_back(job);
+        } else if Comparison::from_job(&job).is_none_or(|comparison| state.comparisons.insert(comparison)) {
+            state.jobs.push_back(job);
             self.added.notify_one();
         }
     }
@@ -36,7 +68,7 @@ impl MirrorQueue {
     pub(super) fn pop(&self) -> Option<MirrorJob> {
         let mut state = self.lock();
         loop {
-            match state.jobs.pop_front() {
+            match state.pop() {
                 _ if state.is_closed => return None,
                 Some(job) => return Some(job),
                 None => state = self.added.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -53,7 +85,7 @@ impl MirrorQueue {
     /// The next job, for the simulated link. `None` if no job waits.
     #[cfg(test)]
     pub(super) fn try_pop(&self) -> Option<MirrorJob> {
-        self.lock().jobs.pop_front()
+        self.lock().pop()
     }
 
     #[cfg(test)]
@@ -70,17 +102,14 @@ impl MirrorQueue {
 
     /// Adds a job that has failed as the next one.
     pub(super) fn push_first(&self, job: MirrorJob) {
-        self.lock().jobs.push_front(job);
+        let mut state = self.lock();
+        state.comparisons.extend(Comparison::from_job(&job));
+        state.jobs.push_front(job);
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether the job only compares files. It then does not matter which of two equal jobs runs.
-fn is_comparison(job: &MirrorJob) -> bool {
-    matches!(job, MirrorJob::Compare { .. } | MirrorJob::CompareAll)
 }
 
 #[cfg(test)]
