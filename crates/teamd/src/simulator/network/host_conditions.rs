@@ -13,13 +13,14 @@ use crate::core::state::core_state::State;
 use crate::io::files::simulated_files_thread::SimulatedFilesThread;
 use crate::read_roster_and_update_its_teams::add_unknown_teams;
 use crate::simulator::chance::Chance;
+use crate::simulator::network::cpu_clock::cpu_time;
 use crate::simulator::simulation::{Conditions, Simulation};
 use mirror::MirroredTeamState;
 use protocol::control_socket::Response;
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::Root;
 
 /// Who has sent a call.
@@ -49,7 +50,7 @@ pub(super) struct HostConditions {
     pub(super) root: Root,
     /// The files thread of the running daemon.
     pub(super) files: Option<SimulatedFilesThread>,
-    /// How long file jobs have taken since this was read last.
+    /// The CPU time of file jobs since this was read last.
     pub(super) files_time: Duration,
     /// The links of the daemon that starts, with their mirrored teams.
     pub(super) links_at_start: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
@@ -134,9 +135,9 @@ impl Conditions for HostConditions {
         if is_of_daemon(&job) {
             return Some(job);
         }
-        let began = Instant::now();
+        let began = cpu_time();
         let (result, events) = simulation.conditions.files.as_mut()?.run(job);
-        simulation.conditions.files_time += began.elapsed();
+        simulation.conditions.files_time += cpu_time() - began;
         let daemon = simulation.daemon.as_mut()?;
         daemon.results.extend(result.map(CoreEvent::FileJobDone).into_iter().chain(events));
         None

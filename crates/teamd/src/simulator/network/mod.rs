@@ -18,6 +18,7 @@
 
 mod agent_work;
 mod connections;
+mod cpu_clock;
 mod defect;
 mod host_conditions;
 mod inject_defects;
@@ -28,6 +29,7 @@ mod members;
 mod network_simulation;
 mod run_seeds;
 mod scale;
+mod scale_faults;
 mod scripted_annex;
 mod simulated_host;
 

@@ -1,17 +1,20 @@
 //! Measures what many agents on many hosts cost their home. `scripts/scale` runs this.
 //!
 //! The home is real as in the other simulations, with its links, mirrors and files. Each annex is a
-//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed.
+//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed. Times are CPU time
+//! of the home, because other programs on the machine change elapsed time. `scale_faults` has the
+//! faults.
 
 use crate::core::jobs::host_jobs::{HostJob, LinkId, MirrorJob};
 use crate::io::hosts::simulated_link_end::LinkEndAction;
 use crate::simulator::network::connections::HOME;
+use crate::simulator::network::cpu_clock::{CpuTimes, Part};
 use crate::simulator::network::host_conditions::{FaultPhase, NetworkCaller};
 use crate::simulator::network::scripted_annex::ScriptedAnnex;
 use crate::simulator::network::simulated_host::{SimulatedHost, host_name, team_name};
 use crate::simulator::scan_memory::{TeamFile, WatcherEvent};
 use link::{LinkEffect, LinkEvent, LinkTime};
-use protocol::annex_link::{FrameDecoder, ItemPayload, TaskChange, encode_frame};
+use protocol::annex_link::{FrameDecoder, ItemPayload, LinkFrame, TaskChange, encode_frame};
 use protocol::control_socket::{CreateTeamRequest, Request, UseHostRequest};
 use protocol::inbox_file::Message;
 use protocol::member_color::Color;
@@ -21,32 +24,34 @@ use protocol::team_and_member_names::MemberName;
 use protocol::team_config::{Member, TeammateEntry};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 use store::{NewTask, Team};
 
 /// Milliseconds of an hour.
 const HOUR: u64 = 60 * 60 * 1_000;
 /// The time between two steps of the clock in milliseconds: that of the keep-alives.
 const TICK: u64 = 15_000;
-/// Of so many agents, one does a task.
+/// Of so many agents, one does a task in a day.
 const AGENTS_PER_TASK: usize = 5;
+/// Of so many agents, one asks the lead to approve a plan in a day.
+const AGENTS_PER_REQUEST: usize = 10;
 /// How many members are started one by one after all others.
 const LATE_MEMBERS: usize = 5;
 
 /// The home with its annexes, and the time that the parts of the home have taken.
-struct MeasuredHome {
-    host: SimulatedHost,
-    annexes: Vec<ScriptedAnnex>,
-    decoders: Vec<FrameDecoder>,
-    now: u64,
-    parts: BTreeMap<&'static str, Duration>,
-    /// How long each kind of event has taken.
-    kinds: BTreeMap<&'static str, Vec<Duration>>,
+pub(super) struct MeasuredHome {
+    pub(super) host: SimulatedHost,
+    pub(super) annexes: Vec<ScriptedAnnex>,
+    pub(super) decoders: Vec<FrameDecoder>,
+    links: BTreeMap<LinkId, usize>,
+    pub(super) now: u64,
+    pub(super) times: CpuTimes,
     /// The links that may have something to do.
-    busy: BTreeSet<usize>,
+    pub(super) busy: BTreeSet<usize>,
+    /// The annexes without a connection. The connect commands fail.
+    pub(super) unreachable: BTreeSet<usize>,
 }
 
-fn member(index: usize) -> MemberName {
+pub(super) fn member(index: usize) -> MemberName {
     MemberName::parse(&format!("agent{index}")).expect("the name is valid")
 }
 
@@ -78,10 +83,11 @@ impl MeasuredHome {
             host,
             annexes: (0..annexes).map(annex).collect(),
             decoders: (0..annexes).map(|_| FrameDecoder::default()).collect(),
+            links: (0..annexes).map(|annex| (link_of(annex), annex)).collect(),
             now: 1_000,
-            parts: BTreeMap::new(),
-            kinds: BTreeMap::new(),
+            times: CpuTimes::default(),
             busy: (0..annexes).collect(),
+            unreachable: BTreeSet::new(),
         }
     }
 
@@ -89,13 +95,9 @@ impl MeasuredHome {
         self.host.team().expect("the home has the team")
     }
 
-    fn add_time(&mut self, part: &'static str, began: Instant) {
-        *self.parts.entry(part).or_default() += began.elapsed();
-    }
-
     /// The home and all annexes do everything that is due. All links run before the core sees their
     /// changes, as their threads do at the same time.
-    fn run(&mut self) {
+    pub(super) fn run(&mut self) {
         loop {
             self.run_daemon();
             let busy = std::mem::take(&mut self.busy);
@@ -108,12 +110,11 @@ impl MeasuredHome {
 
     fn run_daemon(&mut self) {
         loop {
-            let began = Instant::now();
             let Some(run) = self.host.simulation.due_daemon_actions().into_iter().next() else { return };
-            run(&mut self.host.simulation);
+            let simulation = &mut self.host.simulation;
+            self.times.time(Part::Core, || run(simulation));
             let files = std::mem::take(&mut self.host.simulation.conditions.files_time);
-            *self.parts.entry("file jobs").or_default() += files;
-            self.add_time("core", began + files);
+            self.times.move_time((Part::Core, Part::FileJobs), files);
             self.host.simulation.conditions.replies.clear();
             while let Some(job) = self.host.simulation.conditions.host_jobs.pop_front() {
                 self.run_host_job(job);
@@ -124,6 +125,7 @@ impl MeasuredHome {
     fn run_host_job(&mut self, job: HostJob) {
         let (link, job) = match job {
             HostJob::UseHost { host, team, barrier, .. } => {
+                self.host.used_annexes.insert(host.clone());
                 let link = LinkId::ToAnnex(host);
                 self.host.open_link(link.clone());
                 (link, MirrorJob::AddTeam { team, barrier })
@@ -131,10 +133,9 @@ impl MeasuredHome {
             HostJob::Mirror { link, job } => (link, job),
             HostJob::AcceptHome { .. } | HostJob::ForgetHost(_) => return,
         };
-        let annex = (0..self.annexes.len()).find(|index| link == link_of(*index));
-        if let (Some(annex), Some(end)) = (annex, self.host.links.get_mut(&link)) {
+        if let (Some(annex), Some(end)) = (self.links.get(&link), self.host.links.get_mut(&link)) {
             end.push_mirror_job(job);
-            self.busy.insert(annex);
+            self.busy.insert(*annex);
         }
     }
 
@@ -154,13 +155,15 @@ impl MeasuredHome {
     }
 
     fn receive(&mut self, annex: usize, bytes: &[u8]) {
-        let began = Instant::now();
-        self.decoders[annex].push(bytes);
-        let frame = self.decoders[annex].next_frame().expect("only frames are sent");
+        let decoder = &mut self.decoders[annex];
+        let frame = self.times.time(Part::Links, || {
+            decoder.push(bytes);
+            decoder.next_frame().expect("only frames are sent")
+        });
+        let connection = self.annexes[annex].connection_of_home();
         if let (Some((frame, bytes)), Some(end)) = (frame, self.host.links.get_mut(&link_of(annex))) {
-            end.events.push_back(LinkEvent::Received { connection: 1, frame, bytes });
+            end.events.push_back(LinkEvent::Received { connection, frame, bytes });
         }
-        self.add_time("links", began);
     }
 
     /// Does one step of the home's end. Returns false if none is due.
@@ -176,38 +179,45 @@ impl MeasuredHome {
             }
             _ => Vec::new(),
         };
-        let began = Instant::now();
-        let effect = end.run(action, now);
-        let bytes = match &effect {
-            Some(LinkEffect::Send { frame, .. }) => encode_frame(frame).map_or(0, |bytes| bytes.len()),
-            _ => 0,
-        };
         let is_of_mirror = !applied.is_empty() || action == LinkEndAction::RunMirrorJob;
-        self.add_time(if is_of_mirror { "mirrors" } else { "links" }, began);
+        let part = if is_of_mirror { Part::Mirrors } else { Part::Links };
+        let effect = self.times.time(part, || end.run(action, now));
         match effect {
-            Some(LinkEffect::Connect { connection }) => {
-                self.annexes[annex].open();
-                let end = self.host.links.get_mut(&link_of(annex));
-                end.into_iter().for_each(|end| end.events.push_back(LinkEvent::Opened { connection }));
-            }
-            Some(LinkEffect::Send { frame, .. }) => self.annexes[annex].receive(frame, bytes),
+            Some(LinkEffect::Connect { connection }) => self.connect(annex, connection),
+            Some(LinkEffect::Send { frame, .. }) => self.send(annex, frame),
             _ => {}
         }
         applied.into_iter().for_each(|file| self.report_change(file));
         true
     }
 
+    fn connect(&mut self, annex: usize, connection: u64) {
+        let Some(end) = self.host.links.get_mut(&link_of(annex)) else { return };
+        end.events.push_back(if self.unreachable.contains(&annex) {
+            LinkEvent::Closed { connection, reason: "no route".to_owned() }
+        } else {
+            self.annexes[annex].open(connection);
+            self.decoders[annex] = FrameDecoder::default();
+            LinkEvent::Opened { connection }
+        });
+    }
+
+    fn send(&mut self, annex: usize, frame: LinkFrame) {
+        let bytes = self.times.time(Part::Links, || encode_frame(&frame).map_or(0, |bytes| bytes.len()));
+        self.annexes[annex].receive(frame, bytes);
+    }
+
     /// The watcher reports a changed file.
-    fn report_change(&mut self, file: TeamFile) {
+    pub(super) fn report_change(&mut self, file: TeamFile) {
         self.host.simulation.disk.pending_events.push_back(WatcherEvent::Changed(team_name(), file));
     }
 
     /// Lets something happen, and runs until everything has followed from it.
-    fn measure(&mut self, kind: &'static str, happen: impl FnOnce(&mut MeasuredHome)) {
-        let began = Instant::now();
+    pub(super) fn measure(&mut self, kind: &'static str, happen: impl FnOnce(&mut MeasuredHome)) {
+        let before = self.times.total();
         happen(self);
         self.run();
-        self.kinds.entry(kind).or_default().push(began.elapsed());
+        self.times.add_event(kind, before);
     }
 
     fn submit(&mut self, annex: usize, item: ItemPayload) {
@@ -221,7 +231,7 @@ impl MeasuredHome {
     }
 
     /// The annex reports that it runs these members.
-    fn report_members(&mut self, annex: usize, members: impl Iterator<Item = usize>) {
+    pub(super) fn report_members(&mut self, annex: usize, members: impl Iterator<Item = usize>) {
         let members = members.map(fields_of_member).collect();
         let created_at = self.created_at();
         self.submit(annex, ItemPayload::Members { team: team_name(), created_at, members });
@@ -268,16 +278,42 @@ impl MeasuredHome {
         }
     }
 
+    /// A member without contact to the home sends the lead a message.
+    fn queue_message(&mut self, annex: usize, index: usize) {
+        let message = Message::new(&member(index), format!("Found {index} places."), self.now);
+        self.submit(annex, ItemPayload::Message { team: team_name(), to: MemberName::lead(), message });
+    }
+
+    /// A member asks the lead to approve a plan, and the lead does.
+    fn request_approval(&mut self, annex: usize, index: usize) {
+        let (name, lead, at) = (member(index), MemberName::lead(), self.now);
+        let id = format!("plan-{index}-{at}");
+        let request = json!({"type": "plan_approval_request", "from": name, "timestamp": "", "planFilePath": "plan.md",
+            "planContent": "Read it all first.", "requestId": id});
+        let message = Message::new(&name, request.to_string(), at);
+        self.measure("request to the lead", |home| {
+            home.submit(annex, ItemPayload::Message { team: team_name(), to: lead, message });
+        });
+        let answer =
+            json!({"type": "plan_approval_response", "requestId": id, "approved": true, "timestamp": ""});
+        self.measure("answer to a member", |home| {
+            let message = Message::new(&MemberName::lead(), answer.to_string(), at);
+            home.team().inbox(&name).append(&message).expect("the inbox can be written");
+            home.report_change(TeamFile::Inbox(name));
+        });
+    }
+
     /// Advances the clock. The keep-alives and the rescans that are due count as "idle time".
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.now += TICK;
         self.host.simulation.advance_clock(self.now.saturating_sub(self.host.simulation.now.mono));
+        self.reconnect();
         self.busy.extend(0..self.annexes.len());
         self.measure("15 s without events", |_| {});
     }
 }
 
-fn link_of(annex: usize) -> LinkId {
+pub(super) fn link_of(annex: usize) -> LinkId {
     LinkId::ToAnnex(host_name(annex + 1))
 }
 
@@ -309,24 +345,48 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
     }
 }
 
-/// Runs the first hours of a day in which each member exchanges a message with the lead, and every
-/// [`AGENTS_PER_TASK`]th does a task, at even distances.
+/// Runs the first hours of a day in which each member exchanges a message with the lead, some do a
+/// task or ask for an approval, and the faults of `scale_faults` happen, all at even distances.
 fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
     let ticks_per_hour = (HOUR / TICK) as usize;
-    let of_day = |tick: usize| tick * agents / (24 * ticks_per_hour);
+    let ticks_of_day = 24 * ticks_per_hour;
     for tick in 0..hours * ticks_per_hour {
-        for index in of_day(tick)..of_day(tick + 1) {
+        for index in tick * agents / ticks_of_day..(tick + 1) * agents / ticks_of_day {
             let annex = index % home.annexes.len();
+            if home.unreachable.contains(&annex) {
+                home.queue_message(annex, index);
+                continue;
+            }
             home.exchange_messages(annex, index);
             if index % AGENTS_PER_TASK == 0 {
                 home.do_task(annex, index);
             }
+            if index % AGENTS_PER_REQUEST == 0 {
+                home.request_approval(annex, index);
+            }
         }
+        home.inject_faults(agents, (tick, ticks_of_day));
         home.tick();
+        if (tick + 1) % ticks_per_hour == 0 {
+            print_figures(home, agents, (tick + 1) / ticks_per_hour);
+        }
     }
 }
 
-/// One run with `AGENTS`, `HOSTS` and `HOURS`. Prints a line of JSON.
+/// Prints a line of JSON.
+fn print_figures(home: &MeasuredHome, agents: usize, hours: usize) {
+    let dropped: u64 = home.host.links.values().map(|end| end.too_long_items).sum();
+    let sent: u64 = home.annexes.iter().map(|annex| annex.received_bytes).sum();
+    let members = home.team().config().map_or(0, |config| config.members.len());
+    println!(
+        "{}",
+        json!({"agents": agents, "hosts": home.annexes.len(), "hours": hours, "members": members,
+            "kinds": home.times.kinds(), "parts_ms": home.times.parts(), "too_long_items": dropped,
+            "sent_bytes": sent, "peak_kb": peak_memory_kb()})
+    );
+}
+
+/// One run with `AGENTS`, `HOSTS` and `HOURS`. Prints a line of JSON after the start and each hour.
 #[test]
 #[ignore = "scripts/scale runs it"]
 fn day_of_a_large_team() {
@@ -336,21 +396,13 @@ fn day_of_a_large_team() {
     let dir = tempfile::tempdir().expect("a directory can be made");
     let mut home = MeasuredHome::new(dir.path(), hosts);
     start_team(&mut home, agents);
+    print_figures(&home, agents, 0);
     live(&mut home, agents, hours);
-    let micros = |times: &Vec<Duration>| {
-        let total: Duration = times.iter().sum();
-        json!({"count": times.len(), "mean_us": total.as_micros() as u64 / times.len() as u64})
-    };
-    let kinds: Map<String, Value> =
-        home.kinds.iter().map(|(kind, times)| ((*kind).to_owned(), micros(times))).collect();
-    let parts: Map<String, Value> =
-        home.parts.iter().map(|(part, time)| ((*part).to_owned(), json!(time.as_millis() as u64))).collect();
-    let dropped: u64 = home.host.links.values().map(|end| end.too_long_items).sum();
-    let sent: u64 = home.annexes.iter().map(|annex| annex.received_bytes).sum();
-    let members = home.team().config().map_or(0, |config| config.members.len());
-    println!(
-        "{}",
-        json!({"agents": agents, "hosts": hosts, "hours": hours, "members": members, "kinds": kinds, "parts_ms": parts,
-            "too_long_items": dropped, "sent_bytes": sent})
-    );
+}
+
+/// The largest memory of this process so far in KiB. 0 where /proc does not say it.
+fn peak_memory_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }

@@ -16,6 +16,7 @@ pub(super) struct ScriptedAnnex {
     /// The frames for the home, each with the length of its text in bytes.
     pub(super) frames: VecDeque<Vec<u8>>,
     connection: u64,
+    connection_of_home: u64,
     /// How many bytes the home has sent.
     pub(super) received_bytes: u64,
 }
@@ -34,13 +35,27 @@ impl ScriptedAnnex {
             events: VecDeque::new(),
             frames: VecDeque::new(),
             connection: 0,
+            connection_of_home: 0,
             received_bytes: 0,
         }
     }
 
-    pub(super) fn open(&mut self) {
-        self.connection += 1;
+    /// The home connects. Its end knows the connection by the number `connection_of_home`.
+    pub(super) fn open(&mut self, connection_of_home: u64) {
+        (self.connection, self.connection_of_home) = (self.connection + 1, connection_of_home);
         self.events.push_back(LinkEvent::Opened { connection: self.connection });
+    }
+
+    /// The connection ends. Frames on their way are lost. Returns the home's number of the connection.
+    pub(super) fn close(&mut self) -> u64 {
+        self.frames.clear();
+        let (connection, reason) = (self.connection, "cut".to_owned());
+        self.events.push_back(LinkEvent::Closed { connection, reason });
+        self.connection_of_home
+    }
+
+    pub(super) fn connection_of_home(&self) -> u64 {
+        self.connection_of_home
     }
 
     pub(super) fn receive(&mut self, frame: LinkFrame, bytes: usize) {
