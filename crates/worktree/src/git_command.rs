@@ -5,7 +5,7 @@
 //!
 //! Git gets the caller's environment, but not every variable that begins with `GIT_`: only
 //! variables that set an option are passed, and no variable that selects a repository
-//! ([`is_passed_to_git`]). Git never prompts, and its messages are in English. Git runs no programs
+//! (`is_passed_to_git`). Git never prompts, and its messages are in English. Git runs no programs
 //! that the repository's configuration names, except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};

@@ -4,7 +4,7 @@ use crate::end::{End, name, task_id, team_name};
 use crate::faults::{Fault, run_again_with_faults};
 use crate::pair::Pair;
 use mirror::{FileChange, Mirror, MirrorNotice, MirrorSide};
-use protocol::annex_link::ItemPayload;
+use protocol::annex_link::{ConfigForAnnex, ItemPayload};
 use protocol::task::TaskStatus;
 use protocol::team_home::TeamHome;
 use store::{NewTask, StateDir};
@@ -89,8 +89,8 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     let state = StateDir::open(&directory.path().join("link")).unwrap();
     let link = (MirrorSide::Annex, "other-home.devbox".to_owned());
     let mut link_of_new_home = Mirror::open(link, pair.annex.root.clone(), state, (&[], 0)).unwrap();
-    let mut config = serde_json::to_value(pair.home.team().config().unwrap()).unwrap();
-    let config = std::mem::take(config.as_object_mut().unwrap());
+    let config = serde_json::to_value(pair.home.team().config().unwrap()).unwrap();
+    let config: ConfigForAnnex = serde_json::from_value(config).unwrap();
     let team = |epoch| ItemPayload::Team { team: team_name(), config: config.clone(), version: 1, epoch };
     // A home that is no later one is refused.
     let refused = link_of_new_home.apply(&team(1)).unwrap().items;

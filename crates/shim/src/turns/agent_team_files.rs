@@ -35,7 +35,7 @@ pub(crate) struct AgentTeamFiles {
     /// first.
     pub(super) unsent: VecDeque<Message>,
     /// How often the agent has released each task. The agent claims a released task again only
-    /// after all other tasks, and at most [`MAX_RECLAIMS`] times.
+    /// after all other tasks, and at most `MAX_RECLAIMS` times.
     pub(super) release_counts: BTreeMap<TaskId, u32>,
     /// Tasks in progress whose outcome could not be written. The agent does not run them again.
     pub(super) unsettled: BTreeSet<TaskId>,

@@ -281,7 +281,8 @@ impl MeasuredHome {
     /// A member without contact to the home sends the lead a message.
     fn queue_message(&mut self, annex: usize, index: usize) {
         let message = Message::new(&member(index), format!("Found {index} places."), self.now);
-        self.submit(annex, ItemPayload::Message { team: team_name(), to: MemberName::lead(), message });
+        let (created_at, to) = (self.created_at(), MemberName::lead());
+        self.submit(annex, ItemPayload::Message { team: team_name(), created_at, to, message });
     }
 
     /// A member asks the lead to approve a plan, and the lead does.
@@ -291,8 +292,9 @@ impl MeasuredHome {
         let request = json!({"type": "plan_approval_request", "from": name, "timestamp": "", "planFilePath": "plan.md",
             "planContent": "Read it all first.", "requestId": id});
         let message = Message::new(&name, request.to_string(), at);
+        let created_at = self.created_at();
         self.measure("request to the lead", |home| {
-            home.submit(annex, ItemPayload::Message { team: team_name(), to: lead, message });
+            home.submit(annex, ItemPayload::Message { team: team_name(), created_at, to: lead, message });
         });
         let answer =
             json!({"type": "plan_approval_response", "requestId": id, "approved": true, "timestamp": ""});
