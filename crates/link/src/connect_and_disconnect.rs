@@ -67,8 +67,8 @@ impl LinkContext<'_> {
         self.link.attempt = Some(ConnectionAttempt { connection, deadline, stage });
     }
 
-    /// The stream is open. The home says hello. The annex waits for the hello of a home, and gives up
-    /// an earlier home that has not said hello yet.
+    /// The stream is open. A home sends its hello. An annex waits for the hello of the home, and
+    /// closes an earlier connection on which it still waits for one.
     pub(crate) fn handle_opened(&mut self, connection: ConnectionNumber) {
         if !self.is_home() {
             if let Some(earlier) = self.link.attempt.take() {

@@ -63,8 +63,9 @@ pub enum LinkEvent {
     SpawnStarted(MemberGeneration),
 }
 
-/// What a link wants done. Effects are carried out in order. [`LinkEffect::Spool`] and
-/// [`LinkEffect::Apply`] may take long; the link works on meanwhile, and has at most one of each.
+/// An action that a link requests. The actions are carried out in order. [`LinkEffect::Spool`] and
+/// [`LinkEffect::Apply`] may take long. Meanwhile the link requests other actions, but no second
+/// one of the kind that is in progress.
 #[derive(Debug)]
 pub enum LinkEffect {
     /// Run the connect command. Only at the home.

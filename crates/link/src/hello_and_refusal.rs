@@ -48,8 +48,8 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Why this end must not talk to the other one. A home never has a lower epoch than its annex, and
-    /// an annex takes a home with a higher one.
+    /// Why this end must refuse the connection. A home never has a lower epoch than its annex. An
+    /// annex accepts a home with a higher epoch than its own.
     fn find_refusal(&self, hello: &LinkHello) -> Option<LinkRefusal> {
         let (identity, epoch) = (&self.link.identity, self.link.incoming.epoch());
         let (acknowledged, last) = (self.link.outgoing.acknowledged(), self.link.outgoing.last());

@@ -118,8 +118,9 @@ impl IncomingItems {
         self.bytes = self.items.iter().map(|(_, bytes)| bytes).sum();
     }
 
-    /// The next items and the next position for the application, unless it stores items now or there
-    /// is nothing new. Everything that arrived meanwhile is in the next ones.
+    /// The items that the application must store next, with the position after them. `None` while a
+    /// write runs or waits after an error, and if nothing is new. The next write stores all items
+    /// that arrive during a write.
     pub(crate) fn next_apply(&mut self, now_ms: u64) -> Option<(Vec<Arc<LinkItem>>, ReceivedPosition)> {
         let position =
             ReceivedPosition { epoch: self.epoch, number: self.stored.number + self.items.len() as u64 };

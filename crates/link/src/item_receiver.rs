@@ -4,8 +4,8 @@ use crate::event_and_effect::ReceivedPosition;
 use protocol::annex_link::LinkItem;
 use std::sync::Arc;
 
-/// Stores what the other end has sent. The link acknowledges an item after it was stored, and calls
-/// from one thread.
+/// Stores what the other end has sent. The link calls the methods from one thread, and acknowledges
+/// an item once it is stored.
 ///
 /// The process can be killed during [`ItemReceiver::apply`]. The other end then sends all items after
 /// the stored position again. So that each item has its effect exactly once, an implementation does
@@ -22,11 +22,12 @@ pub trait ItemReceiver: Send + 'static {
     /// The stored position. Called once, before the first `apply`.
     fn position(&self) -> ReceivedPosition;
 
-    /// Applies items in order, and stores `position`. Some numbers up to the position are missing if
-    /// items of earlier starts of members were dropped. If `items` is empty, only the position is new.
+    /// Applies items in order, and stores `position`. The numbers of the items can have gaps,
+    /// because the link drops items of a member's earlier spawns. If `items` is empty, only the
+    /// position is new.
     ///
-    /// When the method returns, items and position survive the kill of the process, and a power loss
-    /// if the project's durability says so.
+    /// When the method returns, items and position survive the kill of the process.
+    /// `TEAMD_DURABILITY` says whether they also survive a power loss.
     ///
     /// # Errors
     /// A text for people. The link calls the method again with the same items and perhaps more.

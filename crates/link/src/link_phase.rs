@@ -27,8 +27,8 @@ pub enum LinkPhase {
     },
 }
 
-/// A connection whose other end has not been accepted yet. At an annex, such an attempt does not
-/// disturb the connection that works.
+/// A connection whose other end has not been accepted yet. An annex keeps its accepted connection
+/// until then.
 #[derive(Debug)]
 pub(crate) struct ConnectionAttempt {
     pub(crate) connection: ConnectionNumber,

@@ -21,8 +21,8 @@ pub struct LinkSettings {
     pub queue_items: usize,
     /// The application may submit while fewer bytes than this wait for their acknowledgement.
     pub queue_bytes: usize,
-    /// The spool is rewritten if acknowledged items use at least this many bytes of it, and at
-    /// least as many as the others.
+    /// The spool is rewritten without its acknowledged items if they use at least this many bytes,
+    /// and at least as many bytes as the items that are not acknowledged.
     pub spool_slack_bytes: usize,
 }
 

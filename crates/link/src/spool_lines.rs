@@ -1,5 +1,5 @@
-//! The text of the spool file: JSON lines. The first line says which items were acknowledged before,
-//! and each other line is an item. So the sequence numbers go on after every item was removed.
+//! The text of the spool file: JSON lines. The first line has the number of the last item that was
+//! removed, so that numbers continue if no item is left. Each other line is an item.
 
 use protocol::annex_link::LinkItem;
 use serde::{Deserialize, Serialize};

@@ -10,8 +10,8 @@ pub(crate) struct Barriers {
     unanswered: BTreeMap<u64, UnansweredBarrier>,
 }
 
-/// How often a barrier was sent. The home sends it again after a connection, and answers come in the
-/// order of the barriers.
+/// How often a barrier was sent that has no answer yet. The home sends it again after each
+/// connection. The annex answers each of them, in the order in which they were sent.
 #[derive(Debug, Default)]
 struct UnansweredBarrier {
     /// Before a config for which the annex has asked.

@@ -23,8 +23,9 @@ impl Mirror {
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
-    /// Makes the team a mirror. Its tasks and messages count as those of the home, which has them all.
-    /// The mark of the mirror comes last: without it, a later call begins again.
+    /// Makes the team a mirror. The home has all tasks and messages of the team, so they are
+    /// recorded as known to it. The file that marks the team as a mirror comes last: if a crash
+    /// prevents it, a later call begins again.
     pub(crate) fn become_annex(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
         let team = existing.name();
         self.forget_team(team)?;

@@ -59,8 +59,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// Whether this is the inbox of a member that the annex does not run. With many hosts most changes
-    /// are such, and this needs no access to files.
+    /// Whether this is the inbox of a member that the annex does not run. With many hosts, most
+    /// changed files are such inboxes, and this check reads no files.
     fn is_inbox_elsewhere(&self, team: &TeamName, change: &FileChange) -> bool {
         let is_home = matches!(self.side, MirrorSide::Home { .. });
         match (change, self.mirrors.get(team)) {

@@ -39,8 +39,8 @@ pub(crate) enum ConfigAfterChange {
 pub(crate) enum ConfigPurpose {
     /// The file may have changed. If it has not, nothing is sent.
     Update,
-    /// All files are compared. An empty change is sent too, so that the annex repairs its entries, or
-    /// asks for the config if it has lost it.
+    /// A comparison of all files. An empty change is sent too: it makes the annex repair its
+    /// entries, or ask for the whole config if the annex has lost it.
     Comparison,
 }
 

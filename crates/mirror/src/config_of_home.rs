@@ -74,8 +74,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Makes a change of the config. Asks for the whole config if this end does not have the one
-    /// before the change.
+    /// At the annex: applies a change of the home's config. Asks for the whole config if this host
+    /// does not have the version that the change is based on.
     pub(crate) fn store_config_change(
         &mut self,
         team: &TeamName,

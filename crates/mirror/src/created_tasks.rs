@@ -28,8 +28,8 @@ struct CreatedTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CreationProgress {
-    /// The process may have been killed before or after the creation. The id of the task is higher
-    /// than `last_number`.
+    /// The creation has begun. After a crash, the task may exist or not. If it exists, its id is
+    /// higher than `last_number`.
     Begun { last_number: u32 },
     /// The task has this id here.
     Done { home_id: TaskId },

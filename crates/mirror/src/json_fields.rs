@@ -40,8 +40,8 @@ pub(crate) fn set_fields(fields: &mut Fields, changed: &Fields) {
     }
 }
 
-/// A number by which different fields are told apart, within this process. With many hosts, copies
-/// of all fields that each of them got would take gigabytes.
+/// A number that tells different fields apart, within this process. It is kept instead of the
+/// fields: with many hosts, a copy of all fields for each host would take gigabytes.
 pub(crate) fn fingerprint(fields: &Fields) -> u64 {
     let mut hasher = DefaultHasher::new();
     fields.hash(&mut hasher);

@@ -21,8 +21,8 @@ pub(crate) struct MessageToSend {
 pub(crate) enum Selection {
     /// At the annex: all.
     All,
-    /// At the home: the unread messages. The read messages were for an earlier member of the same
-    /// name.
+    /// At the home: only the unread messages. Messages that are read already were for an earlier
+    /// member of the same name.
     Unread,
 }
 
@@ -89,8 +89,9 @@ impl TeamMirror {
     /// the first comparison, the ids of all read messages. Call [`TeamMirror::new_messages`] first.
     pub(crate) fn newly_read(&mut self, owner: &MemberName) -> Result<Vec<String>, Error> {
         let entries = self.team.inbox(owner).read_unread()?;
-        // Ids are slow to compute. If a message was read and another one has come since
-        // `new_messages`, the other one's event brings a further comparison.
+        // Ids are slow to compute, so they are computed only if the number of unread messages has
+        // changed. It stays the same if one message was read and another one has come since
+        // `new_messages`. The file event of the new message then starts another comparison.
         let before = self.unread.remove(owner).unwrap_or_default();
         if before.entries == entries.len() {
             self.unread.insert(owner.clone(), before);

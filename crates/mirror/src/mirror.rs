@@ -42,8 +42,8 @@ pub struct Mirror {
     pub(crate) awaiting: AwaitingAcceptance,
     /// At the annex: the teams whose config was asked for.
     pub(crate) wanted: BTreeSet<TeamName>,
-    /// At the home: the teams that were offered to the annex since the start, or whose offer the link
-    /// keeps.
+    /// At the home: the teams that were offered to the annex since the start, or whose offer was in
+    /// the spool at the start.
     pub(crate) offered: BTreeSet<TeamName>,
     /// At the annex: the teams whose further events wait in the event log.
     pub(crate) left_in_log: BTreeSet<TeamName>,
@@ -55,8 +55,8 @@ pub struct Mirror {
 
 impl Mirror {
     /// Opens the mirrors of the link with the identity `link`, whose state is in the directory
-    /// `state`. `kept` are the items of this end that the link keeps. `last_number` is the number
-    /// of the last item that the link has ever kept.
+    /// `state`. `kept` are the items in the spool of this end. `last_number` is the number of the
+    /// last item that was ever in this spool.
     ///
     /// # Errors
     ///
@@ -153,11 +153,11 @@ impl Mirror {
         self.take_output()
     }
 
-    /// Whether the team is mirrored and its files exist. Missing files alone do not end a mirror.
-    /// [`Mirror::remove_team`] ends it.
+    /// Whether the team is mirrored and its files exist. Missing files do not end a mirror; only
+    /// [`Mirror::remove_team`] does.
     ///
-    /// At the annex, a program may have removed the mirror and made another team of its name. Then the
-    /// mirror is forgotten: the missing tasks are no changes.
+    /// At the annex, a program may have removed the mirror and made another team of its name. Then
+    /// the mirror is forgotten, so that its missing tasks do not count as deleted.
     pub(crate) fn is_mirrored(&mut self, team: &TeamName) -> Result<bool, Error> {
         // While a mirror is deleted, its missing files must not count as changes.
         if !self.teams.active.contains(team) || self.teams.ended.contains(team) {
@@ -171,8 +171,8 @@ impl Mirror {
         }
     }
 
-    /// Whether the files of the team are those that this end mirrors. The home does not read its
-    /// config here: each change of a file on each link calls this.
+    /// Whether the files of the team are those that this end mirrors. The home answers this without
+    /// reading its config, because the question comes up for each changed file on each link.
     pub(crate) fn is_own(&self, team: &Team) -> Result<bool, Error> {
         if self.side != MirrorSide::Annex {
             return Ok(true);
@@ -189,8 +189,8 @@ impl Mirror {
         format!("{} {}", self.link, config.created_at)
     }
 
-    /// When a team was created at its home. The mark of a mirror says it, also if a program has changed
-    /// the config here.
+    /// When a team was created at its home. At the annex, this is read from the mark of the mirror,
+    /// because a program may have changed config.json there.
     pub(crate) fn created_at(&self, team: &Team) -> Result<u64, Error> {
         let mark = self.root.mirror_mark(team.name())?;
         let marked = mark.as_ref().and_then(|mark| mark.split(' ').nth(1)?.parse().ok());
@@ -247,8 +247,9 @@ impl Mirror {
         Ok((self.mirrors.get_mut(team).expect("it was just opened"), &self.state))
     }
 
-    /// At the home: tells the annex which teams were deleted, until the link keeps these items. At
-    /// the annex: asks the daemon to delete the mirrors of these teams.
+    /// At the home: tells the annex which teams were deleted, again at each call until the link
+    /// keeps the item. At the annex: asks the daemon to delete the mirrors of teams that the home
+    /// has deleted.
     pub(crate) fn send_ended_teams(&mut self) {
         for team in self.teams.ended.clone() {
             match self.side {

@@ -16,8 +16,8 @@ pub(crate) struct MirroredTask {
     /// `None` if the home has no such task.
     pub(crate) at_home: Option<Fields>,
     pub(crate) changes: UnansweredTaskChanges,
-    /// A task of the home that is being written here for the first time. If that was interrupted, it
-    /// counts as `at_home` if the task file has it.
+    /// A task of the home that is being written here for the first time. If a crash or an error
+    /// interrupts this, the task becomes `at_home` if the task file has it.
     pub(crate) arriving: Option<Fields>,
     /// Whether the record has `at_home`.
     pub(crate) is_recorded: bool,
@@ -48,9 +48,9 @@ impl MirroredTask {
         self.changes.apply(self.at_home.as_ref())
     }
 
-    /// Whether the task file has the task that arrives. A task that was created here has another
-    /// subject. If both have the same subject, the home's task does not count as written, because the
-    /// home sends it again.
+    /// Whether the task file has the task that arrives. A task that was created here usually has
+    /// another subject. If both have the same subject, this returns false, because the home sends
+    /// its task again.
     pub(crate) fn has_arrived(&self, here: &Fields, arriving: &Fields) -> bool {
         let subject = here.get("subject");
         let is_created_here = self.changes.created().is_some_and(|own| own.get("subject") == subject);

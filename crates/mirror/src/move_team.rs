@@ -1,6 +1,7 @@
-//! At the home: moves the home of a team to the annex. From the first step on, this host changes the
-//! team no more. In the second step it offers the home to the annex. The record in `teams.json` at the
-//! annex then decides, as for a lost home, and the annex answers.
+//! At the home: moves the home of a team to the annex. From the first step on, this host changes
+//! the team no more. In the second step, this host offers the home to the annex. From then on, the
+//! record in `teams.json` at the annex decides which host is the home, as after `teamctl home
+//! take`. The annex sends back its decision.
 
 use crate::damaged_files::unless_damaged;
 use crate::json_fields::to_fields;

@@ -32,8 +32,8 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
-    /// At the annex: another home has the team now, so the mirror of the earlier home must end. Until it
-    /// has, the team of the new home is not taken.
+    /// At the annex: another home has the team now, so the mirror of the earlier home must end.
+    /// Until then, this host does not mirror the team of the new home.
     HomeReplaced {
         /// The team.
         team: TeamName,
@@ -102,8 +102,8 @@ pub enum MirrorNotice {
         /// The events with their numbers, lowest first.
         events: Vec<Event>,
     },
-    /// The other end has handled all items before this barrier. Here is stored what it has sent
-    /// before its answer.
+    /// The other end has handled all items before this barrier. This end has stored all items that
+    /// the other end sent before its answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

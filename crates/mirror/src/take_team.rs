@@ -115,8 +115,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: which host is the home of a team that a home with this epoch sends. If it is a
-    /// later home, this host is an annex again, and forgets that it was the home.
+    /// At the annex: decides which host is the home of a team. `epoch` is that of the home that
+    /// sends the team. If the home here has no higher epoch, this host is an annex again, and
+    /// forgets that it was the home.
     pub(crate) fn decide_home(
         &mut self,
         team: &TeamName,
@@ -133,8 +134,9 @@ impl Mirror {
         }
     }
 
-    /// At the annex: the epoch of this team, if this host is its home with a later epoch. The record
-    /// of the team says so even if the link has lost its own record.
+    /// At the annex: the epoch of this team, if this host is its home and has a higher epoch than
+    /// `epoch`. This is read from the team's own record, because the record of the link may be
+    /// lost.
     pub(crate) fn epoch_of_newer_home(
         &self,
         existing: &Team,

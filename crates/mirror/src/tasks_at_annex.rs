@@ -130,8 +130,8 @@ impl TeamMirror {
         let (old, new) = (before.expected_here(), after.expected_here());
         let is_uncertain = before.has_uncertain_id();
         self.begin_arrival(state, id, at_home)?;
-        // At the home, this id is not that of the task that was created here. Later changes here
-        // were meant for that task, and are dropped.
+        // At the home, another task has this id. Later changes here were meant for the task that
+        // was created here, so they are dropped.
         match is_uncertain && error.is_some() {
             true => self.write_task(id, |_| new.clone())?,
             false => drop(self.replace_task(id, old.as_ref(), new.as_ref())?),
@@ -141,8 +141,8 @@ impl TeamMirror {
         error.map_or(Ok(()), |error| self.tell_author(change, error))
     }
 
-    /// Records a task of the home before its first write here. Otherwise, after a crash, it would be
-    /// taken for a task that was created here.
+    /// Records a task of the home before its first write here. Otherwise, after a crash, the task
+    /// would look like one that was created here.
     fn begin_arrival(&mut self, state: &StateDir, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
         let task = self.tasks.entry(id).or_default();
         match (&task.at_home, at_home) {
@@ -190,8 +190,9 @@ impl TeamMirror {
         self.team.tasks().rewrite(&id, RewriteRules::Unchecked, edit)
     }
 
-    /// Sends the error of an answer to the new owner that the change names, or else to all members
-    /// here. A member gets no message if teamd confirms its claims before it begins a task.
+    /// Sends the error in the home's answer to the author of the change: the new owner if the
+    /// change names one, or else all members here. Members whose claims teamd confirms before their
+    /// work begins get no message.
     fn tell_author(&self, change: &TaskChange, error: &ErrorReport) -> Result<(), Error> {
         let author = change.new_value("owner").and_then(Value::as_str).map(MemberName::new_unchecked);
         let is_author = |name: &&MemberName| {

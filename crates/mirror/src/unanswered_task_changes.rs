@@ -45,7 +45,7 @@ impl UnansweredTaskChanges {
         })
     }
 
-    /// Notes after a crash that the link keeps a change. Does nothing for a number that was noted
+    /// After a crash: notes that the link keeps a change. Does nothing if the number was noted
     /// before, because the home may have answered this change already.
     pub(crate) fn add_kept(&mut self, number: u64, change: &TaskChange) {
         if number > self.last_kept && !self.note_kept(number, change) {

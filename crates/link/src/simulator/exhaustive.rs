@@ -18,8 +18,8 @@ enum Fault {
         step: u64,
         written: usize,
     },
-    /// Cut the connection when this many bytes have arrived at one end. What is on its way to the other
-    /// end arrives or is lost.
+    /// Cut the connection when `bytes` bytes have arrived at one end. Of the bytes on their way to
+    /// the other end, `on_the_way` bytes still arrive: none or all of them.
     Cut {
         to_annex: bool,
         bytes: u64,

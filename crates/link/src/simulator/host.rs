@@ -74,8 +74,8 @@ impl Disk {
         }
     }
 
-    /// Does the first `steps` steps of storing received items: bytes of the log, or applied items with
-    /// the position as the last step.
+    /// Stores received items up to the step `steps`. For the log, a step is one byte. For an
+    /// idempotent receiver, a step is one applied item, and the last step is the position.
     pub(super) fn apply(&mut self, apply: &ApplyJob, steps: usize) {
         match self.kind {
             ReceiverKind::OneStep => {
