@@ -13,8 +13,8 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeSet;
 
-/// Replies once the home has decided. Clients ask only about mirrored teams, so it is an error if
-/// the team has no link to its home.
+/// Replies once the home has answered this host's changes of the task. Clients ask only about
+/// mirrored teams, so a team without a link to its home is an error.
 pub(crate) fn confirm_task(context: &mut Context, client: ConnId, request: ConfirmTaskRequest) {
     let Some(link) = context.state.host_links.home_of(&request.team).cloned() else {
         let ConfirmTaskRequest { team, task, .. } = request;
@@ -49,8 +49,8 @@ pub(crate) fn drop_client(context: &mut Context, client: ConnId) {
     }
 }
 
-/// Checks a task again for each client that waits, because the home has answered a change of the
-/// task.
+/// The home has answered a change of the task: checks the task again for each client that waits for
+/// this.
 pub(crate) fn handle_task_decided(context: &mut Context, link: &LinkId, team: &TeamName, task: TaskId) {
     let is_waiting = |waiter: &&TaskWaiter| {
         waiter.link == *link && waiter.request.team == *team && waiter.request.task == task

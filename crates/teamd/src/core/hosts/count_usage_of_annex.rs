@@ -13,8 +13,9 @@ const MAX_ENDED_MEMBERS: usize = 32;
 
 /// Counts an event of a member on `host`, unless an earlier daemon has counted it.
 ///
-/// The roster has the number of the last counted event beside the counts. So a crash between the
-/// event log and the roster neither loses a count nor counts twice.
+/// The roster has the counts, and with them the number of the last counted event. So no event is
+/// lost or counted twice if the daemon crashes after it has logged an event and before it saves the
+/// roster.
 pub(crate) fn count_event_of_annex(context: &mut Context, host: &str, team: &TeamName, event: &Event) {
     let (Some(number), Some(member)) = (event.number, &event.member) else { return };
     let (links, teams) = (&context.state.host_links, &mut context.state.teams);
@@ -42,8 +43,8 @@ pub(crate) fn count_event_of_annex(context: &mut Context, host: &str, team: &Tea
     budget::check(context, team);
 }
 
-/// Keeps a team with many short-lived members small: removes the lowest usage of members that are not
-/// listed any more. The team's usage still includes it.
+/// Limits the records of a team with many short-lived members: removes those with the lowest usage,
+/// of members that are not listed any more. The usage of the whole team still includes it.
 fn remove_lowest_of_ended(
     members: &mut BTreeMap<MemberName, Usage>,
     is_listed: impl Fn(&MemberName) -> bool,

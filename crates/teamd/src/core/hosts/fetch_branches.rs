@@ -1,6 +1,6 @@
-//! At the home: fetches the branch of a member on another host when the member has completed a task. So
-//! a host that is lost loses no finished work. `teamctl hosts fetch-branch` does it, for the members
-//! whose repository here is recorded.
+//! At the home: when a member on another host has completed a task, fetches its branch, so that the
+//! loss of the host loses no finished work. The daemon runs `teamctl hosts fetch-branch` for it, if
+//! the member's repository here is recorded.
 
 use crate::core::effect::Effect;
 use crate::core::state::branch_fetches::{FetchResult, FetchStart};

@@ -1,5 +1,6 @@
-//! At the home: forgets a host that is gone for good. If the host comes back, the next connection to
-//! it has a higher generation, and its daemon ends what is left of the earlier one.
+//! At the home: forgets a host that is gone for good. If the host comes back, the home makes a new
+//! link to it, with a higher generation. The daemon there then ends the members and mirrors of the
+//! earlier link.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
@@ -58,8 +59,8 @@ fn check_no_move(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> 
     })
 }
 
-/// Handles the end of the link to a forgotten host. If this failed, the link has ended nevertheless,
-/// and the person repeats the command.
+/// Handles the result of forgetting a host. Its link has ended in any case. After an error, the
+/// person must repeat the command.
 pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Result<(), ErrorReport>) {
     let LinkId::ToAnnex(host) = link else { return };
     let links = &mut context.state.host_links;

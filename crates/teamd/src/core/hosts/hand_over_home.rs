@@ -1,5 +1,6 @@
 //! At the home: moves the home of a team to an annex that has contact. The annex first answers a
-//! barrier, so that each host has what the other one had. Then it is told to be the home.
+//! barrier, so that each of the two hosts has all changes of the other. Only then this host tells
+//! the annex to be the home.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::hosts::compare_changed_files::push_job;
@@ -89,8 +90,8 @@ pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
     push_job(context, link, MirrorJob::OfferHome(team));
 }
 
-/// Ends a move that the host was not told of. The reply follows when this host may change the team
-/// again.
+/// Ends a move before the annex was told to be the home. The client gets its reply once this host
+/// may change the team again.
 pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport) {
     let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
     moving.step = HomeMoveStep::Cancelling { error };

@@ -57,8 +57,9 @@ fn apply_leases(context: &mut Context, teams: &[TeamName]) {
     }
 }
 
-/// Tells an agent that runs whether it may begin turns. A new daemon that has had no contact yet
-/// leaves a shim as the earlier daemon has left it.
+/// Tells the shim of a running agent whether the agent may begin turns. Without contact, but before
+/// the lease ends, the shim is told nothing: what it was told last holds, even by an earlier
+/// daemon.
 pub(crate) fn apply_lease(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     let links = &context.state.host_links;

@@ -1,5 +1,5 @@
-//! The home of a team moves to another host. At the annex, a person takes the home. The old home then
-//! changes the team no more.
+//! Moves of a team's home to another host. At an annex, a person makes the annex the home (`teamctl
+//! home take`). The old home then changes the team no more.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
@@ -69,8 +69,8 @@ pub(crate) fn handle_home_taken(
     }
 }
 
-/// At a third host: ends the mirror of the earlier home, with its members, because the new home on
-/// `link` does not know them.
+/// At a third host: a new home has connected on `link`. Ends the mirror of the earlier home, with
+/// its members, because the new home does not know them.
 pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, team: &TeamName) {
     let links = context.state.host_links.links_of(team).filter(|other| *other != link).cloned();
     links.collect::<Vec<_>>().into_iter().for_each(|other| {

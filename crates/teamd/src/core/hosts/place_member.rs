@@ -49,9 +49,9 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
 
 /// The slots in use on a host: those of its members, and the reserved ones.
 ///
-/// A member that is listed while its client still holds the reservation counts once. With
-/// `--unique`, its name is the reserved one with a number. Of several reservations for one name, only
-/// one can be for the listed member.
+/// A member may be listed while its client still holds the reservation: both count as one slot.
+/// With `--unique`, the member's name is the reserved name and a number. Each member makes up for
+/// at most one reservation.
 fn used_slots(state: &State, host: &MemberHost) -> u64 {
     let members = members_on(state, host);
     let count = members.len();
@@ -67,7 +67,7 @@ fn used_slots(state: &State, host: &MemberHost) -> u64 {
 }
 
 /// The members on a host, of all teams. At the home, members that are suspended or wait for a
-/// respawn keep their slots. Another host does not list such members.
+/// respawn keep their slots. On another host they keep none, because that host does not list them.
 fn members_on<'s>(state: &'s State, host: &MemberHost) -> BTreeSet<(&'s TeamName, &'s MemberName)> {
     match host {
         MemberHost::Home => {

@@ -57,8 +57,9 @@ fn is_of_own_member(state: &State, event: &Event) -> bool {
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Lets the home notify people with the notice's event. Returns false if it cannot. The home finds out
-/// by itself that all tasks are done.
+/// Marks the event of a notice, so that the home notifies people of it. Returns false if there is
+/// no such event. The notice that all tasks are done needs no event: the home finds this out by
+/// itself.
 fn leave_notice_to_home(events: &mut [&mut Event], notice: &Notice) -> bool {
     matches!(notice.kind, NoticeKind::AllTasksDone(_)) || mark_event(events, notice)
 }

@@ -65,8 +65,8 @@ pub(crate) fn check_not_being_forgotten(links: &HostLinks, host: &HostName) -> R
     }
 }
 
-/// Decides when the link connects. A link that has lost its connection would otherwise wait for its
-/// next attempt.
+/// Decides when the link connects. If it has lost its connection, it connects now, and does not
+/// wait for its next attempt.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {
     context.state.host_links.forgotten_hosts.remove(host);
     let (links, now) = (&mut context.state.host_links.links, context.now.wall);

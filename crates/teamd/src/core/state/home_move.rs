@@ -12,8 +12,8 @@ pub(crate) struct HomeMove {
     /// Since when, in milliseconds since the epoch.
     pub(crate) since: u64,
     pub(crate) step: HomeMoveStep,
-    /// The client that waits for the end. `None` if its reply was sent, or an earlier daemon began the
-    /// move.
+    /// The client that waits for the end of the move. `None` if its reply was sent, or if an
+    /// earlier daemon began the move.
     pub(crate) waiter: Option<MoveWaiter>,
 }
 

@@ -1,5 +1,5 @@
-//! Forgets a host: after the record in `hosts.json`, no frame of the old link counts any more. A crash
-//! between two steps leaves the rest to a repeated command.
+//! Forgets a host. Once `hosts.json` says that the host is forgotten, nothing more is accepted on
+//! its old link. If a crash interrupts the later steps, the repeated command completes them.
 
 use crate::core::jobs::host_jobs::HostEvent;
 use crate::io::hosts::connect_commands_file::SharedConnectCommands;

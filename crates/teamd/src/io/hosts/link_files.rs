@@ -16,8 +16,8 @@ const SPOOL: &str = "spool";
 /// The directory of the state of the mirrors.
 const MIRROR_DIR: &str = "mirror";
 
-/// The epoch in the greeting of a link. A home that moves gets a later epoch for each of its teams,
-/// so this epoch never changes.
+/// The epoch in the greeting of every link. It never changes, because a move of a home gives a
+/// later epoch to one team, and not to a link.
 const FIRST_EPOCH: u64 = 1;
 
 /// Opens the files of links. All links of the daemon share these fields.

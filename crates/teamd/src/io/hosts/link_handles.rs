@@ -106,7 +106,7 @@ impl LinkHandles {
     }
 
     /// The teams whose home has moved away from here or is being moved. Cancels the moves that an
-    /// earlier daemon has begun and not offered.
+    /// earlier daemon has begun, if it had not told the annex to be the home.
     ///
     /// # Errors
     ///
@@ -166,8 +166,8 @@ impl LinkHandles {
             Ok(stream) => stream,
             Err(error) => return tracing::warn!(client, "cannot take the connection of a home: {error}"),
         };
-        // A link has ended if its files could not be opened. The next connection of its home opens
-        // them again.
+        // A link whose files could not be opened has ended, and its channel is closed. Now the home
+        // connects again, so a new link opens the files again.
         self.to_homes.retain(|_, link| !link.streams.is_closed());
         if !self.to_homes.contains_key(home) {
             let closed = self.new_link(LinkId::ToHome(home.clone()));

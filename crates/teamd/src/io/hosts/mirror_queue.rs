@@ -93,8 +93,9 @@ impl MirrorQueue {
         self.lock().jobs.is_empty()
     }
 
-    /// Waits for `pause`, or until another job is added. Then adds a job that has failed as the next
-    /// one. A later job can depend on it: the end of a team comes before its new beginning.
+    /// Waits for `pause`, or until another job is added. Then puts a failed job back to the front
+    /// of the queue, because later jobs can depend on it. For example, the mirror of a deleted team
+    /// must end before the mirror of a new team with this name begins.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
         self.push_first(job);

@@ -66,8 +66,9 @@ impl LinkSetup {
         Ok(open)
     }
 
-    /// Opens the files, and queues what the mirrors do first. `read_events` reads the events after
-    /// these numbers from the event log of this host.
+    /// Opens the files, and queues the first jobs of the mirrors. `read_events` gets, for each
+    /// team, the number of the last event that needs no sending. It reads the later events from the
+    /// event log of this host.
     ///
     /// # Errors
     ///
@@ -100,8 +101,9 @@ impl LinkSetup {
         Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
     }
 
-    /// At the annex: sends the events that an earlier daemon has logged and not sent. The event loop
-    /// sends later events, because it learns of the mirrored teams afterwards.
+    /// At the annex: sends the events that an earlier daemon has logged and not sent. The event
+    /// loop cannot send them: it learns only later which teams are mirrored. It sends all events
+    /// after them.
     fn queue_unsent_events(
         &self,
         mirror: &mut Mirror,

@@ -13,9 +13,9 @@ const POSITION: &str = "received.json";
 /// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
 const POSITION_BYTES: usize = 80;
 
-/// Gives each item to the mirrors, and then writes the position. The mirrors recognize the last item
-/// if a crash repeats it. If a crash could repeat several items, the first would bring back an older
-/// state, in which a task of a later item does not exist.
+/// Gives each item to the mirrors, and then writes the position. So a crash can repeat only the
+/// last item, which the mirrors recognize. Several repeated items would do harm: the first of them
+/// would bring back an older state, without the tasks of the later items.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
@@ -73,8 +73,8 @@ impl MirrorReceiver {
         applied
     }
 
-    /// Writes the position in place, without waiting for the disk. The process can be killed, but a
-    /// power loss may bring back the position of the last batch.
+    /// Writes the position in place, without waiting for the disk. It survives a kill of the
+    /// process, but a power loss may bring back the position of the last batch.
     fn note_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
         if self.position != position {
             self.directory.overwrite(POSITION, &position_bytes(position))?;
@@ -94,8 +94,8 @@ impl MirrorReceiver {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
         for item in items.iter().filter(|item| item.number > applied) {
-            // At most the item that is applied now may come again after a crash. The last call may have
-            // failed between an item and its position.
+            // The previous position is written first, so that a crash repeats at most the item that
+            // is applied now. The last call may have failed before it wrote this position.
             self.note_position(position_of(self.applied))?;
             self.apply_item(&item.payload)?;
             self.applied = item.number;

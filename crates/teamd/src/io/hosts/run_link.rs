@@ -17,8 +17,8 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 /// How many items wait for the link. Further items wait in the queue of the mirrors.
 const QUEUED_SUBMISSIONS: usize = 16;
 
-/// Runs the home's end of a link. Each connect command starts the link again. `opened` is the
-/// opened link, if it was opened before.
+/// Runs the home's end of a link. Each connect command from `commands` starts the link again.
+/// `opened` is the link, if its files are open already.
 pub(super) async fn run_to_annex(
     link: Arc<LinkSetup>,
     (host, connect_commands): (HostName, Arc<SharedConnectCommands>),
@@ -115,8 +115,8 @@ impl LinkSetup {
                 command = commands.recv() => break Ok(command),
             }
         };
-        // The link ends as in a crash: the mirrors find again what the link did not keep. The files
-        // may be opened again only after the last write.
+        // The link ends as in a crash: a comparison of all files later finds the changes that the
+        // link has lost. The files may be opened again only after the last write.
         running.abort();
         forwarding.abort();
         running.await.ok();

@@ -98,8 +98,7 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// At the annex: the teams with events that were left in the log, as
-    /// [`Mirror::events_left_in_log`] has them.
+    /// At the annex: the result of [`Mirror::events_left_in_log`].
     pub(super) fn events_left_in_log(&self) -> BTreeMap<TeamName, u64> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.events_left_in_log()
     }

@@ -1,6 +1,6 @@
 //! One end of a link in a simulation: the state machine, the spool, the mirrors and the receiver of
-//! the daemon, with real files. A simulation chooses the order of their steps, where the daemon has
-//! threads. The simulation also carries the frames.
+//! the daemon, with real files. The daemon runs them in several threads. Here the simulation
+//! chooses the order of their steps, and carries the frames to the other end.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
@@ -218,8 +218,8 @@ impl SimulatedLinkEnd {
         }
     }
 
-    /// The process is killed. A write to the spool is done or not, and of the items that are being
-    /// stored, the first `stored` are stored.
+    /// Kills the process. `writes` says whether a write to the spool that is in progress is still
+    /// done. Of the items that are being stored, only the first `stored` are stored.
     pub(crate) fn kill(mut self, writes: SpoolAtKill, stored: usize) {
         if let (SpoolAtKill::Written, Some(write)) = (writes, self.spool_job.take()) {
             self.spool.write(&write).ok();
