@@ -1,5 +1,6 @@
-//! The links to other hosts in a simulation. The simulated annex mirrors every team at once, and
-//! the simulated home has decided about every task. A link connects or fails at random.
+//! The links to other hosts in a simulation of one daemon. The other daemon is not simulated. As an
+//! annex, it seems to mirror every team at once; as the home, it seems to have answered every
+//! change of a task. A link connects or fails at random.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};

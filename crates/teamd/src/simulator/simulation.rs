@@ -1,7 +1,7 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon.
 //!
-//! The conditions of a simulation decide what the simulated world leaves open. A replay follows its
-//! record. In the random test, everything is random.
+//! The [`Conditions`] of a simulation decide whatever can happen in more than one way. In a replay,
+//! they follow the record. In the random test, they are random.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::core_event::CoreEvent;
@@ -62,10 +62,10 @@ pub(super) struct Simulation<C: Conditions> {
     pub(super) conditions: C,
 }
 
-/// What differs between simulations: what the world leaves open, the programs of agents, and the
-/// checks of each step.
+/// What differs between the kinds of simulations: the decisions of [`Chance`], the programs of
+/// agents, and the checks of each step.
 ///
-/// A function that takes a `Simulation` is called at the step that it is named after.
+/// A function such as `event_starts` is called at the step that its name says.
 pub(super) trait Conditions: Chance + Sized {
     /// The client that sent a call.
     type Caller;
@@ -123,8 +123,8 @@ pub(super) trait Conditions: Chance + Sized {
     /// Changes the state of a starting daemon, before it recovers.
     fn complete_state(&mut self, _state: &mut State, _now: Now) {}
 
-    /// Runs a file job on other files than the simulated disk. Returns the job if it is for that
-    /// disk.
+    /// Runs a file job that is not for the simulated disk, for example a job on real files. Returns
+    /// the job if it is for the simulated disk.
     fn run_file_job_elsewhere(_simulation: &mut Simulation<Self>, job: FileJob) -> Option<FileJob> {
         Some(job)
     }

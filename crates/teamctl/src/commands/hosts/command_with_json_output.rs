@@ -31,8 +31,8 @@ impl CommandOnHost<'_> {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller may not use other hosts; `Config` if the hosts file has errors,
-    /// which are printed; errors of the connection, and that of the command.
+    /// `NotPermitted` if the caller may not use other hosts. `Config` if the hosts file has errors,
+    /// which are printed. The errors of the connection, and the error of the command on the host.
     pub(in crate::commands) fn run(&self, context: &CommandContext) -> Result<Value, ErrorReport> {
         check_may_connect_to_hosts(context)?;
         let mut source = HostSource::default();

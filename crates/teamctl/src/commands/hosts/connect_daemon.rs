@@ -36,9 +36,10 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
     Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
 }
 
-/// After a check of hosts: lets the daemon connect to those on which a team has members. The hosts
-/// file may have changed since they were spawned. Adds the daemon's errors to the checks. The daemon
-/// may refuse a team, for example because its budget is exhausted: that is no error of the host.
+/// After a check of hosts: lets the daemon connect to the checked hosts on which a team has
+/// members, because the hosts file may have changed since they were spawned. Adds the daemon's
+/// errors to the checks. If the daemon refuses a team, for example because its budget is exhausted,
+/// that is no error of the host, and is not added.
 pub(super) fn connect_daemon(context: &CommandContext, checks: &mut [HostCheck]) {
     let teams = context.daemon_status().map(|status| status.teams).unwrap_or_default();
     for check in checks.iter_mut().filter(|check| check.errors.is_empty()) {

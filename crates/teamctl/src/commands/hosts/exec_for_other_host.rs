@@ -88,8 +88,9 @@ impl CommandGroup {
     }
 }
 
-/// Passes input and signals to the command until the connection ends. If it ends before the input
-/// does, or while the command still runs, the caller is gone, as when a terminal is closed.
+/// Passes input and signals to the command until the connection ends. The caller is gone, as when a
+/// terminal is closed, if the connection ends before the end of the caller's input, or while the
+/// command still runs.
 fn pass_input(mut frames: impl Read, mut command_input: Option<ChildStdin>, group: &CommandGroup) {
     loop {
         match read_frame(&mut frames) {

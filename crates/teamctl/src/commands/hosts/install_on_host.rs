@@ -202,8 +202,8 @@ fn copy_programs(
     deadline: AnswerDeadline,
 ) -> Result<Installation, ErrorReport> {
     let mut stream = connection.take_stdin().expect("the stream was not taken yet");
-    // If the host stops reading, its next line or the end of the transport says why, or the deadline
-    // ends the transport, and so this thread.
+    // If the host stops reading, this write waits. Then the host's next line or the end of the
+    // transport says why. Otherwise the deadline ends the transport, and with it this thread.
     std::thread::spawn(move || stream.write_all(&archive));
     let line = connection.receive_line("install on", deadline)?;
     let install_error = |reason: &str| {

@@ -26,9 +26,9 @@ impl HostSource {
         HostSource { run_file, run_file_of_team: None }
     }
 
-    /// The hosts that commands about members of `team` use: also those of the run file, if a run
-    /// drives the team. If that file has errors, [`HostSource::find`] names them for a host that the
-    /// hosts file lacks.
+    /// The hosts that commands about members of `team` use. If a run drives the team, they include
+    /// the hosts of the run file. If the run file has errors, [`HostSource::find`] returns them
+    /// when a command names a host that the hosts file lacks.
     pub(in crate::commands) fn read_for_team(
         &mut self,
         context: &CommandContext,

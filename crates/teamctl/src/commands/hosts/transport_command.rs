@@ -24,9 +24,9 @@ pub(in crate::commands) enum CtrlC {
 /// The command `argv` of a host, followed by `words`, which are plain words
 /// (`protocol::hosts_file_entry::is_plain_word`): a remote shell leaves them unchanged.
 ///
-/// The command does not get the variables of this process that agents do not get, and not the root:
-/// some transports pass their environment on, and these variables name a member, a session and
-/// files of this machine.
+/// The command does not get the root, and not the variables that teamd also hides from agents. Some
+/// transports pass their environment on, and these variables name a member, a session and files of
+/// this machine.
 ///
 /// # Errors
 ///

@@ -114,8 +114,8 @@ impl Connection {
         if host == HOME { &mut self.to_annex } else { &mut self.to_home }
     }
 
-    /// The end at `host` closes the connection, or its process ends. Of what it has sent, the first
-    /// `kept` bytes may still arrive.
+    /// The end at `host` closes the connection, or its process ends. Of the bytes that it has sent
+    /// and that have not arrived, the first `kept` may still arrive.
     pub(super) fn close_at(&mut self, host: HostIndex, kept: usize) {
         self.pipe_from(host).cut(kept, PipeEnd::Closed);
         *self.pipe_to(host) = Pipe { end: PipeEnd::Silent, ..Pipe::default() };

@@ -1,5 +1,5 @@
-//! The conditions of the simulation of one host: its files thread, its chances, and what the network
-//! has to do for it.
+//! What the simulation of one host in a network adds to [`Simulation`]: real team files, random
+//! choices, and the jobs and replies that the network must handle.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
@@ -158,8 +158,8 @@ impl Conditions for HostConditions {
     }
 }
 
-/// Whether the job is for the daemon's own files, which are on the simulated disk. The others are for
-/// the files of teams, which are real.
+/// Whether the job is for the daemon's own files, which are on the simulated disk. All other jobs
+/// are for team files, which are real.
 fn is_of_daemon(job: &FileJob) -> bool {
     matches!(
         job,

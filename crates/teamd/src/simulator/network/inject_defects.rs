@@ -16,8 +16,9 @@ use protocol::team_and_member_names::MemberName;
 const PLACEHOLDER: ItemPayload = ItemPayload::BarrierReached { number: 0 };
 
 impl NetworkSimulation {
-    /// Changes an action of a link. Returns the messages of which a copy must be stored after it, each
-    /// with its recipient.
+    /// Changes what a link does in this action, as the tested defect of the program would. Returns
+    /// messages and their recipients: after the action, the caller must store another copy of each
+    /// message.
     pub(super) fn inject_defect(
         &mut self,
         host: HostIndex,

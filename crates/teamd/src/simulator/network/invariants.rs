@@ -216,8 +216,9 @@ impl NetworkSimulation {
         }
     }
 
-    /// How many shims of a member have ended, and how many shims of its host that never had an agent.
-    /// They can be of any member.
+    /// How many exits of a member may be reported: one for each of its shims that has ended, and
+    /// one for each shim on its hosts that never had an agent, because the simulation does not know
+    /// whose shim that was.
     fn ended_shims(&self, member: &str) -> usize {
         let has_member = |host: HostIndex| members_of(host).iter().any(|name| name.as_str() == member);
         let hosts = (0..self.hosts.len()).filter(|host| has_member(*host));

@@ -1,5 +1,5 @@
-//! The life of a team on several hosts: random actions with faults first, and then none until
-//! everything is quiet.
+//! The life of a team on several hosts, in one simulation. First come random actions and faults.
+//! Then the faults end, and the simulation runs until it is quiet.
 
 use crate::core::connection_spawn_and_watch_ids::set_uuid_counter;
 use crate::simulator::network::connections::{HOME, HostIndex, PipeEnd};

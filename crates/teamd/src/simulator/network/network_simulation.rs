@@ -245,8 +245,8 @@ impl NetworkSimulation {
         }
     }
 
-    /// After each step of a host: its reports reach the event loop, and the network does what the
-    /// host wants.
+    /// After each step of a host: passes the reports of its links to the event loop, and handles
+    /// the jobs and replies that the step has left for the network.
     pub(super) fn finish_step(&mut self, host: HostIndex) {
         let lost = self.hosts[host].deliver_reports();
         lost.iter().for_each(|annex| self.handle_lost_contact(annex));

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long a life may take. A life that takes longer hangs in one step, because the steps are
-/// counted.
+/// How long the simulation of one life may take. Only a step that hangs takes longer: too many
+/// steps fail earlier, because they are counted.
 const LIFE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What has occurred in a life, or why it failed.

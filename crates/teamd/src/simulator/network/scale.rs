@@ -95,8 +95,8 @@ impl MeasuredHome {
         self.host.team().expect("the home has the team")
     }
 
-    /// The home and all annexes do everything that is due. All links run before the core sees their
-    /// changes, as their threads do at the same time.
+    /// The home and all annexes do everything that is due. All links run before the core handles
+    /// the changes that they report. In the daemon, the links run in threads at the same time.
     pub(super) fn run(&mut self) {
         loop {
             self.run_daemon();
@@ -347,8 +347,9 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
     }
 }
 
-/// Runs the first hours of a day in which each member exchanges a message with the lead, some do a
-/// task or ask for an approval, and the faults of `scale_faults` happen, all at even distances.
+/// Runs the first hours of a day. In this day, each member exchanges a message with the lead, some
+/// members do a task or ask for an approval, and the faults of `scale_faults` happen. All of this
+/// is spread evenly over the day.
 fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
     let ticks_per_hour = (HOUR / TICK) as usize;
     let ticks_of_day = 24 * ticks_per_hour;

@@ -74,8 +74,8 @@ impl MeasuredHome {
         });
     }
 
-    /// Lets the links that have no connection try to connect, if the time has come. Each connection
-    /// that is made counts as an event.
+    /// Lets each link without a connection try to connect, if its next attempt is due. The CPU time
+    /// of each attempt that succeeds is recorded.
     pub(super) fn reconnect(&mut self) {
         for annex in 0..self.annexes.len() {
             if !self.is_connected(annex) {

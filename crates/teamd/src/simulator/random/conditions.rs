@@ -107,8 +107,8 @@ impl RandomConditions {
         }
     }
 
-    /// A file system that does not report changes in some simulations. Most simulations have no
-    /// event log, which is faster.
+    /// A new disk. In some simulations, the disk does not report changes of files. Most simulations
+    /// have no event log, which makes them faster.
     fn random_disk(&mut self) -> SimulatedDisk {
         let mut disk = SimulatedDisk::default();
         disk.is_reporting_changes = self.rng.u8(..) < 240;

@@ -66,8 +66,9 @@ impl ComparableHistory {
     }
 }
 
-/// The section of an event: its task, its member, an inbox, or the team. Turns and messages of a
-/// member have two sections, because the daemon learns of them by a socket and by file events.
+/// The section of an event: its task, its member, an inbox, or the team. Turns of a member and
+/// messages to it are in two sections, because they have no fixed order: the daemon learns of turns
+/// from a socket, and of messages from file events.
 fn section_of(event: &Event) -> Option<(u8, String)> {
     let json = serde_json::to_value(event).expect("an event is serializable");
     match (json["task"].as_str(), &event.member) {
@@ -78,8 +79,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// The kinds of messages that shims write at the end of a turn or of an agent. Also the kinds of
-/// requests that shims answer.
+/// Kinds of messages that are left out of the history: shims write them at the end of a turn or of
+/// an agent, or answer them.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 

@@ -21,8 +21,8 @@ pub(super) struct ReplayedAgents {
 /// A report that a turn began or that the agent became idle.
 #[derive(Debug)]
 pub(super) struct RecordedStatus {
-    /// When the shim claimed the task of the turn, or else when it sent the report, on the
-    /// monotonic clock.
+    /// On the monotonic clock: when the shim claimed the task of the turn, or when it sent the
+    /// report if the record has no such claim.
     pub(super) at: u64,
     pub(super) status: TurnStatus,
 }

@@ -22,9 +22,9 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A shim that could look for work earlier than in the record waits for the recorded time, but at
-/// most this long, in milliseconds. An agent that is awake much earlier than in the record was
-/// woken by a decision that has changed, so it is not held back.
+/// A shim that could look for work earlier than in the record waits for the recorded time, but for
+/// at most this many milliseconds. If an agent is awake much earlier than in the record, a decision
+/// of the daemon has changed. The wait must not hide this.
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
@@ -73,16 +73,16 @@ struct Replay {
 struct WaitingShim {
     /// Since when, in milliseconds since the start of the replay.
     since: u64,
-    /// In the record, the agent becomes idle next. In the replay, it has had a moment without work
-    /// since. A shim reports an idle agent some milliseconds after its scan, and work may come in
-    /// between.
+    /// The agent must report that it is idle, as it does next in the record, because the replay has
+    /// had a moment without work for it. It reports this even if work has come since: a real shim
+    /// reports some milliseconds after its scan.
     is_idle: bool,
 }
 
 /// A turn that is replayed.
 struct RunningTurn {
-    /// The moment from which the turn's recorded times count, in milliseconds since the start of
-    /// the replay.
+    /// When the turn starts in the replay, in milliseconds since the start of the replay. The times
+    /// of what the turn does are counted from here.
     start: u64,
     turn: ScriptedTurn,
 }
@@ -148,8 +148,8 @@ impl Replay {
         true
     }
 
-    /// Wakes the agents that start a turn on messages now. In the record, the shim's own timer has
-    /// woken them, or the agent was not idle yet.
+    /// Wakes the agents whose next recorded turn on messages is due. The record has no wake for
+    /// such a turn: the shim's own timer has woken the agent, or the agent was not idle yet.
     fn wake_for_messages(&mut self) {
         let now = self.simulation.now.mono;
         let starts = |name: &MemberName| {
@@ -204,9 +204,9 @@ impl Replay {
         task.is_none() && message.is_none_or(|message| message.payload.is_some())
     }
 
-    /// The waiting shim that claims, in the record, the task that the shim `pid` would find now.
-    /// `None` if `pid` claims this task itself. A shim claims a task some milliseconds before the
-    /// daemon notices the claim.
+    /// Another waiting shim, which claims in the record the task that the shim `pid` would find
+    /// now. `None` if `pid` claims this task itself. A shim claims a task some milliseconds before
+    /// the daemon notices the claim.
     fn recorded_claimer(&self, pid: u32) -> Option<u32> {
         let waiting = self.waiting.get(&pid)?;
         let identity = self.simulation.agent_identity(pid).filter(|_| !waiting.is_idle)?;

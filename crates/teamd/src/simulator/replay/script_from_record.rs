@@ -213,7 +213,8 @@ impl RecordReader {
     }
 
     /// Adds a recorded call to the script. Calls of shims for their next task are left out, because
-    /// replayed shims make them too. Worktrees are left out, so their members work without them.
+    /// replayed shims make them too. Worktrees are left out: the replayed members work without
+    /// them.
     fn read_call(&mut self, at: u64, caller: Option<&MemberName>, request: &Request) {
         let mut request = request.clone();
         match &mut request {
@@ -327,8 +328,8 @@ impl RecordReader {
         }
     }
 
-    /// Completes the tasks that block this task, because a turn on it has begun. The daemon may see
-    /// their files later.
+    /// Completes the tasks that block this task: a turn on this task has begun, so they must be
+    /// complete. The daemon may see their files later.
     fn complete_blockers(&mut self, at: u64, task: TaskId) {
         self.first_turns.entry(task).or_insert(at);
         let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
@@ -339,8 +340,8 @@ impl RecordReader {
         }
     }
 
-    /// Ends and starts the turns of which the record has only the results and claims, because it
-    /// ends before the reports of the shims.
+    /// Adds what the record lacks if it ends before the reports of the shims: starts the turns of
+    /// which the record has the claims, and ends the turns of which it has the results.
     fn add_unreported_turns(&mut self) {
         for ((member, task), at) in std::mem::take(&mut self.claims) {
             if self.tasks.get(&task).is_some_and(|task| is_claimed_by(task, &member)) {
