@@ -105,8 +105,8 @@ impl IncomingItems {
         Ok(())
     }
 
-    /// Accepts a home with a higher epoch. Items of the earlier home that the application is not
-    /// storing already are forgotten.
+    /// Accepts a home with a higher epoch. Forgets the items of the earlier home, except those that
+    /// the application stores at this moment.
     pub(crate) fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         let running = self.writes.running().map_or(self.stored.number, |apply| apply.position.number);

@@ -6,8 +6,8 @@ use protocol::member_task_and_request_ids::TaskId;
 use store::Error;
 
 impl TeamMirror {
-    /// Creates each task again that was created here, and whose id the old home had given to another
-    /// one. A repeated call creates none twice.
+    /// Creates again each task that was created here under an id that another task had at the old
+    /// home. A repeated call creates no task twice.
     ///
     /// # Errors
     ///

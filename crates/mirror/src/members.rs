@@ -108,8 +108,8 @@ fn on_host(member: &Member, host: &str) -> Member {
     Member { host: Some(host.to_owned()), tmux_pane_id, backend_type: None, ..member.clone() }
 }
 
-/// Makes the entries for which `is_listed` is true equal to `listed`. A member of `listed` is left
-/// out if one of the other entries has its name.
+/// Replaces the entries for which `is_listed` is true by the entries in `listed`. An entry in
+/// `listed` is left out if one of the remaining entries has its name.
 fn update_members(team: &Team, is_listed: impl Fn(&Member) -> bool, listed: &[Member]) -> Result<(), Error> {
     let config = team.cached_config()?;
     let present: HashSet<&MemberName> = config.members.iter().map(|member| &member.name).collect();

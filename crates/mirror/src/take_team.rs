@@ -40,8 +40,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the annex: answers the offer of the home to move here. An offer can come twice. If a move
-    /// has begun here, it goes on.
+    /// At the annex: answers the home's offer that this host becomes the home. The same offer can
+    /// come twice. If this host has begun to become the home, it goes on.
     pub(crate) fn answer_offer(
         &mut self,
         team: &TeamName,

@@ -1,6 +1,5 @@
-//! At the home: answers that the link does not keep yet. They may be sent already. A file records
-//! them.
-//! The annex waits for each answer, and the home makes a change only once.
+//! At the home: answers that are not in the link's spool yet. A file records them, because the
+//! annex waits for each answer, and the home makes a change only once.
 
 use crate::json_fields::json_line;
 use protocol::annex_link::ItemPayload;

@@ -12,7 +12,7 @@ use protocol::team_and_member_names::TeamName;
 ///
 /// # Errors
 ///
-/// `Config` if a shell there would change the host's root.
+/// `Config` if the host's root has characters that a shell there would change.
 pub(in crate::commands) fn use_host_request(
     team: TeamName,
     (name, host): (&HostName, &Host),

@@ -187,8 +187,9 @@ impl HostConnection {
     }
 }
 
-/// Kills the transport and what it has started, as a wrapper script does. These processes have no
-/// process group of their own, because ssh can ask for a password only in the terminal's foreground.
+/// Kills the transport and the processes that it has started, for example if it is a wrapper
+/// script. They have no process group of their own, because ssh can ask for a password only in the
+/// terminal's foreground.
 fn kill_with_descendants(child: &mut Child) {
     let table = platform::system().processes().unwrap_or_default();
     let descendants = descendants_of(&table, &[child.id()]);
@@ -203,8 +204,8 @@ fn kill_with_descendants(child: &mut Child) {
 impl Drop for HostConnection {
     fn drop(&mut self) {
         self.stdin = None;
-        // The program on the host ends when its input ends. A transport that is not connected yet
-        // does not notice that.
+        // The input has ended now, so the program on the host ends. A transport that is not connected
+        // yet does not notice the end of the input, and is killed.
         self.end(Duration::from_millis(200));
     }
 }

@@ -12,8 +12,8 @@ use protocol::control_socket::{ToShim, TurnStatus};
 use protocol::delivery_kind::Delivery;
 use protocol::team_and_member_names::TeamName;
 
-/// Begins the lease of each link to a home that has no contact. The lease that a link has already
-/// goes on.
+/// Begins the lease of each link to a home that has no contact. A lease that has begun already is
+/// not changed.
 pub(crate) fn begin_leases(context: &mut Context) {
     let Some(lease_ms) = context.state.settings.lease_ms else { return };
     for (id, link) in &mut context.state.host_links.links {
@@ -42,8 +42,8 @@ pub(crate) fn end_due_leases(context: &mut Context) {
     apply_leases(context, &held);
 }
 
-/// There is contact: the members of this home's teams begin turns again. Shims that an earlier
-/// daemon has told to hold turns are told too.
+/// The home has contact again, so the members of its teams begin turns again. All shims are told
+/// this, also those that an earlier daemon has told to hold turns.
 pub(crate) fn renew_lease(context: &mut Context, link: &LinkId) {
     let Some(link) = context.state.host_links.links.get_mut(link) else { return };
     link.lease = Lease::Unlimited;

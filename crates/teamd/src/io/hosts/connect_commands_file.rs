@@ -68,8 +68,8 @@ impl ConnectCommandsFile {
     }
 }
 
-/// The contents of the file, which all links share. The event loop reads them, so they are not locked
-/// while the file is written.
+/// The contents of the file, which all links share. They are not locked while the file is written,
+/// so that the event loop can read them at any time.
 #[derive(Debug)]
 pub(super) struct SharedConnectCommands {
     contents: Mutex<ConnectCommandsFile>,

@@ -7,9 +7,9 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs in the order in which they run. A comparison that already waits is not added again, so a file
-/// that changes often is compared once. At the end of the queue, a new `NoteAccepted` replaces an
-/// earlier one.
+/// Jobs in the order in which they run. A comparison that already waits is not added again, so a
+/// file that changes often is compared once. If the last job is a `NoteAccepted`, a new
+/// `NoteAccepted` replaces it.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
     state: Mutex<QueueState>,

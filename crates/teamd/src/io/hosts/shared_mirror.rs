@@ -69,8 +69,9 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// Runs one step of the mirrors. Queues its items, and then reports its notices and `event`.
-    /// The lock is held during all this, so items and notices keep the order of the steps.
+    /// Runs one step of the mirrors: queues its items for the link, and then reports its notices
+    /// and `event`. The lock is held during all this, so items and notices keep the order of the
+    /// steps.
     pub(super) fn update<T>(
         &self,
         step: impl FnOnce(&mut Mirror) -> Result<(T, MirrorOutput), ErrorReport>,

@@ -262,11 +262,11 @@ pub(super) fn check_worktree_recorded(disk: &SimulatedDisk, creation: &WorktreeC
     );
 }
 
-/// The roster as text. The simulator compares such texts to find changes that were not saved. Two
+/// The roster as text. The simulator compares such texts to find changes that were not saved. Three
 /// fields may change without a save and are left out:
 ///
-/// - the number of turns of a team without a limit of turns, and how far the events of other hosts
-///   are counted;
+/// - the number of turns of a team, if they have no limit;
+/// - the number of the last counted event of each other host, if the team's turns have no limit;
 /// - the tracking task of a starting member, an internal task that represents the member. If the id
 ///   of this task is not saved, the deregistration finds the task by its subject.
 fn roster_text(state: &State) -> String {

@@ -2,7 +2,7 @@
 //! in which order, and the history of each task and of each member.
 //!
 //! Events of different tasks and members may come in another order than in the record, because
-//! agents run side by side. Times, pids and ids that the daemon draws differ in any case.
+//! agents run side by side. Times, pids and ids that the daemon generates always differ.
 
 use protocol::event_log_line::{Event, EventKind};
 use std::collections::BTreeMap;
@@ -89,8 +89,8 @@ fn is_message(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MessageStored { .. } | EventKind::ShutdownRequested { .. })
 }
 
-/// The event without times, pids and ids that the daemon draws. `None` for an event that depends on
-/// when a scan ran: how many messages are unread, and changes of a task's text.
+/// The event without times, pids, and ids that the daemon generates. `None` for an event that a
+/// replay does not repeat, such as one that depends on when a scan ran.
 fn sentence(event: &Event) -> Option<String> {
     Some(match &event.kind {
         EventKind::MessageRead { .. } | EventKind::TaskUpdated { .. } | EventKind::MemberNoOutput { .. } => {

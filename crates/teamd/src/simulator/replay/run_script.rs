@@ -405,9 +405,10 @@ impl Replay {
 }
 
 impl RunningTurn {
-    /// A turn that starts at the time `elapsed`. The record may name a later time, because a shim
-    /// claims a task some milliseconds before it reports the turn. The turn ends when it did in the
-    /// record, so that turns of several members end in the order of the record.
+    /// A turn that starts at the time `elapsed`, or at its time in the record if that is a little
+    /// later. It may be later because a shim claims a task some milliseconds before it reports the
+    /// turn. Such a turn ends at its time in the record, so that turns of several members end in
+    /// the order of the record.
     fn new(elapsed: u64, turn: ScriptedTurn) -> RunningTurn {
         let start = if turn.start <= elapsed + MAX_HOLD { turn.start.max(elapsed) } else { elapsed };
         RunningTurn { start, turn }

@@ -96,8 +96,8 @@ fn is_claimed_by(task: &Task, member: &MemberName) -> bool {
     task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(member)
 }
 
-/// A task as it was before its claim. Needed if the daemon saw the task only after the claim.
-/// `teamctl run` assigns a task to its owner when it creates the task.
+/// A task as it was before its claim, for a record whose daemon saw the task only after the claim.
+/// A task that `teamctl run` has assigned had its owner already before the claim.
 fn before_claim(task: &Task) -> Task {
     let is_assigned = task.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("run_owner"));
     let owner = task.owner.clone().filter(|_| is_assigned);
