@@ -65,7 +65,7 @@ pub enum LinkEvent {
 
 /// An action that a link requests. The actions are carried out in order. [`LinkEffect::Spool`] and
 /// [`LinkEffect::Apply`] may take long. Meanwhile the link requests other actions, but no second
-/// one of the kind that is in progress.
+/// `Spool` before the first has ended, and no second `Apply`.
 #[derive(Debug)]
 pub enum LinkEffect {
     /// Run the connect command. Only at the home.

@@ -78,8 +78,8 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Tells the other end whether this end can write its files. This is told again after each
-    /// attempt that fails, because the other end may have connected since.
+    /// Tells the other end whether this end can write its files. A failure is told again after each
+    /// further attempt that fails, because the other end may have connected since.
     fn send_storage(&mut self, error: Option<&str>) {
         if let Some(connection) = self.connection() {
             self.send(connection, LinkFrame::Storage { error: error.map(str::to_owned) });

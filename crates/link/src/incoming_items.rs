@@ -119,8 +119,8 @@ impl IncomingItems {
     }
 
     /// The items that the application must store next, with the position after them. `None` while a
-    /// write runs or waits after an error, and if nothing is new. The next write stores all items
-    /// that arrive during a write.
+    /// write runs or waits after an error, and if nothing is new. Items that arrive during a write
+    /// are all stored by the next write.
     pub(crate) fn next_apply(&mut self, now_ms: u64) -> Option<(Vec<Arc<LinkItem>>, ReceivedPosition)> {
         let position =
             ReceivedPosition { epoch: self.epoch, number: self.stored.number + self.items.len() as u64 };

@@ -10,8 +10,8 @@ pub(crate) struct Barriers {
     unanswered: BTreeMap<u64, UnansweredBarrier>,
 }
 
-/// How often a barrier was sent that has no answer yet. The home sends it again after each
-/// connection. The annex answers each of them, in the order in which they were sent.
+/// How often the home has sent a barrier that has no answer yet. It sends the barrier again after
+/// each connection. The annex answers each time, in the same order.
 #[derive(Debug, Default)]
 struct UnansweredBarrier {
     /// Before a config for which the annex has asked.

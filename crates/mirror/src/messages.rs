@@ -90,8 +90,8 @@ impl TeamMirror {
     pub(crate) fn newly_read(&mut self, owner: &MemberName) -> Result<Vec<String>, Error> {
         let entries = self.team.inbox(owner).read_unread()?;
         // Ids are slow to compute, so they are computed only if the number of unread messages has
-        // changed. It stays the same if one message was read and another one has come since
-        // `new_messages`. The file event of the new message then starts another comparison.
+        // changed. The number also stays the same if one message was read and another one has come
+        // since `new_messages`. Then the file event of the new message starts another comparison.
         let before = self.unread.remove(owner).unwrap_or_default();
         if before.entries == entries.len() {
             self.unread.insert(owner.clone(), before);

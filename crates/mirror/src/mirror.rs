@@ -247,9 +247,9 @@ impl Mirror {
         Ok((self.mirrors.get_mut(team).expect("it was just opened"), &self.state))
     }
 
-    /// At the home: tells the annex which teams were deleted, again at each call until the link
-    /// keeps the item. At the annex: asks the daemon to delete the mirrors of teams that the home
-    /// has deleted.
+    /// At the home: tells the annex which teams were deleted. Each call tells it again until the
+    /// link keeps the item. At the annex: asks the daemon to delete the mirrors of teams that the
+    /// home has deleted.
     pub(crate) fn send_ended_teams(&mut self) {
         for team in self.teams.ended.clone() {
             match self.side {

@@ -16,8 +16,8 @@ pub(crate) struct MirroredTask {
     /// `None` if the home has no such task.
     pub(crate) at_home: Option<Fields>,
     pub(crate) changes: UnansweredTaskChanges,
-    /// A task of the home that is being written here for the first time. If a crash or an error
-    /// interrupts this, the task becomes `at_home` if the task file has it.
+    /// A task of the home that is being written here for the first time. After a crash or an error,
+    /// the task counts as `at_home` if the task file has it.
     pub(crate) arriving: Option<Fields>,
     /// Whether the record has `at_home`.
     pub(crate) is_recorded: bool,

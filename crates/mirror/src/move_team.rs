@@ -1,6 +1,6 @@
 //! At the home: moves the home of a team to the annex. From the first step on, this host changes
 //! the team no more. In the second step, this host offers the home to the annex. From then on, the
-//! record in `teams.json` at the annex decides which host is the home, as after `teamctl home
+//! record in `teams.json` at the annex decides which host is the home, as after a `teamctl home
 //! take`. The annex sends back its decision.
 
 use crate::damaged_files::unless_damaged;

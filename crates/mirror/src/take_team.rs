@@ -116,8 +116,8 @@ impl Mirror {
     }
 
     /// At the annex: decides which host is the home of a team. `epoch` is that of the home that
-    /// sends the team. If the home here has no higher epoch, this host is an annex again, and
-    /// forgets that it was the home.
+    /// sends the team. If this host is a home without a higher epoch, it becomes an annex again,
+    /// and forgets that it was the home.
     pub(crate) fn decide_home(
         &mut self,
         team: &TeamName,

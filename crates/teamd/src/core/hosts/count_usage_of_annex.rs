@@ -43,8 +43,9 @@ pub(crate) fn count_event_of_annex(context: &mut Context, host: &str, team: &Tea
     budget::check(context, team);
 }
 
-/// Limits the records of a team with many short-lived members: removes those with the lowest usage,
-/// of members that are not listed any more. The usage of the whole team still includes it.
+/// Limits the records of a team with many short-lived members: of the members that are not listed
+/// any more, removes those with the lowest usage. The usage of the whole team still includes
+/// theirs.
 fn remove_lowest_of_ended(
     members: &mut BTreeMap<MemberName, Usage>,
     is_listed: impl Fn(&MemberName) -> bool,

@@ -58,8 +58,8 @@ fn apply_leases(context: &mut Context, teams: &[TeamName]) {
 }
 
 /// Tells the shim of a running agent whether the agent may begin turns. Without contact, but before
-/// the lease ends, the shim is told nothing: what it was told last holds, even by an earlier
-/// daemon.
+/// the lease ends, the shim is told nothing. What this or an earlier daemon told it last still
+/// holds.
 pub(crate) fn apply_lease(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     let links = &context.state.host_links;

@@ -1,5 +1,5 @@
-//! Moves of a team's home to another host. At an annex, a person makes the annex the home (`teamctl
-//! home take`). The old home then changes the team no more.
+//! Moves of a team's home to another host. At an annex, a person types `teamctl home take`, which
+//! makes the annex the home. The old home then changes the team no more.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;

@@ -50,8 +50,8 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
 /// The slots in use on a host: those of its members, and the reserved ones.
 ///
 /// A member may be listed while its client still holds the reservation: both count as one slot.
-/// With `--unique`, the member's name is the reserved name and a number. Each member makes up for
-/// at most one reservation.
+/// With `--unique`, the member's name is the reserved name and a number. Each member is matched
+/// with at most one reservation.
 fn used_slots(state: &State, host: &MemberHost) -> u64 {
     let members = members_on(state, host);
     let count = members.len();

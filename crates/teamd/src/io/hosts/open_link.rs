@@ -102,8 +102,8 @@ impl LinkSetup {
     }
 
     /// At the annex: sends the events that an earlier daemon has logged and not sent. The event
-    /// loop cannot send them: it learns only later which teams are mirrored. It sends all events
-    /// after them.
+    /// loop cannot send them, because it learns only later which teams are mirrored. It sends the
+    /// events that are logged from then on.
     fn queue_unsent_events(
         &self,
         mirror: &mut Mirror,

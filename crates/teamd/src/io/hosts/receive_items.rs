@@ -73,8 +73,8 @@ impl MirrorReceiver {
         applied
     }
 
-    /// Writes the position in place, without waiting for the disk. It survives a kill of the
-    /// process, but a power loss may bring back the position of the last batch.
+    /// Writes the position in place, without waiting for the disk. The position survives a kill of
+    /// the process, but a power loss may bring back that of the last batch.
     fn note_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
         if self.position != position {
             self.directory.overwrite(POSITION, &position_bytes(position))?;

@@ -16,7 +16,7 @@ use protocol::team_and_member_names::MemberName;
 const PLACEHOLDER: ItemPayload = ItemPayload::BarrierReached { number: 0 };
 
 impl NetworkSimulation {
-    /// Changes what a link does in this action, as the tested defect of the program would. Returns
+    /// Changes what a link does in this action, as a program with the tested defect would. Returns
     /// messages and their recipients: after the action, the caller must store another copy of each
     /// message.
     pub(super) fn inject_defect(

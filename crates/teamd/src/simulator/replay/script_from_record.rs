@@ -329,7 +329,7 @@ impl RecordReader {
     }
 
     /// Completes the tasks that block this task: a turn on this task has begun, so they must be
-    /// complete. The daemon may see their files later.
+    /// complete. In the record, the daemon may see their files only later.
     fn complete_blockers(&mut self, at: u64, task: TaskId) {
         self.first_turns.entry(task).or_insert(at);
         let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
