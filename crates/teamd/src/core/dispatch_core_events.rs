@@ -24,7 +24,7 @@ use crate::core::members::register_and_start_agent::handle_member_registered;
 use crate::core::members::set_permission_mode::handle_mode_set;
 use crate::core::members::shutdown_requests::{handle_request_sent, handle_shutdown_answers};
 use crate::core::members::{
-    cleanup_after_exit, record_exit_and_decide_respawn, register_and_start_agent, spawn,
+    cleanup_after_exit, forced_termination, record_exit_and_decide_respawn, register_and_start_agent, spawn,
 };
 use crate::core::notifications_to_people::show::{
     handle_notice_shown, show_next_notice, show_notice_outside_tmux,
@@ -224,6 +224,9 @@ fn handle_file_result(context: &mut Context, file_result: FileResult) {
         FileResult::ConfigChecked { team, snapshot } => handle_config_checked(context, &team, snapshot),
         FileResult::ExitAcknowledged { conn, result } => {
             acknowledge_exit(conn, &result, &mut context.effects);
+        }
+        FileResult::StopRecorded { spawn, conn } => {
+            forced_termination::handle_stop_recorded(context, &spawn, conn);
         }
         FileResult::WorktreeRecorded { creation, result } => {
             handle_worktree_recorded(context, creation, result);

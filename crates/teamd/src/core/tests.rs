@@ -253,6 +253,11 @@ fn pane_closed(spawn: &SpawnId) -> CoreEvent {
     CoreEvent::PaneJobDone(PaneResult::PaneClosed { spawn: spawn.clone(), error: None })
 }
 
+/// Whether an agent is ended once the roster is saved.
+fn ends_agent(effects: &[Effect]) -> bool {
+    has_file_job(effects, |job| matches!(job, FileJob::AwaitStopRecorded { .. }))
+}
+
 fn has_file_job(effects: &[Effect], is_wanted: fn(&FileJob) -> bool) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::File(job) if is_wanted(job)))
 }

@@ -55,7 +55,7 @@ pub(super) struct SimulatedDisk {
     /// Every write fails.
     pub(super) is_full: bool,
     /// The last roster could not be written.
-    is_roster_unsaved: bool,
+    pub(super) is_roster_unsaved: bool,
 }
 
 fn disk_full_error() -> ErrorReport {
@@ -208,6 +208,7 @@ impl SimulatedDisk {
             FileJob::AcknowledgeExit { conn } => {
                 FileResult::ExitAcknowledged { conn, result: self.check_saved() }
             }
+            FileJob::AwaitStopRecorded { spawn, conn } => FileResult::StopRecorded { spawn, conn },
             FileJob::ConfirmWorktreeRecorded { creation } => {
                 FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }

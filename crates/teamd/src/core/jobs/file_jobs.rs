@@ -105,6 +105,9 @@ pub(crate) enum FileJob {
     FindMissingMessages { team: TeamName },
     /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
+    /// Report `StopRecorded` once the roster is saved, or could not be saved. The shim with this
+    /// connection then ends its agent.
+    AwaitStopRecorded { spawn: SpawnId, conn: ConnId },
     /// Check that the roster is saved, so that git may fill the worktree that it names.
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.

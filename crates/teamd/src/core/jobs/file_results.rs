@@ -112,6 +112,11 @@ pub(crate) enum FileResult {
         conn: ConnId,
         result: Result<(), ErrorReport>,
     },
+    /// The roster that was queued before the job is saved, or could not be saved.
+    StopRecorded {
+        spawn: SpawnId,
+        conn: ConnId,
+    },
     WorktreeRecorded {
         creation: Box<WorktreeCreation>,
         result: Result<(), ErrorReport>,

@@ -33,6 +33,7 @@ impl FileJob {
             | FileJob::ProbeWatcher
             | FileJob::RescanFiles { .. }
             | FileJob::AcknowledgeExit { .. }
+            | FileJob::AwaitStopRecorded { .. }
             | FileJob::ConfirmWorktreeRecorded { .. } => return Lane::Daemon,
             FileJob::RegisterMember { record, .. } | FileJob::DeregisterMember { record } => {
                 &record.request.team

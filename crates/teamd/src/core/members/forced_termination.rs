@@ -1,9 +1,10 @@
 //! Terminates agents by force: the shim sends TERM and then KILL. If the shim does not exit, the
 //! daemon kills the shim.
 
-use crate::core::connection_spawn_and_watch_ids::SpawnId;
+use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
+use crate::core::jobs::file_jobs::FileJob;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::stop_and_exit_of_spawn::{StopCause, StopStage, Stopping};
@@ -55,15 +56,38 @@ pub(crate) fn terminate_approved(context: &mut Context, id: &SpawnId) {
     send_terminate(context, id);
 }
 
-/// Tells the shim to terminate its agent. A shim that is not connected is told when it connects
-/// again.
+/// Lets the shim terminate its agent once the roster is saved. A shim that is not connected is told
+/// when it connects again.
+///
+/// Without the saved roster, the next daemon would take the exit for a crash, and respawn a member
+/// that a person has killed.
 pub(crate) fn send_terminate(context: &mut Context, id: &SpawnId) {
-    let Some(agent) = context.state.agents.get(id) else { return };
-    if let Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) =
-        &agent.record.lifecycle
-        && let Some(conn) = process.conn
+    let conn = context.state.agents.get(id).and_then(|agent| terminating_conn(&agent.record.lifecycle));
+    let job = conn.map(|conn| FileJob::AwaitStopRecorded { spawn: id.clone(), conn });
+    context.effects.extend(job.map(Effect::File));
+}
+
+/// Tells the shim with the connection `conn` to terminate its agent. The shim is told even if the
+/// roster could not be saved, because an agent must be stoppable while the disk is full.
+pub(crate) fn handle_stop_recorded(context: &mut Context, id: &SpawnId, conn: ConnId) {
+    let Some(agent) = context.state.agents.get_mut(id) else { return };
+    if terminating_conn(&agent.record.lifecycle) != Some(conn) {
+        return;
+    }
+    if let Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { deadline, .. }, .. }) =
+        &mut agent.record.lifecycle
     {
-        context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
+        *deadline = context.now.mono + TERM_GRACE + KILL_GRACE;
+    }
+    context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
+}
+
+/// The connection of the shim of an agent that is terminated. `None` if the agent is not
+/// terminated, or its shim is not connected.
+fn terminating_conn(lifecycle: &Lifecycle) -> Option<ConnId> {
+    match lifecycle {
+        Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) => process.conn,
+        _ => None,
     }
 }
 

@@ -228,10 +228,7 @@ fn shutdown_for_an_exhausted_budget_cannot_be_rejected() {
         }),
         NOW,
     );
-    assert!(
-        effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. })),
-        "{effects:?}"
-    );
+    assert!(ends_agent(&effects), "{effects:?}");
     // A larger budget does not cancel the shutdown: the member is suspended.
     save_policy(&mut state, Policy::default());
     report_exit(&mut state, &ann, 50, ExitReport::Signal(15));

@@ -31,10 +31,6 @@ fn deletable_checked(client: u64, result: Result<(), ErrorReport>) -> CoreEvent 
     CoreEvent::FileJobDone(FileResult::DeletableChecked { client: Some(client), request, result })
 }
 
-fn sends_end(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
-}
-
 fn team_deleted(client: u64, result: Result<(), ErrorReport>) -> CoreEvent {
     CoreEvent::FileJobDone(FileResult::TeamDeleted {
         client: Some(client),
@@ -50,14 +46,14 @@ fn team_accepts_no_spawn_during_its_deletion() {
     let ann = start_member(&mut state, "ann", 1);
     assert_eq!(error_kind(&send_call(&mut state, 2, delete_request()), 2), Some(ErrorKind::Refused));
     opened_spawn_id(&send_call(&mut state, 3, spawn_request("eve")));
-    assert!(!sends_end(&send_call(&mut state, 2, forced_delete_request())), "the files are checked first");
+    assert!(!ends_agent(&send_call(&mut state, 2, forced_delete_request())), "the files are checked first");
     let refuses_calls = |state: &mut State| {
         [spawn_request("bob"), worktree_request("bob"), delete_request()]
             .map(|request| error_kind(&send_call(state, 4, request), 4))
             == [Some(ErrorKind::Refused); 3]
     };
     assert!(refuses_calls(&mut state), "while the files are checked");
-    assert!(sends_end(&handle_event(&mut state, deletable_checked(2, Ok(())), NOW)));
+    assert!(ends_agent(&handle_event(&mut state, deletable_checked(2, Ok(())), NOW)));
     assert!(refuses_calls(&mut state), "while the members end");
     handle_event(&mut state, exit_reported(1, ExitReport::Signal(9)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
@@ -89,7 +85,7 @@ fn deletion_that_the_files_do_not_allow_ends_no_agent() {
         deletable_checked(2, Err(ErrorReport::new(ErrorKind::Refused, "notes.txt"))),
         NOW,
     );
-    assert!(!sends_end(&effects) && error_kind(&effects, 2) == Some(ErrorKind::Refused), "{effects:?}");
+    assert!(!ends_agent(&effects) && error_kind(&effects, 2) == Some(ErrorKind::Refused), "{effects:?}");
     assert!(matches!(state.agents[&ann].record.lifecycle, Lifecycle::Running(_)));
     opened_spawn_id(&send_call(&mut state, 4, spawn_request("bob")));
 }
@@ -134,7 +130,7 @@ fn next_daemon_completes_an_accepted_deletion() {
     recover(&mut state, NOW);
     assert_eq!(error_kind(&send_call(&mut state, 4, spawn_request("bob")), 4), Some(ErrorKind::Refused));
     let effects = handle_event(&mut state, shim_connected(&ann, 51, 1, Some(99)), NOW);
-    assert!(sends_end(&effects), "{effects:?}");
+    assert!(ends_agent(&effects), "{effects:?}");
     handle_event(&mut state, exit_reported(51, ExitReport::Signal(9)), NOW);
     handle_event(&mut state, pane_closed(&ann), NOW);
     let effects = handle_event(&mut state, member_deregistered(&ann, ShutdownApproval::NotGiven, None), NOW);

@@ -45,8 +45,7 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
-    let is_stopped = |effect: &Effect| matches!(effect, Effect::SendToShim { .. });
-    assert!(effects.iter().any(is_stopped), "{effects:?}");
+    assert!(ends_agent(&effects), "{effects:?}");
     let message = error_message(&send_call(&mut state, 1, use_host()), 1);
     assert_eq!(
         message,

@@ -51,11 +51,6 @@ fn approve_plan(state: &mut State, mode: &str) -> Vec<Effect> {
     )
 }
 
-/// Whether the shim is told to end the agent.
-fn is_terminated(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
-}
-
 fn call_as_ann(state: &mut State, client: u64, spawn: &SpawnId, request: Request) -> Vec<Effect> {
     let token = state.agents[spawn].record.token.clone();
     let call = Call { token: Some(token), ..*new_call(request) };
@@ -94,7 +89,7 @@ fn agent_is_respawned_in_the_approved_mode_once_its_hook_waits() {
     call_as_ann(&mut state, 70, &ann, Request::ReportHook(report));
     approve_plan(&mut state, "acceptEdits");
     assert!(
-        !is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
+        !ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
         "a hook may still write the result of the turn"
     );
     assert!(state.to_roster().records[0].lifecycle.process().plan_approval_respawn.is_some());
@@ -103,7 +98,7 @@ fn agent_is_respawned_in_the_approved_mode_once_its_hook_waits() {
         matches!(reply_value(&effects, 71), Some(Reply::LongPoll(LongPollEnd::AgentExited))),
         "{effects:?}"
     );
-    assert!(is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)));
+    assert!(ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)));
     let effects = report_exit(&mut state, &ann, 50, ExitReport::Signal(15));
     assert!(has_file_job(
         &effects,
@@ -136,12 +131,12 @@ fn turn_end_starts_the_respawn_only_if_the_turn_delivered_no_messages() {
         approve_plan(&mut state, "acceptEdits");
         report_hook(&mut state, HookEvent::TurnEnded);
         assert_eq!(
-            is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
+            ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)),
             is_terminated_at_once
         );
         if !is_terminated_at_once {
             start_long_poll(&mut state, 71, &ann);
-            assert!(is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)));
+            assert!(ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, NOW)));
         }
     }
 }
@@ -175,11 +170,11 @@ fn respawn_waits_for_a_hook_until_a_deadline_and_shortly_for_other_deliveries() 
         start_member_with(&mut state, planner_request(delivery), 50);
         approve_plan(&mut state, "plan");
         assert!(
-            !is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(deadline - 1))),
+            !ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(deadline - 1))),
             "{delivery:?}"
         );
         assert!(
-            is_terminated(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(deadline))),
+            ends_agent(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(deadline))),
             "{delivery:?}"
         );
         let respawn_record = state.agents.values().next().unwrap().record.respawn.clone();
@@ -213,7 +208,7 @@ fn next_daemon_ends_the_planning_agent_and_respawns_it_without_a_session() {
     let mut state = State::new(state.settings.clone(), roster, EventLogCursor::default());
     recovery::recover(&mut state, NOW);
     handle_event(&mut state, CoreEvent::DeadlineReached, NOW);
-    assert!(is_terminated(&handle_event(&mut state, shim_connected(&ann, 3, 50, Some(99)), NOW)));
+    assert!(ends_agent(&handle_event(&mut state, shim_connected(&ann, 3, 50, Some(99)), NOW)));
     report_exit(&mut state, &ann, 3, ExitReport::Signal(15));
     assert_eq!(respawn(&mut state, &ann).0, ["edit"]);
 }

@@ -22,11 +22,6 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::{Event, EventKind};
 use protocol::member_task_and_request_ids::RequestId;
 
-/// Whether a shim is told to end its agent.
-fn sends_end(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| matches!(effect, Effect::SendToShim { message: ToShim::End { .. }, .. }))
-}
-
 fn forced_shutdown_request() -> Request {
     let Request::Shutdown(request) = shutdown_request() else { unreachable!() };
     Request::Shutdown(ShutdownMembersRequest { force: true, ..request })
@@ -187,6 +182,35 @@ fn exit_report_is_acknowledged_after_the_roster_is_saved() {
 }
 
 #[test]
+fn agent_is_ended_after_the_roster_has_its_termination() {
+    let sends_end = |effects: &[Effect]| {
+        let is_end = |effect: &Effect| {
+            matches!(effect, Effect::SendToShim { conn: 50, message: ToShim::End { grace_ms: 2_000 } })
+        };
+        effects.iter().any(is_end)
+    };
+    let mut state = new_state();
+    let ann = start_member(&mut state, "ann", 50);
+    let targets = MemberSelection { team: survey_team(), names: vec!["ann".into()] };
+    let effects = send_call(&mut state, 9, Request::Kill(targets));
+    let [Effect::File(FileJob::SaveRoster(roster)), rest @ ..] = &effects[..] else { panic!("{effects:?}") };
+    assert!(matches!(
+        &roster.records[0].lifecycle,
+        Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { cause: StopCause::Forced, .. }, .. })
+    ));
+    assert!(ends_agent(rest) && !sends_end(&effects), "{effects:?}");
+    let recorded = |conn| CoreEvent::FileJobDone(FileResult::StopRecorded { spawn: ann.clone(), conn });
+    let effects = handle_event(&mut state, recorded(49), NOW);
+    assert!(!sends_end(&effects), "an earlier connection of the shim: {effects:?}");
+    assert!(sends_end(&handle_event(&mut state, recorded(50), now_at(3_000))));
+    let kills_shim =
+        |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::KillShim { .. }));
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(7_999));
+    assert!(!kills_shim(&effects), "the time for the exit begins with SIGTERM: {effects:?}");
+    assert!(kills_shim(&handle_event(&mut state, CoreEvent::DeadlineReached, now_at(8_000))));
+}
+
+#[test]
 fn unanswered_shutdown_request_is_repeated_and_then_forced_or_given_up() {
     for force in [false, true] {
         let mut state = new_state();
@@ -201,7 +225,7 @@ fn unanswered_shutdown_request_is_repeated_and_then_forced_or_given_up() {
         assert_ne!(first, second, "the second request has a new id");
         let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(40_000));
         let effects = with_replies(&mut state, effects);
-        assert_eq!((sends_end(&effects), reply(&effects, 9).is_some()), (force, !force));
+        assert_eq!((ends_agent(&effects), reply(&effects, 9).is_some()), (force, !force));
         assert_eq!(state.agents[&ann].record.lifecycle.as_str(), if force { "stopping" } else { "running" });
     }
 }
@@ -236,7 +260,7 @@ fn second_shutdown_request_adds_force_and_the_shorter_timeout() {
     send_call(&mut state, 8, shutdown_request());
     send_call(&mut state, 9, Request::StopDaemon);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(12_000));
-    assert!(sends_end(&effects), "{effects:?}");
+    assert!(ends_agent(&effects), "{effects:?}");
 }
 
 #[test]
@@ -245,7 +269,7 @@ fn rejection_is_ignored_while_the_daemon_shuts_down() {
     start_member(&mut state, "ann", 50);
     let request = shutdown_request_id(&send_call(&mut state, 9, Request::StopDaemon));
     let effects = handle_event(&mut state, shutdown_answers(&request, "ann", Some("busy")), NOW);
-    assert!(sends_end(&effects), "{effects:?}");
+    assert!(ends_agent(&effects), "{effects:?}");
 }
 
 #[test]
@@ -367,7 +391,7 @@ fn shutdown_continues_after_a_crash() {
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     handle_event(&mut state, shutdown_answers(&request, "ann", None), NOW);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(20_000));
-    assert!(sends_end(&effects), "{effects:?}");
+    assert!(ends_agent(&effects), "{effects:?}");
 }
 
 /// The state of the next daemon, which has only what the roster file has.
@@ -393,7 +417,7 @@ fn forced_shutdown_stays_forced_and_keeps_its_reason_after_a_crash() {
     assert!(effects.iter().any(has_reason), "{effects:?}");
     handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW);
     let effects = handle_event(&mut state, CoreEvent::DeadlineReached, now_at(600_000));
-    assert!(sends_end(&effects), "an agent that does not answer is ended: {effects:?}");
+    assert!(ends_agent(&effects), "an agent that does not answer is ended: {effects:?}");
 }
 
 /// The daemon may have been killed after it saved the roster and before it sent the request.
@@ -426,7 +450,7 @@ fn killed_member_is_not_respawned_after_a_crash() {
         let kill = Request::Kill(MemberSelection { team: survey_team(), names: vec!["ann".into()] });
         let effects = send_call(&mut old_state, 9, kill);
         let is_saved = effects.iter().any(|effect| matches!(effect, Effect::File(FileJob::SaveRoster(_))));
-        assert!(is_saved && sends_end(&effects), "{effects:?}");
+        assert!(is_saved && ends_agent(&effects), "{effects:?}");
         let mut state = next_daemon(&old_state);
         recovery::recover(&mut state, NOW);
         if ends_without_daemon {
@@ -434,7 +458,7 @@ fn killed_member_is_not_respawned_after_a_crash() {
                 FileResult::ExitReportRead { spawn: ann.clone(), report: Some(ExitReport::Signal(9)) };
             handle_event(&mut state, CoreEvent::FileJobDone(report), NOW);
         } else {
-            assert!(sends_end(&handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW)));
+            assert!(ends_agent(&handle_event(&mut state, shim_connected(&ann, 51, 50, Some(99)), NOW)));
             report_exit(&mut state, &ann, 51, ExitReport::Signal(9));
         }
         assert!(state.pending_respawns.is_empty(), "a respawn is pending");

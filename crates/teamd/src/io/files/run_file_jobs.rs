@@ -161,6 +161,7 @@ impl FilesThread {
             FileJob::AcknowledgeExit { conn } => {
                 FileResult::ExitAcknowledged { conn, result: self.check_saved() }
             }
+            FileJob::AwaitStopRecorded { spawn, conn } => FileResult::StopRecorded { spawn, conn },
             FileJob::ConfirmWorktreeRecorded { creation } => {
                 FileResult::WorktreeRecorded { creation, result: self.check_saved() }
             }

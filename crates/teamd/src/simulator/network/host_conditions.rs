@@ -171,6 +171,7 @@ fn is_of_daemon(job: &FileJob) -> bool {
             | FileJob::ReadOutputTimes { .. }
             | FileJob::ReplyWhenSaved { .. }
             | FileJob::AcknowledgeExit { .. }
+            | FileJob::AwaitStopRecorded { .. }
             | FileJob::ConfirmWorktreeRecorded { .. }
             | FileJob::ProbeWatcher
             | FileJob::AwaitLogged { .. }

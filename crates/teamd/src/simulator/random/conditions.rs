@@ -181,6 +181,7 @@ impl Conditions for RandomConditions {
 
     fn effects_decided(simulation: &mut RandomSimulation, effects: &[Effect]) {
         simulation.check_roster_saved(effects);
+        simulation.check_stops_recorded(effects);
         if effects.iter().any(|effect| matches!(effect, Effect::WakeAgent { .. })) {
             simulation.check_offers();
         }

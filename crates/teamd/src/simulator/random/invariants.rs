@@ -5,14 +5,17 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::worktree_jobs::WorktreeCreation;
+use crate::core::roster::agent_record::AgentRecord;
 use crate::core::spawn_lifecycle::Lifecycle;
 use crate::core::state::core_state::State;
+use crate::core::stop_and_exit_of_spawn::{StopStage, Stopping};
 use crate::simulator::disk::SimulatedDisk;
 use crate::simulator::random::conditions::RandomSimulation;
 use crate::simulator::random::hooked_programs::ProgramState;
 use crate::simulator::shim::{ShimStage, SimulatedShim};
 use crate::simulator::team_files::SimulatedTeamFiles;
 use crate::simulator::turn_agent_state::SimulatedTurnAgent;
+use protocol::control_socket::ToShim;
 use protocol::member_request::MemberRequestKind;
 use protocol::policy::PolicyDecision;
 use protocol::team_and_member_names::MemberName;
@@ -232,6 +235,28 @@ impl RandomSimulation {
     /// The shims of the panes of the daemon.
     fn shim_pids_of_panes(&self) -> impl Iterator<Item = u32> {
         self.tmux.panes.values().flatten().map(|owner| owner.shim_pid)
+    }
+
+    /// Checks that an agent is ended only after the roster on disk says that it is to end. So if the
+    /// daemon is killed now, the next daemon does not take the exit for a crash. Only a roster that
+    /// could not be written does not delay the end.
+    pub(super) fn check_stops_recorded(&self, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::SendToShim { conn, message: ToShim::End { .. } } = effect else { continue };
+            let Some(shim) = self.shims.values().find(|shim| shim.conn == Some(*conn)) else { continue };
+            let is_stopping = |record: &AgentRecord| {
+                record.spawn_id == shim.spawn
+                    && matches!(
+                        &record.lifecycle,
+                        Lifecycle::Stopping(Stopping { stage: StopStage::Terminating { .. }, .. })
+                    )
+            };
+            assert!(
+                self.disk.is_roster_unsaved
+                    || self.disk.roster.records.iter().any(|record| is_stopping(record)),
+                "the agent of {shim:?} is ended before the roster says so"
+            );
+        }
     }
 
     /// Checks that the core saves the roster in each event that changes it.
