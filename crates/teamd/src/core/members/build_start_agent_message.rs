@@ -7,7 +7,6 @@ use crate::core::roster::agent_record::AgentRecord;
 use crate::core::state::core_state::State;
 use protocol::control_socket::{Backend, PlanStage, StartAgent, TurnSetup};
 use protocol::deferred_template_variables;
-use protocol::permission_mode::PermissionMode;
 use protocol::worker_or_program_that_runs_turns::TurnProgram;
 
 /// The message by which the shim learns what to run.
@@ -30,7 +29,7 @@ pub(super) fn start_agent_message(state: &State, spawn: &SpawnId, lead_session: 
         prompt: if record.is_respawn() { String::new() } else { request.prompt.clone() },
         is_respawn: record.is_respawn(),
         session_id: record.respawn.session.clone(),
-        mode: initial_mode(record),
+        mode: record.turn_mode(),
         plan_stage: initial_plan_stage(record),
         limit_patterns: request.limit_patterns.clone(),
     });
@@ -90,11 +89,6 @@ fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     };
     let argv = resume_launch.map_or(first_argv, |resume_launch| &resume_launch.argv);
     argv.iter().map(|argument| deferred_template_variables::fill(argument, variable_value)).collect()
-}
-
-/// The permission mode of the previous spawn, or else of the spawn request.
-fn initial_mode(record: &AgentRecord) -> Option<PermissionMode> {
-    record.respawn.mode.or(record.request.mode)
 }
 
 /// The stage of the member's plan at the start of this spawn. A member that must plan starts each

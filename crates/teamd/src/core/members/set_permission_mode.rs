@@ -127,19 +127,22 @@ pub(crate) fn store_config_modes(state: &mut State, team: &TeamName, modes: &[(M
     }
 }
 
-/// Applies the permission mode that a shim has reported with a turn. If the mode has changed,
-/// stores it in the agent's record, writes it to config.json, and returns true.
+/// Applies the permission mode that a shim has reported with a turn. If it is not the mode that was
+/// known so far, stores it in the agent's record, writes it to config.json, and returns true.
 pub(crate) fn apply_turn_mode(
     agent: &mut Agent,
-    previous_turn: Option<&TurnStatus>,
+    known_mode: Option<PermissionMode>,
     turn: &TurnStatus,
     effects: &mut Effects,
 ) -> bool {
-    let has_changed = previous_turn.is_some_and(|previous_turn| previous_turn.mode != turn.mode);
-    let Some(mode) = turn.mode.filter(|_| has_changed) else { return false };
+    let Some(mode) = turn.mode.filter(|_| turn.mode != known_mode) else { return false };
     agent.record.config_mode = Some(mode.to_string());
-    let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
     effects.push(Effect::log_member(&agent.record, EventKind::ModeSet { mode }));
-    effects.push(Effect::File(FileJob::WriteMode { team, name, mode }));
+    effects.push(write_mode_effect(agent, mode));
     true
+}
+
+pub(crate) fn write_mode_effect(agent: &Agent, mode: PermissionMode) -> Effect {
+    let (team, name) = (agent.record.request.team.clone(), agent.record.request.name.clone());
+    Effect::File(FileJob::WriteMode { team, name, mode })
 }

@@ -122,6 +122,11 @@ impl AgentRecord {
         self.request.turns.is_some()
     }
 
+    /// The permission mode of the last turn of this or the previous spawn, or else of the spawn request.
+    pub(crate) fn turn_mode(&self) -> Option<PermissionMode> {
+        self.respawn.mode.or(self.request.mode)
+    }
+
     /// The model, empty for the program's own choice.
     pub(crate) fn model(&self) -> String {
         self.request.model.clone().unwrap_or_default()

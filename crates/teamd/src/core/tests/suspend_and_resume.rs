@@ -10,8 +10,11 @@ use crate::core::recovery;
 use crate::core::roster::PidOrigin;
 use crate::core::state::core_state::State;
 use crate::core::state::logged_tasks_messages_and_requests::EventLogCursor;
-use protocol::control_socket::{CreateTeamReply, PastMember, RestartPolicy, ResumeMembersRequest};
+use protocol::control_socket::{
+    CreateTeamReply, PastMember, RestartPolicy, ResumeMembersRequest, TurnStatus,
+};
 use protocol::error_kind_and_report::ErrorReport;
+use protocol::permission_mode::PermissionMode;
 
 fn restart_daemon(old_state: &State) -> State {
     let roster = serde_json::from_value(serde_json::to_value(old_state.to_roster()).unwrap()).unwrap();
@@ -267,4 +270,57 @@ fn suspended_member_stays_among_the_past_members() {
     }
     assert_eq!(past_members(&state)[0], ("ann".to_owned(), true, false));
     assert_eq!(past_members(&state).len(), 33);
+}
+
+fn turn_in_mode(mode: PermissionMode) -> TurnStatus {
+    TurnStatus { mode: Some(mode), ..turn_state(Activity::Active, 1) }
+}
+
+fn written_modes(effects: &[Effect]) -> Vec<PermissionMode> {
+    let mode = |effect: &Effect| match effect {
+        Effect::File(FileJob::WriteMode { mode, .. }) => Some(*mode),
+        _ => None,
+    };
+    effects.iter().filter_map(mode).collect()
+}
+
+/// A plan may be approved before the first turn of a resumed member.
+#[test]
+fn mode_in_the_first_report_of_a_spawn_is_recorded() {
+    for (mode, expected) in
+        [(PermissionMode::Plan, &[][..]), (PermissionMode::AcceptEdits, &[PermissionMode::AcceptEdits][..])]
+    {
+        let mut state = new_state();
+        let request = worker_request("ann", |request| request.mode = Some(PermissionMode::Plan));
+        let ann = start_member_with(&mut state, request, 50);
+        let effects = report_turn(&mut state, 50, turn_in_mode(mode));
+        assert_eq!(written_modes(&effects), expected);
+        assert_eq!(logged_event_kinds(&effects).contains(&"mode_set".to_owned()), !expected.is_empty());
+        assert_eq!(state.agents[&ann].record.config_mode.as_deref(), Some(mode.as_str()));
+        let effects = report_turn(&mut state, 50, turn_in_mode(mode));
+        assert_eq!(written_modes(&effects), [], "the mode has not changed");
+    }
+}
+
+/// The last daemon may have ended before it learned of the mode, or before it wrote the mode.
+#[test]
+fn next_daemon_records_the_mode_of_a_reconnecting_shim() {
+    for is_known in [false, true] {
+        let mut state = new_state();
+        let ann = start_member_with(&mut state, worker_request("ann", |_| {}), 50);
+        if is_known {
+            report_turn(&mut state, 50, turn_in_mode(PermissionMode::AcceptEdits));
+        }
+        let mut state = restart_daemon(&state);
+        let hello = ShimHello {
+            spawn_id: ann.as_str().to_owned(),
+            agent_pid: Some(50),
+            turn_status: Some(turn_in_mode(PermissionMode::AcceptEdits)),
+        };
+        let peer = Process { pid: 50, start_time: 5 };
+        let effects = handle_event(&mut state, CoreEvent::ShimConnected { conn: 3, hello, peer }, NOW);
+        assert!(written_modes(&effects).contains(&PermissionMode::AcceptEdits), "{effects:?}");
+        assert_eq!(logged_event_kinds(&effects).contains(&"mode_set".to_owned()), !is_known);
+        assert_eq!(state.agents[&ann].record.config_mode.as_deref(), Some("acceptEdits"));
+    }
 }

@@ -35,6 +35,9 @@ use std::collections::HashMap;
 pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     if let Some(agent) = context.state.agents.get_mut(id) {
         agent.turn.clone_from(&turn);
+        // The last daemon may have ended before it wrote the mode to config.json.
+        let mode = turn.as_ref().and_then(|turn| turn.mode);
+        context.effects.extend(mode.map(|mode| set_permission_mode::write_mode_effect(agent, mode)));
     }
     apply_turn_state(context, id, turn);
 }
@@ -43,11 +46,14 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
+    // The first report of a spawn may have a new mode already: a plan may be approved before the first
+    // turn of a resumed member.
+    let known_mode = agent.record.turn_mode();
     context.state.has_roster_changed |= record_turn(&mut agent.record, &turn);
     let usage_report = turn.usage.clone();
     let previous_turn = agent.turn.replace(turn.clone());
     context.state.has_roster_changed |=
-        set_permission_mode::apply_turn_mode(agent, previous_turn.as_ref(), &turn, &mut context.effects);
+        set_permission_mode::apply_turn_mode(agent, known_mode, &turn, &mut context.effects);
     report_pause(agent, previous_turn.as_ref(), &mut context.state.notices, &mut context.effects);
     let previous_number = previous_turn.as_ref().map(|previous_turn| previous_turn.turn_number);
     match turn.activity {
