@@ -33,7 +33,7 @@ enum HomeCommand {
     /// its members of the team and changes the team no more. The command is refused (exit code 76)
     /// while this machine has contact with the home.
     Take(TakeArgs),
-    /// Move the home of a team from this machine to another host
+    /// Move a team's home to another host
     ///
     /// Example: teamctl home move survey devbox
     ///

@@ -81,7 +81,7 @@ mod tests {
         let page = |name: &str| pages.iter().find(|page| page.name == name);
         let text = |name: &str| page(name).map(|page| String::from_utf8_lossy(&page.roff).into_owned());
         assert!(
-            text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as a teammate of its own"))
+            text("teamctl-spawn").is_some_and(|text| text.contains("Claude Code as in its own agent teams"))
         );
         assert!(text("teamctl-task-create").is_some() && text("teamctl-notify").is_some());
         assert!(page("teamctl-internal").is_none());

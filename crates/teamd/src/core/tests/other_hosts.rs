@@ -236,7 +236,7 @@ fn confirmation_ends_with_the_connection_or_the_mirror() {
     assert!(state.host_links.task_waiters.is_empty());
     send_call(&mut state, 10, confirm_task());
     let effects = report(&mut state, home_link(), HostEvent::TeamsChanged(BTreeSet::new()));
-    assert_eq!(error_kind(&effects, 10), Some(ErrorKind::NotFound));
+    assert_eq!(error_kind(&effects, 10), Some(ErrorKind::Timeout));
 }
 
 #[test]

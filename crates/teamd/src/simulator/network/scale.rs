@@ -403,9 +403,8 @@ fn day_of_a_large_team() {
     live(&mut home, agents, hours);
 }
 
-/// The largest memory of this process so far in KiB. 0 where /proc does not say it.
+/// The largest memory of this process so far. Linux gives it in KiB.
 fn peak_memory_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    peak.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF);
+    usage.map_or(0, |usage| usage.max_rss().unsigned_abs())
 }
