@@ -46,7 +46,11 @@ impl Mirror {
         events: &[Event],
     ) -> Result<MirrorOutput, ErrorReport> {
         self.left_in_log.remove(team);
-        self.send_logged_events(team, events)?;
+        if let Err(error) = self.send_logged_events(team, events) {
+            // Later events must not be sent before these.
+            self.left_in_log.insert(team.clone());
+            return Err(error.into());
+        }
         Ok(self.take_output())
     }
 

@@ -115,6 +115,7 @@ fn random_event_logs_lose_and_double_nothing() {
 
 /// In a long outage, the link takes no items.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the directory of the team is hidden")]
 fn events_without_place_wait_in_the_log_and_are_sent_in_order() {
     let mut logs = Logs::new(0);
     let waiting = 600;
@@ -135,6 +136,14 @@ fn events_without_place_wait_in_the_log_and_are_sent_in_order() {
     logs.pair.deliver_all();
     assert_eq!(sent(&logs), 500);
     let log = &logs.at_annex;
+    // An error while they are read leaves them in the log.
+    let (team, hidden) = (logs.pair.annex.team().path(), logs.pair.annex.root.path().join("hidden"));
+    std::fs::rename(&team, &hidden).unwrap();
+    std::fs::write(&team, "").unwrap();
+    assert!(logs.pair.annex.mirror.send_left_events(&team_name(), log).is_err());
+    assert!(!logs.pair.annex.mirror.events_left_in_log().is_empty());
+    std::fs::remove_file(&team).unwrap();
+    std::fs::rename(&hidden, &team).unwrap();
     logs.pair.annex.run_and_send(|mirror| mirror.send_left_events(&team_name(), log));
     assert!(logs.pair.annex.mirror.events_left_in_log().is_empty());
     logs.log_at_annex();
