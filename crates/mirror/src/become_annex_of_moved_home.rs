@@ -7,13 +7,14 @@ use crate::mirrored_task::MirroredTask;
 use crate::team_mirror::TeamMirror;
 use protocol::hosts_file_entry::HOME_HOST;
 use protocol::team_and_member_names::MemberName;
-use protocol::team_config::TeamConfig;
+use protocol::team_config::{Member, TeamConfig};
+use protocol::team_home::TeamHome;
 use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
 impl Mirror {
-    /// Whether this host was the home of this team, and a home with this epoch has replaced it.
-    pub(crate) fn is_replaced_home(
+    /// Whether this host was the home of this team and knows that it has moved, at most to this epoch.
+    pub(crate) fn has_moved_from_here(
         &self,
         existing: &Team,
         created_at: u64,
@@ -21,6 +22,20 @@ impl Mirror {
     ) -> Result<bool, Error> {
         let moved = existing.home()?.moved;
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
+    }
+
+    /// Whether this host has become the home of this team and does not know that it was replaced: the
+    /// home has forgotten this host when it had no contact, and has a higher epoch.
+    pub(crate) fn is_outdated_home(
+        &self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<bool, Error> {
+        let home = existing.home()?;
+        let was_taken = home.epoch > TeamHome::default().epoch && home.epoch < epoch;
+        let is_settled = home.moved.is_none() && home.moving.is_none() && !existing.is_mirror();
+        Ok(was_taken && is_settled && existing.config()?.created_at == created_at)
     }
 
     /// Makes the team a mirror. The home has all tasks and messages of the team, so they are
@@ -35,6 +50,12 @@ impl Mirror {
         existing.set_member_fields(&MemberName::lead(), &[("host", Value::from(HOME_HOST))])?;
         self.root.mark_as_mirror(team, &self.mark(config))
     }
+}
+
+/// Whether members of the team run on this host.
+pub(crate) fn has_own_members(existing: &Team) -> Result<bool, Error> {
+    let is_own = |member: &Member| member.host.is_none() && !member.name.is_lead();
+    Ok(existing.config()?.members.iter().any(is_own))
 }
 
 impl TeamMirror {

@@ -1,5 +1,6 @@
 //! At the annex: stores the config of the home, whole or as a change.
 
+use crate::become_annex_of_moved_home::has_own_members;
 use crate::config_changes::{ConfigAfterChange, HomeConfig};
 use crate::members::create_mirror;
 use crate::mirror::Mirror;
@@ -35,14 +36,22 @@ impl Mirror {
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
-            Ok(existing) if self.is_replaced_home(&existing, config.created_at, epoch)? => {
+            Ok(existing) if self.has_moved_from_here(&existing, config.created_at, epoch)? => {
+                self.become_annex(&existing, &config)?;
+                self.mirror(team)?.store_config(&config)?;
+            }
+            Ok(existing) if self.is_mirror_of_earlier_home(&existing, config.created_at, epoch)? => {
+                self.notify(MirrorNotice::HomeReplaced { team: team.clone() });
+                return Err(being_deleted_error(team));
+            }
+            Ok(existing) if self.is_outdated_home(&existing, config.created_at, epoch)? => {
+                if has_own_members(&existing)? {
+                    self.notify(MirrorNotice::HomeOutdated { team: team.clone() });
+                    return Err(members_end_error(team, epoch));
+                }
                 self.become_annex(&existing, &config)?;
                 self.mirror(team)?.store_config(&config)?;
                 self.notify(MirrorNotice::TeamMade { team: team.clone() });
-            }
-            Ok(existing) if self.is_of_replaced_home(&existing, config.created_at, epoch)? => {
-                self.notify(MirrorNotice::HomeReplaced { team: team.clone() });
-                return Err(being_deleted_error(team));
             }
             Ok(existing) => {
                 if let Some(epoch) = self.epoch_of_newer_home(&existing, config.created_at, epoch)? {
@@ -65,12 +74,23 @@ impl Mirror {
             }
             Err(error) => return Err(error.into()),
         }
-        if self.root.team_home(team)?.epoch != epoch {
-            self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
-        }
+        self.record_home(team, epoch)?;
         self.teams.add(team, &self.state)?;
         self.mirror(team)?.home_config = Some(HomeConfig { config, version });
         self.wanted.remove(team);
+        Ok(())
+    }
+
+    /// Records the epoch of the home. A kill before it may have lost the notice that an old home is an
+    /// annex now, whose daemon would go on refusing changes.
+    fn record_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
+        let known = self.root.team_home(team)?;
+        if known.epoch != epoch {
+            self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
+        }
+        if known.moved.is_some() {
+            self.notify(MirrorNotice::TeamMade { team: team.clone() });
+        }
         Ok(())
     }
 
@@ -116,6 +136,13 @@ fn being_deleted_error(team: &TeamName) -> ErrorReport {
         ErrorKind::Refused,
         format!("cannot mirror {team} yet: its last mirror is being deleted"),
     )
+}
+
+fn members_end_error(team: &TeamName, epoch: u64) -> ErrorReport {
+    let message = format!(
+        "cannot mirror {team} yet: another machine is its home (epoch {epoch}), so its members here must end first"
+    );
+    ErrorReport::new(ErrorKind::Refused, message)
 }
 
 fn other_team_error(team: &TeamName) -> ErrorReport {

@@ -65,13 +65,14 @@ impl Mirror {
         if let Some(moving) = self.move_to_annex(team)? {
             let home = self.root.team_home(team)?;
             let moving = MovingHome { step: MoveStep::Offered, ..moving };
-            self.root.set_team_home(team, &TeamHome { moving: Some(moving), ..home })?;
-            unless_damaged(self.offer_again(team))?;
+            self.root.set_team_home(team, &TeamHome { moving: Some(moving.clone()), ..home })?;
+            unless_damaged(self.send_offer(team, &moving))?;
         }
         Ok(self.take_output())
     }
 
-    /// At the home: makes an offer that a crash may have lost.
+    /// At the home: makes an offer that a crash may have lost. It has a higher epoch: the annex may have
+    /// declined the earlier one, and this host would be the home with its epoch.
     pub(crate) fn offer_again(&mut self, team: &TeamName) -> Result<(), Error> {
         let MirrorSide::Home { .. } = &self.side else { return Ok(()) };
         if self.offered.contains(team) {
@@ -79,13 +80,24 @@ impl Mirror {
         }
         let Some(moving) = self.move_to_annex(team)? else { return Ok(()) };
         if moving.step == MoveStep::Offered {
-            self.compare_team(team)?;
-            self.hand_over_inboxes(team)?;
-            let handover = Box::new(read_handover(&self.root.team(team)?)?);
-            let MovingHome { created_at, epoch, .. } = moving;
-            self.send(ItemPayload::HomeOffered { team: team.clone(), created_at, epoch, handover });
-            self.offered.insert(team.clone());
+            let home = self.root.team_home(team)?;
+            let moving = MovingHome { epoch: moving.epoch + 1, ..moving };
+            self.root.set_team_home(team, &TeamHome { moving: Some(moving.clone()), ..home })?;
+            self.send_offer(team, &moving)?;
         }
+        Ok(())
+    }
+
+    fn send_offer(&mut self, team: &TeamName, moving: &MovingHome) -> Result<(), Error> {
+        if self.offered.contains(team) {
+            return Ok(());
+        }
+        self.compare_team(team)?;
+        self.hand_over_inboxes(team)?;
+        let handover = Box::new(read_handover(&self.root.team(team)?)?);
+        let MovingHome { created_at, epoch, .. } = *moving;
+        self.send(ItemPayload::HomeOffered { team: team.clone(), created_at, epoch, handover });
+        self.offered.insert(team.clone());
         Ok(())
     }
 

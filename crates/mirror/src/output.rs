@@ -38,6 +38,12 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
+    /// At the annex: this host still counts as the team's home, but the other host is a later one. The
+    /// daemon ends the members of the team, so that the files here can become the mirror.
+    HomeOutdated {
+        /// The team.
+        team: TeamName,
+    },
     /// At the annex: the mirror is the true team now.
     HomeTaken {
         /// The team.

@@ -28,27 +28,33 @@ impl Mirror {
     ///
     /// `Refused` if the team is not mirrored. After any other error, the caller must repeat the call.
     pub fn take_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        if !self.teams.taken.contains_key(team) {
-            if self.side != MirrorSide::Annex || !self.is_mirrored(team)? {
-                return Err(no_mirror_error(team));
-            }
+        // A mirror that is active is not taken yet. The record may be about an earlier team of the name.
+        if self.side == MirrorSide::Annex && self.is_mirrored(team)? {
             let created_at = self.root.team(team)?.config()?.created_at;
             let epoch = self.root.team_home(team)?.epoch + 1;
             self.record_taken(team, TakenTeam { created_at, epoch, handover: None })?;
+        } else if !self.has_taken(team)? {
+            return Err(no_mirror_error(team));
         }
         self.send_taken_teams()?;
         Ok(self.take_output())
     }
 
+    fn has_taken(&self, team: &TeamName) -> Result<bool, Error> {
+        let Some(taken) = self.teams.taken.get(team) else { return Ok(false) };
+        Ok(self.root.team(team)?.config()?.created_at == taken.created_at)
+    }
+
     /// At the annex: answers the home's offer that this host becomes the home. The same offer can
-    /// come twice. If this host has begun to become the home, it goes on.
+    /// come twice, then with a higher epoch. If this host has begun to become the home, it goes on.
     pub(crate) fn answer_offer(
         &mut self,
         team: &TeamName,
         (created_at, epoch): (u64, u64),
         handover: &HomeHandover,
     ) -> Result<(), ErrorReport> {
-        let is_taken = |taken: &TakenTeam| taken.created_at == created_at && taken.epoch >= epoch;
+        // A later home of the team would have removed the record with its config.
+        let is_taken = |taken: &TakenTeam| taken.created_at == created_at;
         if !self.teams.taken.get(team).is_some_and(is_taken) {
             if !self.is_mirrored(team)?
                 || self.root.team(team)?.config()?.created_at != created_at
@@ -98,10 +104,11 @@ impl Mirror {
         if config.created_at != taken.created_at || !self.is_own(existing)? {
             return Ok(());
         }
-        self.mirror(team)?.create_unanswered_tasks()?;
+        // The ids of the old home come first, because new tasks need higher ones.
         if let Some(handover) = &taken.handover {
             store_handover(existing, handover)?;
         }
+        self.mirror(team)?.create_unanswered_tasks()?;
         existing.remove_lost_members(&members_elsewhere(&config))?;
         if config.member(&MemberName::lead()).is_some_and(|lead| lead.host.is_some()) {
             existing.set_member_fields(&MemberName::lead(), &[("host", Value::Null)])?;
@@ -149,7 +156,7 @@ impl Mirror {
     }
 
     /// At a third host: whether the team is a mirror of a home that the home with this epoch has replaced.
-    pub(crate) fn is_of_replaced_home(
+    pub(crate) fn is_mirror_of_earlier_home(
         &self,
         existing: &Team,
         created_at: u64,

@@ -135,12 +135,15 @@ fn task_of_the_annex_is_kept_if_the_old_home_never_answers() {
     pair.deliver_all();
     // The annex creates task 5 when the home has sent its own task 5 already, and the offer.
     pair.home.team().tasks().create(NewTask::new("home 5", &name("team-lead"))).unwrap();
+    pair.home.team().tasks().create(NewTask::new("deleted 6", &name("team-lead"))).unwrap();
+    pair.home.team().tasks().delete(&task_id(6)).unwrap();
     pair.annex.team().tasks().create(NewTask::new("annex 5", &name("ann"))).unwrap();
     offer_if_due(&mut pair.home);
     pair.home.accept_all();
     while pair.deliver_to_annex() {}
     let both: BTreeSet<String> = ["home 5", "annex 5"].map(str::to_owned).into();
     assert!(is_home(&pair.annex) && subjects(&pair.annex).is_superset(&both));
+    assert_eq!(pair.annex.task(7).subject, "annex 5", "the id of a deleted task is used again");
     pair.settle();
     assert!(subjects(&pair.annex).is_superset(&both));
 }
@@ -178,6 +181,65 @@ fn annex_without_mirror_declines_and_a_later_move_has_a_higher_epoch() {
     pair.home.notices.clear();
     move_to_annex(&mut pair);
     assert_eq!(home_of(&pair.annex), TeamHome::with_epoch(3));
+}
+
+/// The home is killed after the offer, and offers the home again before it has the answer.
+#[test]
+fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() {
+    let mut pair = pair_with_work();
+    begin(&mut pair);
+    pair.deliver_all();
+    offer_if_due(&mut pair.home);
+    pair.annex.team().delete().unwrap();
+    pair.home.accept_all();
+    while pair.deliver_to_annex() {}
+    // The link has forgotten the offer, because the annex has stored it.
+    pair.home.stored.clear();
+    pair.home.restart();
+    pair.home.accept_all();
+    while pair.deliver_to_annex() {}
+    pair.settle();
+    assert_ne!(is_home(&pair.home), is_home(&pair.annex));
+}
+
+/// The home was told to forget the annex, which has no contact and has taken the home.
+#[test]
+fn forgotten_annex_that_is_the_home_becomes_an_annex_when_it_is_used_again() {
+    let mut pair = pair_with_work();
+    move_to_annex(&mut pair);
+    assert!(is_home(&pair.annex));
+    // The answer of the annex has not arrived.
+    pair.home.root.set_team_home(&team_name(), &TeamHome::with_epoch(3)).unwrap();
+    pair.home.team().remove_members(&[name("ann")]).unwrap();
+    let mut pair = pair.with_next_generation();
+    pair.home.add_team();
+    pair.home.accept_all();
+    let item = pair.home.spool.front().cloned().unwrap();
+    let error = pair.annex.mirror.apply(&item.payload).unwrap_err();
+    assert!(error.message.contains("its members here must end first"), "{error:?}");
+    assert_eq!(pair.annex.mirror.take_notices(), [MirrorNotice::HomeOutdated { team: team_name() }]);
+    pair.annex.team().remove_members(&[name("ann")]).unwrap();
+    pair.settle();
+    assert!(is_home(&pair.home) && pair.annex.team().is_mirror());
+    assert_eq!(home_of(&pair.annex), TeamHome::with_epoch(3));
+    assert_eq!(subjects(&pair.annex), subjects(&pair.home));
+}
+
+/// The daemon of the old home refuses changes of the team until it hears of the mirror.
+#[test]
+fn new_mirror_of_the_old_home_is_reported_after_a_kill() {
+    let mut pair = pair_with_work();
+    move_to_annex(&mut pair);
+    let moved = home_of(&pair.home);
+    let mut back = pair.with_link_back();
+    back.home.add_team();
+    back.deliver_all();
+    // The kill came before the record of the home.
+    back.annex.root.set_team_home(&team_name(), &moved).unwrap();
+    back.annex.notices.clear();
+    back.home.restart();
+    back.settle();
+    assert!(back.annex.notices.contains(&MirrorNotice::TeamMade { team: team_name() }));
 }
 
 #[test]

@@ -34,6 +34,14 @@ impl Pair {
         Pair { home, annex, _dir: self._dir }
     }
 
+    /// The pair after the home has forgotten the annex and uses it again.
+    pub(crate) fn with_next_generation(self) -> Pair {
+        let side = MirrorSide::Home { annex: HostName::parse("devbox").unwrap() };
+        let home = self.home.with_other_link(side, "home.devbox.2");
+        let annex = self.annex.with_other_link(MirrorSide::Annex, "home.devbox.2");
+        Pair { home, annex, _dir: self._dir }
+    }
+
     /// Adds a member that the annex runs.
     pub(crate) fn join(&mut self, member: &str) {
         self.annex.team().add_member(&teammate(member)).unwrap();

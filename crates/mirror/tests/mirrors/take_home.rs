@@ -108,6 +108,24 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(2));
 }
 
+/// The annex has taken an earlier team of the name over this link.
+#[test]
+fn team_is_taken_after_an_earlier_one_of_its_name() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    let config = protocol::team_config::TeamConfig { created_at: 9, ..pair.home.team().config().unwrap() };
+    pair.annex.team().delete().unwrap();
+    pair.home.team().delete().unwrap();
+    pair.home.root.create_team(&config).unwrap();
+    pair.home.restart();
+    pair.home.add_team();
+    pair.settle();
+    assert!(pair.annex.team().is_mirror());
+    take(&mut pair.annex);
+    assert!(!pair.annex.team().is_mirror());
+    assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(2));
+}
+
 #[test]
 fn only_a_mirror_is_taken() {
     let mut pair = Pair::new();

@@ -51,6 +51,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamMade { team } => handle_mirror_made(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::HomeReplaced { team } => move_home::end_mirror_of_earlier_home(context, link, &team),
+        MirrorNotice::HomeOutdated { team } => move_home::end_members_of_moved_team(context, &team),
         MirrorNotice::HomeTaken { team, epoch, policy } => {
             move_home::handle_home_taken(context, &team, epoch, policy);
         }

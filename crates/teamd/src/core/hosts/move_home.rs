@@ -3,7 +3,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::hosts::compare_changed_files::{push_job, remove_deleted_team};
+use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::hand_over_home;
 use crate::core::hosts::lease;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
@@ -82,13 +82,20 @@ pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, t
 pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: MovedHome) {
     let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
     context.effects.push(Effect::log_team(team, kind));
-    context.state.host_links.moved_homes.insert(team.clone(), moved);
+    // The new home may have made this host its annex already, over another link.
+    if context.state.host_links.home_of(team).is_none() {
+        context.state.host_links.moved_homes.insert(team.clone(), moved);
+    }
     end_members_of_moved_team(context, team);
     hand_over_home::finish(context, team, Ok(()));
 }
 
-fn end_members_of_moved_team(context: &mut Context, team: &TeamName) {
-    remove_deleted_team(context, team);
+/// Ends the members of a team whose home is another host, here and on the annexes.
+pub(crate) fn end_members_of_moved_team(context: &mut Context, team: &TeamName) {
+    let links = context.state.host_links.links_of(team).filter(|link| matches!(link, LinkId::ToAnnex(_)));
+    links.cloned().collect::<Vec<_>>().into_iter().for_each(|link| {
+        push_job(context, link, MirrorJob::RemoveTeam(team.clone()));
+    });
     decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
     for id in living_ids(context.state, team) {
         forced_termination::terminate(context, &id);

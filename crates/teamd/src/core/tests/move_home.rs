@@ -55,6 +55,30 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     assert_eq!(contact, Some(HostContact::IsHome { since: 7, epoch: 2 }));
 }
 
+/// A host that was forgotten while it was the home learns that another one has a higher epoch.
+#[test]
+fn home_that_was_replaced_without_knowing_ends_its_members() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    start_member_with(&mut state, worker_request("ann", |_| {}), 5);
+    let notice = MirrorNotice::HomeOutdated { team: survey_team() };
+    let effects = report(&mut state, home_link(), HostEvent::Notice(notice));
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::SendToShim { .. })), "{effects:?}");
+}
+
+/// The new home has connected over its own link before the old link has reported the move.
+#[test]
+fn late_report_of_a_move_leaves_the_mirror_of_the_new_home() {
+    let mut state = new_state();
+    mirror_survey(&mut state, home_link());
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
+    let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
+    let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
+    assert!(mirror_jobs(&effects).is_empty(), "{effects:?}");
+    assert!(state.host_links.moved_homes.is_empty());
+}
+
 fn move_home() -> Request {
     Request::MoveHome(MoveHomeRequest { team: survey_team(), host: devbox() })
 }
