@@ -82,8 +82,8 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the action in the file `armed` if `armed` is for this hit. It is if it names `program`
-/// and `failpoint`, and its number `NTH` is the number of this hit in `hits`.
+/// Returns the action in the file `armed` if the file is for this hit: it names `program` and
+/// `failpoint`, and its number `NTH` is the count of hits in the file `hits`.
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =

@@ -70,8 +70,8 @@ impl TeamMirror {
         Ok(())
     }
 
-    /// At the annex: lists the members of the home and of other annexes. Also sets the description
-    /// and the lead session.
+    /// At the annex: writes the home's config into the mirror's `config.json`: the members of the
+    /// home and of other annexes, the description and the lead session.
     pub(crate) fn store_config(&mut self, config: &TeamConfig) -> Result<(), Error> {
         update_members(&self.team, |member| member.host.is_some(), &members_elsewhere(config))?;
         let fields = [

@@ -298,8 +298,8 @@ impl InboxReconciler {
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &older_team_log(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // Some entries of the previous file were copied into it by an earlier rotation. They are
-        // older than the others, so they come first.
+        // An earlier rotation copied some entries into this previous file. They are older than the
+        // others, so they come first.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),

@@ -92,8 +92,8 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
 
 /// When messages reach the agent. This follows from the agent's delivery, with one exception: an
 /// agent with the delivery `hook` must ask for its messages (`OnPull`) while no hook can deliver
-/// them. No hook can if the agent is idle and no hook waits in a long poll, or if the agent works
-/// and no hook has reported yet.
+/// them: while the agent is idle and no hook waits in a long poll, or while the agent works and no
+/// hook has reported yet.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let is_reached = match agent.activity {

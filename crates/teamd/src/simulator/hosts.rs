@@ -1,6 +1,6 @@
-//! The links to other hosts in a simulation of one daemon. The other daemon is not simulated. As an
-//! annex, it seems to mirror every team at once; as the home, it seems to have answered every
-//! change of a task. A link connects or fails at random.
+//! The links to other hosts in a simulation of one daemon. The daemons of the other hosts are
+//! not simulated. An annex seems to have a mirror of each team immediately. A home seems to have
+//! answered each change of a task. A link connects or fails at random.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};

@@ -124,8 +124,8 @@ impl HostConnection {
         Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned())
     }
 
-    /// Receives bytes up to and with the next newline, or as many as are read at once. The errors are
-    /// those of [`HostConnection::receive_line`].
+    /// Receives bytes: those up to the next newline, with the newline, or what one read returns if
+    /// that has no newline. The errors are those of [`HostConnection::receive_line`].
     pub(super) fn receive_bytes(
         &mut self,
         action: &str,

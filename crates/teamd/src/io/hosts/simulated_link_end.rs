@@ -219,7 +219,7 @@ impl SimulatedLinkEnd {
     }
 
     /// Kills the process. `writes` says whether a write to the spool that is in progress is still
-    /// done. Of the items that are being stored, only the first `stored` are stored.
+    /// done. `stored` is how many of the items that the process is storing are stored.
     pub(crate) fn kill(mut self, writes: SpoolAtKill, stored: usize) {
         if let (SpoolAtKill::Written, Some(write)) = (writes, self.spool_job.take()) {
             self.spool.write(&write).ok();
