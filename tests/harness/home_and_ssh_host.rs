@@ -40,8 +40,9 @@ impl HomeAndSshHost {
 
     /// Ends both daemons and the server.
     pub fn shut_down(self) {
-        self.env.teamctl(["--host", "far", "down"]).expect_success();
+        // The home would connect again, and so start the daemon again that ends.
         self.env.teamctl(["down"]).expect_success();
+        self.env.teamctl(["--host", "far", "down"]).expect_success();
         drop(self.server);
         self.env.shut_down();
     }

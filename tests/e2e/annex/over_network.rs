@@ -109,17 +109,28 @@ impl NetworkedTeam {
     fn shut_down(self) {
         self.env.teamctl(["shutdown", "--all"]).expect_success();
         self.env.teamctl(["delete", "survey"]).expect_success();
+        // The home would connect again, and so start the daemon again that ends.
+        self.env.teamctl(["down"]).expect_success();
         for host in &self.hosts {
+            let tag = self.tag_of_processes_there(host);
+            self.env.wait_until(&format!("{host} carries no link"), || {
+                let processes = TaggedProcesses::with_tag(&tag).list();
+                (!processes.iter().any(|line| line.contains(" annex --stdio"))).then_some(())
+            });
             self.env.teamctl(["--host", host, "down"]).expect_success();
+        }
+        for host in &self.hosts {
+            let left = TaggedProcesses::with_tag(&self.tag_of_processes_there(host));
+            assert!(left.exit_within(harness::TIMEOUT), "{:?}", left.list());
         }
         drop(self.servers);
         drop(self.network);
-        for host in &self.hosts {
-            let state = self.env.path(host).join("state");
-            let left = TaggedProcesses::with_tag(&format!("XDG_STATE_HOME={}", state.display()));
-            assert!(left.exit_within(harness::TIMEOUT), "{:?}", left.list());
-        }
         self.env.shut_down();
+    }
+
+    /// The environment entry that only processes of this host have.
+    fn tag_of_processes_there(&self, host: &str) -> String {
+        format!("XDG_STATE_HOME={}", self.env.path(host).join("state").display())
     }
 }
 
