@@ -65,6 +65,9 @@ fn home_moves_with_tasks_messages_and_policy_and_moves_back() {
     let error = home.teamctl(["home", "move", "survey", "devbox"]).expect_failure(76);
     assert!(error.contains("its home is devbox since"), "{error}");
 
+    let error = home.teamctl(["home", "take", "survey", "--yes"]).expect_failure(76);
+    assert!(error.contains("its home is devbox since"), "{error}");
+
     // ann runs at the home now, so it cannot move before ann ends.
     let error = annex.teamctl(["home", "move", "survey", "laptop"]).expect_failure(76);
     assert!(

@@ -100,6 +100,7 @@ fn take_home(context: &CommandContext, args: &TakeArgs) -> Result<ExitCode, Erro
     let context = context.with_team_argument(Some(&args.team));
     let team = context.team()?;
     if !team.is_mirror() {
+        team.check_home_is_here()?;
         let message = format!("cannot take {}: its home is this machine already", team.name());
         return Err(ErrorReport::new(ErrorKind::Refused, message).with_help("see: teamctl status"));
     }

@@ -10,7 +10,7 @@ use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_home::TeamHome;
 use std::sync::Arc;
-use store::StateDir;
+use store::{Root, StateDir, Team};
 use tokio::task::JoinHandle;
 
 /// Waits for the end of the link, and forgets the host. Reports [`HostEvent::Forgotten`].
@@ -28,9 +28,9 @@ pub(super) async fn forget_host(
         let was_used = connect_commands.has_command(&host);
         connect_commands.forget(&state_dir, &host)?;
         link.files.generation = connect_commands.generation(&host);
-        let had_members = deregister_members(&link, &host)?;
+        let was_recorded = remove_from_teams(&link.files.root, &host)?;
         link.files.remove_earlier_generations(&host);
-        if was_used || had_members { Ok(()) } else { Err(unknown_host_error(&host)) }
+        if was_used || was_recorded { Ok(()) } else { Err(unknown_host_error(&host)) }
     });
     reporter.report(HostEvent::Forgotten(result.await));
 }
@@ -40,33 +40,72 @@ fn unknown_host_error(host: &HostName) -> ErrorReport {
     ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts")
 }
 
+/// Deregisters the members on the host in all teams, and ends moves of homes to it. Returns whether there
+/// was one of them. Moves are ended last, because a repeated command must find them after an error.
+fn remove_from_teams(root: &Root, host: &HostName) -> Result<bool, ErrorReport> {
+    let mut was_recorded = false;
+    let names = root.teams()?;
+    let teams = || names.iter().filter(|name| !name.is_claude_session());
+    let teams = || teams().filter_map(|name| root.team(name).ok()).filter(|team| !team.is_mirror());
+    for team in teams() {
+        was_recorded |= deregister_members(&team, host)?;
+    }
+    for team in teams() {
+        was_recorded |= keep_home(root, team.name(), host)?;
+    }
+    Ok(was_recorded)
+}
+
+fn deregister_members(team: &Team, host: &HostName) -> Result<bool, ErrorReport> {
+    let Some(config) = team.config_if_valid() else { return Ok(false) };
+    let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
+    let members: Vec<MemberName> = on_host.map(|member| member.name.clone()).collect();
+    if !members.is_empty() {
+        team.remove_lost_members(&members)?;
+    }
+    Ok(!members.is_empty())
+}
+
 /// Ends a move of the team's home to the host. If the host is the home since, the epoch here is higher.
-fn keep_home(link: &LinkSetup, team: &TeamName, host: &HostName) -> Result<(), ErrorReport> {
-    let root = &link.files.root;
+fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, ErrorReport> {
     match root.team_home(team)?.moving {
         Some(moving) if moving.host == *host => {
-            Ok(root.set_team_home(team, &TeamHome::with_epoch(moving.epoch + 1))?)
+            root.set_team_home(team, &TeamHome::with_epoch(moving.epoch + 1))?;
+            Ok(true)
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 
-/// Deregisters the members on the host in all teams. Returns whether there was one.
-fn deregister_members(link: &LinkSetup, host: &HostName) -> Result<bool, ErrorReport> {
-    let mut had_members = false;
-    for name in link.files.root.teams()? {
-        let team = match link.files.root.team(&name) {
-            Ok(team) if !name.is_claude_session() && !team.is_mirror() => team,
-            _ => continue,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::team_config::{Member, TeamConfig};
+    use protocol::team_home::{MoveStep, MovingHome};
+    use store::Durability;
+
+    /// A repeated command completes one that was killed after the link was forgotten.
+    #[test]
+    fn move_to_a_host_without_link_and_members_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(&dir.path().join("root"), &dir.path().join("state"), Durability::Process);
+        let (root, team) = (root.unwrap(), TeamName::parse("survey").unwrap());
+        let config = TeamConfig {
+            name: team.to_string(),
+            description: None,
+            created_at: 1,
+            lead_agent_id: String::new(),
+            lead_session_id: String::new(),
+            members: vec![Member::lead(&team, None, String::new(), "/".to_owned(), 1)],
+            hidden_pane_ids: Vec::new(),
         };
-        keep_home(link, &name, host)?;
-        let Some(config) = team.config_if_valid() else { continue };
-        let on_host = config.members.iter().filter(|member| member.host.as_deref() == Some(host.as_str()));
-        let members: Vec<MemberName> = on_host.map(|member| member.name.clone()).collect();
-        if !members.is_empty() {
-            team.remove_lost_members(&members)?;
-            had_members = true;
-        }
+        root.create_team(&config).unwrap();
+        let host = HostName::parse("devbox").unwrap();
+        assert!(!remove_from_teams(&root, &host).unwrap());
+        let step = MoveStep::Offered;
+        let moving = MovingHome { host: host.clone(), epoch: 2, since: 1, created_at: 1, step };
+        root.set_team_home(&team, &TeamHome { moving: Some(moving), ..TeamHome::default() }).unwrap();
+        assert!(remove_from_teams(&root, &host).unwrap());
+        assert_eq!(root.team_home(&team).unwrap(), TeamHome::with_epoch(3));
     }
-    Ok(had_members)
 }
