@@ -7,7 +7,9 @@ use protocol::team_and_member_names::TeamName;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Error, StateDir};
 
 /// Maximum size of `events.jsonl` and of `events.jsonl.1`, in bytes. When the log is full, it is
@@ -20,6 +22,7 @@ const EVENT_LOG_LIMIT: usize = 7 * 1024 * 1024;
 pub(super) fn append_event(state: &StateDir, line: &str) -> Result<(), Error> {
     let size = std::fs::metadata(state.path().join(EVENT_LOG)).map_or(0, |file| file.len());
     let is_full = size + line.len() as u64 >= EVENT_LOG_LIMIT as u64;
+    let _rotation = is_full.then(lock_rotation);
     let kept = is_full
         .then(|| keep_shares(|visit| lines_of_log(state).for_each(|line| visit(&line)), EVENT_LOG_LIMIT));
     state.append_line(EVENT_LOG, line, EVENT_LOG_LIMIT as u64)?;
@@ -38,11 +41,24 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
 /// For the teams that this host mirrors: the logged events that were not sent to their homes yet.
 /// `kept` has, for each of these teams, the number of the last event that was sent. Events with
 /// higher numbers are returned, but not those of an earlier team of the same name.
+///
+/// # Errors
+/// If a part of the log can't be opened.
 pub(crate) fn read_events_after(
     state: &StateDir,
     kept: &BTreeMap<TeamName, u64>,
-) -> BTreeMap<TeamName, Vec<Event>> {
-    events_after(lines_of_log(state), kept)
+) -> Result<BTreeMap<TeamName, Vec<Event>>, Error> {
+    let rotation = lock_rotation();
+    let parts = [state.open_file(OLDER_EVENT_LOG)?, state.open_file(EVENT_LOG)?];
+    drop(rotation);
+    Ok(events_after(parts.into_iter().flatten().flat_map(lines_of_part), kept))
+}
+
+/// Locked while a new log begins. The events that move to the older part meanwhile are in neither part.
+static ROTATION: Mutex<()> = Mutex::new(());
+
+fn lock_rotation() -> MutexGuard<'static, ()> {
+    ROTATION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The same for the lines of an event log.
@@ -71,17 +87,21 @@ pub(crate) fn events_after(
 /// are read one by one, because both parts together need more memory than the rest of the daemon.
 /// If a part cannot be read to its end, its remaining lines are left out.
 fn lines_of_log(state: &StateDir) -> impl Iterator<Item = Vec<u8>> {
-    let warn = |error: &dyn std::fmt::Display| tracing::warn!("cannot read the event log: {error}");
     let parts = [OLDER_EVENT_LOG, EVENT_LOG].map(|name| state.open_file(name));
-    let parts = parts.into_iter().filter_map(move |part| part.inspect_err(|error| warn(error)).ok()?);
-    parts.flat_map(move |part| {
-        let mut part = BufReader::new(part.take(EVENT_LOG_LIMIT as u64));
-        std::iter::from_fn(move || {
-            let mut line = Vec::new();
-            let length = part.read_until(b'\n', &mut line).inspect_err(|error| warn(error)).ok()?;
-            (length > 0).then_some(line)
-        })
+    parts.into_iter().filter_map(|part| part.inspect_err(|error| warn(error)).ok()?).flat_map(lines_of_part)
+}
+
+fn lines_of_part(part: File) -> impl Iterator<Item = Vec<u8>> {
+    let mut part = BufReader::new(part.take(EVENT_LOG_LIMIT as u64));
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let length = part.read_until(b'\n', &mut line).inspect_err(|error| warn(error)).ok()?;
+        (length > 0).then_some(line)
     })
+}
+
+fn warn(error: &dyn std::fmt::Display) {
+    tracing::warn!("cannot read the event log: {error}");
 }
 
 /// Returns the newest lines of each team, in the order of the log, together at most `limit` bytes.
@@ -217,6 +237,25 @@ mod tests {
         assert_eq!(numbers(&kept, "loops").len(), 10);
         assert_eq!((numbers(&kept, "a").len(), numbers(&kept, "b").len()), (0, 0));
         assert!(numbers(&kept, "c").len() >= 9);
+    }
+
+    #[test]
+    fn events_are_read_before_or_after_a_new_log_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let event = r#"{"time":"","number":2,"team":"survey","event":"team_created"}"#;
+        let rotation = lock_rotation();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let kept = BTreeMap::from([(TeamName::parse("survey").unwrap(), 1)]);
+                sender.send(read_events_after(&state, &kept).unwrap()).unwrap();
+            });
+            receiver.recv_timeout(std::time::Duration::from_millis(100)).unwrap_err();
+            state.replace(OLDER_EVENT_LOG, event.as_bytes()).unwrap();
+            drop(rotation);
+            assert_eq!(receiver.recv().unwrap().len(), 1);
+        });
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn send_events_left_in_log(mirror: &SharedMirror, state_dir: &Path) -> Result<()
     if left.is_empty() {
         return Ok(());
     }
-    let events = event_log::read_events_after(&StateDir::open(state_dir)?, &left);
+    let events = event_log::read_events_after(&StateDir::open(state_dir)?, &left)?;
     left.keys().try_for_each(|team| {
         let events = events.get(team).map_or(&[][..], Vec::as_slice);
         mirror.update(|mirror| Ok(((), mirror.send_left_events(team, events)?)), |()| None)

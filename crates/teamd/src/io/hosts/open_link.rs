@@ -55,7 +55,7 @@ impl LinkSetup {
         let is_first = earlier.is_none();
         let read_events = |kept: &BTreeMap<TeamName, u64>| {
             let state_dir = StateDir::open(&self.files.state_dir)?;
-            Ok(event_log::read_events_after(&state_dir, kept))
+            event_log::read_events_after(&state_dir, kept).map_err(ErrorReport::from)
         };
         let open = self.open_files(earlier, read_events)?;
         // The thread is started last, so no second thread ever takes jobs of the queue.
