@@ -103,10 +103,11 @@ fn stuck_team_delays_neither_other_teams_nor_the_daemon() {
                     if to_text(&job) == "scan stuck" {
                         released.lock().unwrap().recv().ok();
                     }
+                    done.send(to_text(&job)).unwrap();
+                    // Lets the other threads go on, so the result comes first.
                     if job.is_save() {
                         shared.count_save();
                     }
-                    done.send(to_text(&job)).unwrap();
                 }
             })
         }
