@@ -49,7 +49,9 @@ impl<C: Conditions> Simulation<C> {
                     &link,
                     HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2, policy: None }),
                 );
-                self.report_host(&link, HostEvent::TeamTaken { client, result: Ok(()) });
+                client.into_iter().for_each(|client| {
+                    self.report_host(&link, HostEvent::TeamTaken { client, result: Ok(()) });
+                });
             }
             HostJob::Mirror { link, job: MirrorJob::BeginMove { team, barrier } } => {
                 match self.conditions.is_first_outcome() {

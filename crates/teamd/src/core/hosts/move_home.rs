@@ -29,7 +29,7 @@ pub(crate) fn take_home(context: &mut Context, client: ConnId, request: TakeHome
         return send_reply(context, client, Err(error));
     }
     if let Some(link) = context.state.host_links.home_of(&team).cloned() {
-        push_job(context, link, MirrorJob::TakeTeam { client, team });
+        push_job(context, link, MirrorJob::TakeTeam { client: Some(client), team });
     }
 }
 

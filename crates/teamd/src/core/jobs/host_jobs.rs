@@ -53,8 +53,9 @@ pub(crate) enum MirrorJob {
     EndTeam(TeamName),
     /// At the annex: end the mirrors of a link that the home has forgotten.
     EndTeams,
-    /// At the annex: make the mirror the true team.
-    TakeTeam { client: ConnId, team: TeamName },
+    /// At the annex: make the mirror the true team. `client` is `None` once the client that asked
+    /// for it has got an error, and the job runs again.
+    TakeTeam { client: Option<ConnId>, team: TeamName },
     /// At the home: begin to move the home to the annex, and send a barrier.
     BeginMove { team: TeamName, barrier: u64 },
     /// At the home: end a move that the annex was not told of.

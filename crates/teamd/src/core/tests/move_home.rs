@@ -27,7 +27,7 @@ fn home_is_taken_only_from_a_mirror_without_contact() {
     assert_eq!(message, "cannot take survey: its home has contact");
     report(&mut state, home_link(), HostEvent::Disconnected { reason: "no route".to_owned() });
     let effects = send_call(&mut state, 3, take());
-    assert!(matches!(mirror_jobs(&effects)[..], [MirrorJob::TakeTeam { client: 3, .. }]));
+    assert!(matches!(mirror_jobs(&effects)[..], [MirrorJob::TakeTeam { client: Some(3), .. }]));
     assert!(reply(&effects, 3).is_none());
     report(&mut state, home_link(), HostEvent::TeamsChanged(BTreeSet::new()));
     let taken = HostEvent::TeamTaken { client: 3, result: Ok(()) };

@@ -35,6 +35,8 @@ pub(super) fn start(
                         .unwrap_or_else(|error| tracing::warn!("cannot send events of the log: {error}"));
                 }
                 Err(error) => {
+                    let (job, reply) = prepare_retry(job, &error);
+                    reply.into_iter().for_each(|event| mirror.reporter().report(event));
                     if !std::mem::replace(&mut has_failed, true) {
                         mirror.reporter().report(HostEvent::Failed(error));
                     }
@@ -70,12 +72,12 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
             mirror.update(|mirror| mirror.remove_team(&team).map(plain), |()| None)
         }
         MirrorJob::TakeTeam { client, team } => {
-            let result = |result| HostEvent::TeamTaken { client, result };
-            let taken = mirror.update(|mirror| mirror.take_team(&team).map(plain), |()| Some(result(Ok(()))));
+            let reply = |result| Some(HostEvent::TeamTaken { client: client?, result });
+            let taken = mirror.update(|mirror| mirror.take_team(&team).map(plain), |()| reply(Ok(())));
             // The mirror has not begun to take the team. After any other error, the job runs again.
             match taken {
                 Err(error) if error.kind == ErrorKind::Refused => {
-                    mirror.reporter().report(result(Err(error)));
+                    reply(Err(error)).into_iter().for_each(|event| mirror.reporter().report(event));
                     Ok(())
                 }
                 other => other,
@@ -130,6 +132,16 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
     }
 }
 
+/// The job as it runs again after `error`, and the reply to a client that would otherwise wait until
+/// the job succeeds.
+pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
+    let MirrorJob::TakeTeam { client: Some(client), team } = job else { return (job, None) };
+    let message = format!("cannot take {team} yet: {}", error.message);
+    let error = ErrorReport::new(error.kind, message)
+        .with_help("teamd tries again until it succeeds; has it? see: teamctl status");
+    (MirrorJob::TakeTeam { client: None, team }, Some(HostEvent::TeamTaken { client, result: Err(error) }))
+}
+
 /// Sends events for which the link had no place before.
 fn send_events_left_in_log(mirror: &SharedMirror, state_dir: &Path) -> Result<(), ErrorReport> {
     let left = mirror.events_left_in_log();
@@ -171,5 +183,28 @@ fn check_owner(root: &Root, request: &ConfirmTaskRequest) -> Result<(), ErrorRep
             Err(ErrorReport::new(ErrorKind::AlreadyExists, message)
                 .with_help("take another: teamctl task list --available"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::team_and_member_names::TeamName;
+
+    #[test]
+    fn client_that_takes_a_home_gets_the_first_error_and_the_job_runs_again() {
+        let team = TeamName::parse("survey").unwrap();
+        let error = ErrorReport::new(ErrorKind::Io, "no space left");
+        let job = MirrorJob::TakeTeam { client: Some(3), team };
+        let (job, reply) = prepare_retry(job, &error);
+        let Some(HostEvent::TeamTaken { client: 3, result: Err(replied) }) = reply else {
+            panic!("{reply:?}")
+        };
+        assert_eq!(
+            (replied.kind, replied.message.as_str()),
+            (ErrorKind::Io, "cannot take survey yet: no space left")
+        );
+        let (job, reply) = prepare_retry(job, &error);
+        assert!(matches!(job, MirrorJob::TakeTeam { client: None, .. }) && reply.is_none());
     }
 }

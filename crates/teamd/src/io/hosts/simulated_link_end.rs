@@ -213,7 +213,9 @@ impl SimulatedLinkEnd {
 
     fn run_mirror_job(&mut self) {
         let Some(job) = self.setup.queue.try_pop() else { return };
-        if mirror_thread::run_job(&self.mirror, &self.setup.files.root, job.clone()).is_err() {
+        if let Err(error) = mirror_thread::run_job(&self.mirror, &self.setup.files.root, job.clone()) {
+            let (job, reply) = mirror_thread::prepare_retry(job, &error);
+            reply.into_iter().for_each(|event| self.mirror.reporter().report(event));
             self.setup.queue.push_first(job);
         }
     }
