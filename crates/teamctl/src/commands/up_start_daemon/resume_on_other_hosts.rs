@@ -28,7 +28,10 @@ pub(super) fn resume_on_other_hosts<'a>(
     teams: impl Iterator<Item = &'a TeamStatus>,
     daemon_state: DaemonState,
 ) -> Vec<ResumedHost> {
-    let is_home = |host: &HostStatus| matches!(host.contact, HostContact::IsHome { .. });
+    // A host that becomes the home is also listed with its contact.
+    let is_home = |host: &HostStatus| {
+        matches!(host.contact, HostContact::IsHome { .. } | HostContact::BecomesHome { .. })
+    };
     let hosts = teams.flat_map(|team| team.hosts.iter().map(move |host| (&team.name, host)));
     let resume = |(team, host): (&TeamName, &HostStatus)| {
         let result = resume_on_host(context, team, host, daemon_state);
