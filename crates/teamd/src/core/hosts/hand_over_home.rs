@@ -68,7 +68,7 @@ fn check_members(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorRe
         return Ok(());
     }
     let message =
-        format!("cannot move {team} to {host}: not there, but elsewhere runs {}", members.join(", "));
+        format!("cannot move {team} to {host}: these members run elsewhere: {}", members.join(", "));
     let names = members.join(" ");
     Err(ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("end these members first: teamctl shutdown {names}")))

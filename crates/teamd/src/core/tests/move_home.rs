@@ -113,7 +113,7 @@ fn home_moves_only_to_a_mirror_with_contact_and_without_members_elsewhere() {
     report(&mut state, annex_link(), HostEvent::Connected);
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
     let message = error_message(&send_call(&mut state, 3, move_home()), 3);
-    assert_eq!(message, "cannot move survey to devbox: not there, but elsewhere runs ann");
+    assert_eq!(message, "cannot move survey to devbox: these members run elsewhere: ann");
     assert!(state.host_links.home_moves.is_empty());
 }
 
