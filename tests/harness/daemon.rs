@@ -73,12 +73,14 @@ impl TestEnv {
             .expect("a pid fits into 32 bits")
     }
 
-    /// Kills a process with SIGKILL. At the end, [`TestEnv::shut_down`] lets `teamctl doctor --fix`
-    /// remove what the process may have left.
+    /// Kills a process with SIGKILL, and waits for its exit. At the end, [`TestEnv::shut_down`] lets
+    /// `teamctl doctor --fix` remove what the process may have left.
     pub fn kill_process(&self, pid: u32) {
         self.has_killed.store(true, Ordering::Relaxed);
-        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("the pid is valid");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process exists");
+        let process = TaggedProcesses::single(pid);
+        assert!(process.pids().count() == 1, "the process {pid} does not exist");
+        process.kill();
+        assert!(process.exit_within(TIMEOUT), "the process {pid} was killed and runs");
     }
 
     /// Kills all processes at once, as a reboot does, and sets another boot id in the roster. Then starts

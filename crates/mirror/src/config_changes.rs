@@ -15,6 +15,8 @@ use store::CachedConfig;
 pub(crate) struct SentConfig {
     config: Arc<CachedConfig>,
     version: u64,
+    /// The epoch of the home. Only the whole config has it.
+    epoch: u64,
 }
 
 /// At the annex: the config as the home has sent it.
@@ -54,7 +56,7 @@ pub(crate) fn config_item(
     (version, epoch): (u64, u64),
     purpose: ConfigPurpose,
 ) -> Option<ItemPayload> {
-    let change = sent.as_ref().and_then(|sent| sent.change_to(&config, annex, version));
+    let change = sent.as_ref().and_then(|sent| sent.change_to(&config, annex, (version, epoch)));
     if let (Some(change), Some(sent), ConfigPurpose::Update) = (&change, sent.as_mut(), purpose)
         && change.is_empty()
     {
@@ -65,7 +67,7 @@ pub(crate) fn config_item(
         Some(change) => ItemPayload::TeamChange { team, change },
         None => ItemPayload::Team { team, config: whole_config(&config, annex), version, epoch },
     };
-    *sent = Some(SentConfig { config, version });
+    *sent = Some(SentConfig { config, version, epoch });
     Some(item)
 }
 
@@ -101,7 +103,15 @@ fn without_members(config: &TeamConfig) -> TeamConfig {
 
 impl SentConfig {
     /// What has changed for this annex. `None` if the whole config must be sent.
-    fn change_to(&self, config: &Arc<CachedConfig>, annex: &HostName, version: u64) -> Option<ConfigChange> {
+    fn change_to(
+        &self,
+        config: &Arc<CachedConfig>,
+        annex: &HostName,
+        (version, epoch): (u64, u64),
+    ) -> Option<ConfigChange> {
+        if epoch != self.epoch {
+            return None;
+        }
         let mut change = ConfigChange { base: self.version, version, ..ConfigChange::default() };
         if Arc::ptr_eq(&self.config, config) {
             return Some(change);

@@ -158,3 +158,14 @@ fn interrupted_moves_are_completed() {
         check_old_home(&pair.home);
     }
 }
+
+/// Another annex has declined the home, or was forgotten while it was offered the home.
+#[test]
+fn raised_epoch_reaches_the_annex_with_the_next_change_of_the_config() {
+    let mut pair = Pair::new();
+    pair.join("ann");
+    pair.home.root.set_team_home(&team_name(), &TeamHome::with_epoch(3)).unwrap();
+    pair.home.changed(&FileChange::Config);
+    pair.deliver_all();
+    assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(3));
+}

@@ -39,7 +39,8 @@ enum HomeCommand {
     ///
     /// The host is the home once the command returns, with the tasks, messages, members and policy of
     /// the team. The events so far stay here. The host must have contact, and no member may run
-    /// elsewhere. If the command fails, its error names the home.
+    /// elsewhere. If the command fails after the home was offered to the host, its error says that
+    /// the host has not answered.
     Move(MoveArgs),
 }
 

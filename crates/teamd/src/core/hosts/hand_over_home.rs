@@ -150,10 +150,10 @@ fn end_waits(context: &mut Context, error: &ErrorReport, is_ended: impl Fn(&Home
     }
 }
 
-/// The host was told to be the home, and has not answered.
+/// The home was offered to the host, which has not answered.
 fn undecided_error(team: &TeamName, host: &HostName, error: &ErrorReport) -> ErrorReport {
     let message = format!(
-        "{}; {host} was told to be the home of {team}: until it answers, this machine does not change {team}",
+        "{}; {host} was offered the home of {team}: until it answers, this machine does not change {team}",
         error.message
     );
     ErrorReport::new(ErrorKind::Partial, message).with_help(format!(

@@ -9,12 +9,23 @@ use protocol::hosts_file_entry::HostName;
 pub(crate) struct HomeMove {
     /// The host that is to be the home.
     pub(crate) host: HostName,
-    /// Since when, in milliseconds since the epoch.
+    /// Since when, as Unix time in milliseconds.
     pub(crate) since: u64,
     pub(crate) step: HomeMoveStep,
     /// The client that waits for the end of the move. `None` if its reply was sent, or if an
     /// earlier daemon began the move.
     pub(crate) waiter: Option<MoveWaiter>,
+}
+
+impl HomeMove {
+    /// When the waiting client gets an error. `None` if none waits, or if the move is being
+    /// cancelled: then the client gets its error after that.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        match self.step {
+            HomeMoveStep::Cancelling { .. } => None,
+            HomeMoveStep::Exchanging { .. } | HomeMoveStep::Offered => Some(self.waiter.as_ref()?.deadline),
+        }
+    }
 }
 
 /// The client that waits for the end of a move.
@@ -32,6 +43,6 @@ pub(crate) enum HomeMoveStep {
     Exchanging { barrier: u64 },
     /// The host was not told of the move, and is not told any more.
     Cancelling { error: ErrorReport },
-    /// The host was told to be the home. Only its answer ends the move.
+    /// The home was offered to the host. Only its answer ends the move.
     Offered,
 }

@@ -240,7 +240,7 @@ impl HostLinks {
             Lease::Running { ends_at, .. } => Some(ends_at),
             Lease::Unlimited | Lease::Ended { .. } => None,
         });
-        let moves = self.home_moves.values().filter_map(|moving| Some(moving.waiter.as_ref()?.deadline));
+        let moves = self.home_moves.values().filter_map(HomeMove::deadline);
         self.barrier_waiters.iter().map(|waiter| waiter.deadline).chain(lease_ends).chain(moves).min()
     }
 
