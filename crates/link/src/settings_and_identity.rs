@@ -47,7 +47,7 @@ impl Default for LinkSettings {
 pub enum LinkRole {
     /// The host whose files are true for the team.
     Home {
-        /// The home's epoch. A person raises it when they move the home to another host.
+        /// The epoch of the link. The daemon always uses 1, because each team has its own epoch.
         epoch: u64,
     },
     /// Another host that runs members.

@@ -104,7 +104,8 @@ impl TeamMirror {
         Ok(read)
     }
 
-    /// At the home: marks messages as read, because their recipient has read them at the annex.
+    /// Marks messages as read. At the home, their recipient has read them at the annex. At the annex,
+    /// the home hands its inboxes over in a move.
     pub(crate) fn mark_read(&self, owner: &MemberName, ids: &[String]) -> Result<(), Error> {
         let inbox = self.team.inbox(owner);
         let ids: HashSet<&String> = ids.iter().collect();

@@ -208,7 +208,7 @@ impl Mirror {
         }))
     }
 
-    /// Forgets a team whose mirror does not exist, or was refused.
+    /// Forgets a team whose mirror does not exist or was refused, or whose home moves.
     pub(crate) fn forget_team(&mut self, team: &TeamName) -> Result<(), Error> {
         self.mirrors.remove(team);
         self.wanted.remove(team);

@@ -53,7 +53,7 @@ impl Mirror {
         (created_at, epoch): (u64, u64),
         handover: &HomeHandover,
     ) -> Result<(), ErrorReport> {
-        // A later home of the team would have removed the record with its config.
+        // If another host had become the home since, its config would have removed this record.
         let is_taken = |taken: &TakenTeam| taken.created_at == created_at;
         if !self.teams.taken.get(team).is_some_and(is_taken) {
             if !self.is_mirrored(team)?

@@ -75,7 +75,7 @@ pub struct MovingHome {
 pub enum MoveStep {
     /// Both hosts exchange what they have. The move can still be cancelled here.
     Exchanging,
-    /// The host was told to be the home. Only its answer ends the move.
+    /// The home was offered to the host. Only its answer ends the move.
     Offered,
 }
 

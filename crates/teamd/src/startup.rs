@@ -135,7 +135,7 @@ impl Startup {
         state.load_policies(|team| read_policy(&self.state_dir, team));
         let mut links = LinkHandles::start(&self.root, &self.state_dir, self.durability, &events)?;
         handle_host_events::load_links(&mut state, links.take_mirrored_teams(), store::now());
-        state.host_links.load_moved_homes(links.moved_homes()?);
+        state.host_links.load_moved_homes(links.cancel_unoffered_moves()?);
         let files = files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
         let processes = ProcessWatcher::start(events.clone());
         let processes = processes.map_err(|error| {

@@ -44,8 +44,9 @@ pub struct LinkHello {
     pub program_version: String,
     /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
-    /// From the home: the home's epoch, which grows with each move of the home to another host.
-    /// From the annex: the highest epoch that the annex has accepted from a home.
+    /// From the home: the epoch of the link, which is always 1 now. Each team has an epoch of its
+    /// own ([`crate::team_home::TeamHome`]). From the annex: the highest epoch that the annex has
+    /// accepted from a home.
     pub epoch: u64,
     /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,

@@ -62,7 +62,7 @@ pub enum ItemPayload {
         team: TeamName,
         /// When the team was created. Another team of this name is not meant.
         created_at: u64,
-        /// The epoch of the new home. It is never offered twice.
+        /// The epoch of the new home. Each new offer has a higher epoch; one offer may arrive twice.
         epoch: u64,
         /// What the mirror lacks.
         handover: Box<HomeHandover>,

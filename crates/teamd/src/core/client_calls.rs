@@ -5,7 +5,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::{Effect, Effects};
 use crate::core::hosts::{
-    confirm_task, connect_home, forget_host, hand_over_home, move_home, place_member, use_and_await_host,
+    confirm_task, connect_home, forget_host, move_home, place_member, take_home, use_and_await_host,
 };
 use crate::core::jobs::file_jobs::{FileJob, WaitingCall};
 use crate::core::jobs::pane_jobs::PaneVisibility;
@@ -38,7 +38,7 @@ pub(crate) fn handle_call(context: &mut Context, client: ConnId, call: Call) {
         .and_then(|()| call.check_text_lengths().map_err(ErrorReport::from))
         .and_then(|()| check_root(&context.state.settings, &call))
         .and_then(|()| check_permission(context.state, &call))
-        .and_then(|()| move_home::check_home_is_here(context.state, &call.request));
+        .and_then(|()| take_home::check_home_is_here(context.state, &call.request));
     if let Err(error) = result {
         context.effects.push(error_reply(client, error));
         // Nobody reads this connection any more, so nothing else would close it.
@@ -171,8 +171,8 @@ fn handle_request(context: &mut Context, client: ConnId, call: Call) {
         Request::PlaceMember(request) => place_member::place_member(context, client, request),
         Request::UseHost(request) => use_and_await_host::use_host(context, client, request),
         Request::AwaitHost(request) => use_and_await_host::await_host(context, client, &request),
-        Request::TakeHome(request) => move_home::take_home(context, client, request),
-        Request::MoveHome(request) => hand_over_home::move_home(context, client, request),
+        Request::TakeHome(request) => take_home::take_home(context, client, request),
+        Request::MoveHome(request) => move_home::move_home(context, client, request),
         Request::ForgetHost(request) => forget_host::forget_host(context, client, request),
         Request::ConfirmTask(request) => confirm_task::confirm_task(context, client, request),
         Request::ConnectHome(request) => connect_home::connect_home(context, client, request),

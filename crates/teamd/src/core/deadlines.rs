@@ -2,7 +2,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::event_time::Now;
-use crate::core::hosts::{hand_over_home, lease, use_and_await_host};
+use crate::core::hosts::{lease, move_home, use_and_await_host};
 use crate::core::members::{
     forced_termination, plan_approval_respawn, register_and_start_agent, shutdown_requests,
     start_respawns_and_resume_members, undo_failed_start,
@@ -65,7 +65,7 @@ pub(crate) fn handle_deadline(context: &mut Context) {
     apply_policy_to_member_requests::answer_overdue_requests(context);
     search_screens_for_dialogs::reply_to_overdue_clients(context);
     use_and_await_host::fail_overdue_waiters(context);
-    hand_over_home::end_overdue_waits(context);
+    move_home::end_overdue_waits(context);
     budget::check_due(context);
     lease::end_due_leases(context);
 }

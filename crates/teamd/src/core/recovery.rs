@@ -6,7 +6,7 @@ use crate::core::connection_spawn_and_watch_ids::{SpawnId, WatchId};
 use crate::core::dispatch_core_events::run_follow_ups;
 use crate::core::effect::Effect;
 use crate::core::event_time::Now;
-use crate::core::hosts::{handle_host_events, lease, move_home, send_logged_events};
+use crate::core::hosts::{handle_host_events, lease, send_logged_events, take_home};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::members::{
     cleanup_after_exit, decide_respawns_and_suspensions, record_exit_and_decide_respawn, shutdown_requests,
@@ -48,7 +48,7 @@ fn recover_all(context: &mut Context) {
     lease::begin_leases(context);
     delete::resume_deletions(context);
     handle_host_events::remove_mirrors_of_deleted_teams(context);
-    move_home::end_members_of_moved_teams(context);
+    take_home::end_members_of_moved_teams(context);
     run_follow_ups(context);
     // A missing config.json causes no file event, so each config.json is scanned now.
     teams.iter().for_each(|team| schedule_config_scan(context, team));

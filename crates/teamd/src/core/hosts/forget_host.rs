@@ -4,7 +4,7 @@
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
-use crate::core::hosts::hand_over_home;
+use crate::core::hosts::move_home;
 use crate::core::hosts::use_and_await_host::{check_not_being_forgotten, fail_waiters};
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId};
 use crate::core::reply_to_client::send_reply;
@@ -69,7 +69,7 @@ pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Res
         Ok(()) => {
             links.links.remove(link);
             links.forgotten_hosts.insert(host.clone());
-            hand_over_home::end_moves_to_forgotten_host(context, host);
+            move_home::end_moves_to_forgotten_host(context, host);
             context.effects.push(Effect::log_daemon(EventKind::HostForgotten { host: host.to_string() }));
             "it was forgotten".to_owned()
         }

@@ -6,11 +6,11 @@ use crate::core::hosts::confirm_task::{
     fail_waiters_of_other_teams, handle_task_checked, handle_task_decided,
 };
 use crate::core::hosts::forget_host;
-use crate::core::hosts::hand_over_home;
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::move_home;
 use crate::core::hosts::send_budgets::send_budgets;
+use crate::core::hosts::take_home;
 use crate::core::hosts::use_and_await_host::{fail_waiters, handle_barrier_reached, unreachable_error};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
@@ -31,9 +31,9 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         return;
     }
     match event {
-        HostEvent::TeamTaken { client, result } => move_home::reply_to_take_home(context, client, result),
-        HostEvent::MoveFailed { team, error } => hand_over_home::cancel(context, &team, error),
-        HostEvent::MoveCancelled(team) => hand_over_home::handle_cancelled(context, &team),
+        HostEvent::TeamTaken { client, result } => take_home::reply_to_take_home(context, client, result),
+        HostEvent::MoveFailed { team, error } => move_home::cancel(context, &team, error),
+        HostEvent::MoveCancelled(team) => move_home::handle_cancelled(context, &team),
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
@@ -50,13 +50,13 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
     match notice {
         MirrorNotice::TeamMade { team } => handle_mirror_made(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
-        MirrorNotice::HomeReplaced { team } => move_home::end_mirror_of_earlier_home(context, link, &team),
-        MirrorNotice::HomeOutdated { team } => move_home::end_members_of_moved_team(context, &team),
+        MirrorNotice::HomeReplaced { team } => take_home::end_mirror_of_earlier_home(context, link, &team),
+        MirrorNotice::HomeOutdated { team } => take_home::end_members_of_moved_team(context, &team),
         MirrorNotice::HomeTaken { team, epoch, policy } => {
-            move_home::handle_home_taken(context, &team, epoch, policy);
+            take_home::handle_home_taken(context, &team, epoch, policy);
         }
-        MirrorNotice::HomeMoved { team, moved } => move_home::handle_home_moved(context, &team, moved),
-        MirrorNotice::HomeDeclined { team, error } => hand_over_home::finish(context, &team, Err(error)),
+        MirrorNotice::HomeMoved { team, moved } => take_home::handle_home_moved(context, &team, moved),
+        MirrorNotice::HomeDeclined { team, error } => move_home::finish(context, &team, Err(error)),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
         MirrorNotice::MembersListed { team, members } => {
             link_mut(context, link).members.insert(team, members);
@@ -67,7 +67,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         }
         MirrorNotice::EventsReceived { team, events } => log_events_of_annex(context, link, &team, events),
         MirrorNotice::BarrierReached { number } => {
-            hand_over_home::offer_after_barrier(context, number);
+            move_home::offer_after_barrier(context, number);
             handle_barrier_reached(context, number);
         }
     }
@@ -142,7 +142,7 @@ fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
     }
     let error = unreachable_error(host, &reason);
     fail_waiters(context, host, &error, |waiter| waiter.purpose == BarrierPurpose::UseHost);
-    hand_over_home::end_waits_for_host(context, host, &reason);
+    move_home::end_waits_for_host(context, host, &reason);
 }
 
 fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {

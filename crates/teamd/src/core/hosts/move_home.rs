@@ -1,141 +1,171 @@
-//! Moves of a team's home to another host. At an annex, a person types `teamctl home take`, which
-//! makes the annex the home. The old home then changes the team no more.
+//! At the home: moves the home of a team to an annex that has contact. The annex first answers a
+//! barrier, so that each of the two hosts has all changes of the other. Only then this host offers
+//! the annex the home.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
-use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::push_job;
-use crate::core::hosts::hand_over_home;
-use crate::core::hosts::lease;
+use crate::core::hosts::use_and_await_host::{
+    HOST_TIMEOUT, check_not_being_forgotten, not_home_error, unreachable_error,
+};
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
-use crate::core::members::kill_members_for_client::abort_if_starting;
-use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
 use crate::core::reply_to_client::send_reply;
+use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::core_state::State;
-use crate::core::state::find_team_or_member::{living_ids, supervised_team};
-use crate::core::state::host_links::{HostLink, LinkConnection};
+use crate::core::state::find_team_or_member::supervised_team;
+use crate::core::state::home_move::{HomeMove, HomeMoveStep, MoveWaiter};
+use crate::core::state::host_links::LinkConnection;
+use crate::core::state::taken_and_free_member_names::names_between_spawns;
 use crate::core::state_time_and_effects_of_one_event::Context;
-use crate::core::teams::{budget, set_policy};
-use protocol::control_socket::{Reply, Request, TakeHomeRequest};
+use protocol::control_socket::{MoveHomeRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
-use protocol::event_log_line::EventKind;
-use protocol::policy::Policy;
+use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{MovedHome, MovingHome};
 
-/// At the annex: makes this host the home of the team. The reply follows once the files say so.
-pub(crate) fn take_home(context: &mut Context, client: ConnId, request: TakeHomeRequest) {
-    let TakeHomeRequest { team } = request;
-    if let Err(error) = check_takeable(context.state, &team) {
+/// Begins a move. The reply follows when the host is the home, or when the move has failed.
+pub(crate) fn move_home(context: &mut Context, client: ConnId, request: MoveHomeRequest) {
+    if let Err(error) = check_movable(context.state, &request) {
         return send_reply(context, client, Err(error));
     }
-    if let Some(link) = context.state.host_links.home_of(&team).cloned() {
-        push_job(context, link, MirrorJob::TakeTeam { client: Some(client), team });
-    }
+    let MoveHomeRequest { team, host } = request;
+    let barrier = context.state.request_ids.next(context.now.wall);
+    let (step, since) = (HomeMoveStep::Exchanging { barrier }, context.now.wall);
+    let waiter = Some(MoveWaiter { client, deadline: context.now.mono + HOST_TIMEOUT });
+    let link = LinkId::ToAnnex(host.clone());
+    context.state.host_links.home_moves.insert(team.clone(), HomeMove { host, since, step, waiter });
+    push_job(context, link, MirrorJob::BeginMove { team, barrier });
 }
 
-fn check_takeable(state: &State, team: &TeamName) -> Result<(), ErrorReport> {
-    supervised_team(state, team)?;
-    let links = &state.host_links;
-    let link: Option<&HostLink> = links.home_of(team).and_then(|home| links.links.get(home));
-    let (message, help) = match link.map(|link| &link.connection) {
-        None => (format!("cannot take {team}: its home is this machine already"), "see: teamctl status"),
-        Some(LinkConnection::Connected) => (
-            format!("cannot take {team}: its home has contact"),
-            "end the daemon there first, if the home must move: teamctl down",
-        ),
-        Some(LinkConnection::Connecting { .. } | LinkConnection::Lost { .. }) => return Ok(()),
+fn check_movable(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorReport> {
+    let MoveHomeRequest { team, host } = request;
+    check_not_deleting(team, supervised_team(state, team)?)?;
+    check_not_being_forgotten(&state.host_links, host)?;
+    if state.host_links.home_of(team).is_some() {
+        return Err(not_home_error("move the home of", team));
+    }
+    let link = state.host_links.links.get(&LinkId::ToAnnex(host.clone()));
+    let Some(link) = link.filter(|link| link.teams.contains(team)) else {
+        let message = format!("cannot move {team} to {host}: {host} has no mirror of it");
+        return Err(ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts"));
     };
-    Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
-}
-
-/// Replies to the client that has taken a home.
-pub(crate) fn reply_to_take_home(context: &mut Context, client: ConnId, result: Result<(), ErrorReport>) {
-    send_reply(context, client, result.map(|()| Reply::Ack));
-}
-
-/// At the new home: the members here begin turns again, even if their lease had ended.
-pub(crate) fn handle_home_taken(
-    context: &mut Context,
-    team: &TeamName,
-    epoch: u64,
-    policy: Option<Box<Policy>>,
-) {
-    context.effects.push(Effect::log_team(team, EventKind::HomeMoved { host: None, epoch }));
-    lease::end_lease_of_team(context, team);
-    match policy {
-        Some(policy) => set_policy::apply_policy(context, team, *policy),
-        // The budget of the old home counts no more.
-        None => budget::check(context, team),
+    match &link.connection {
+        LinkConnection::Connected => check_members(state, request),
+        LinkConnection::Lost { reason, .. } => Err(unreachable_error(host, reason)),
+        LinkConnection::Connecting { .. } => Err(unreachable_error(host, "not connected yet")),
     }
 }
 
-/// At a third host: a new home has connected on `link`. Ends the mirror of the earlier home, with
-/// its members, because the new home does not know them.
-pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, team: &TeamName) {
-    let links = context.state.host_links.links_of(team).filter(|other| *other != link).cloned();
-    links.collect::<Vec<_>>().into_iter().for_each(|other| {
-        push_job(context, other, MirrorJob::EndTeam(team.clone()));
+/// Only the host itself may run members, because the new home has no connection to other hosts.
+fn check_members(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorReport> {
+    let MoveHomeRequest { team, host } = request;
+    let here = state.members(team).into_iter().map(|agent| agent.record.request.name.to_string());
+    let other_links = state.host_links.links.iter().filter(|(id, _)| **id != LinkId::ToAnnex(host.clone()));
+    let elsewhere = other_links.filter_map(|(_, link)| link.members.get(team)).flatten();
+    let spawned = state.host_links.reserved_slots.iter().filter(|slot| slot.team == *team);
+    let spawned = spawned.map(|slot| slot.member.to_string());
+    let members = here.chain(names_between_spawns(state, team)).chain(elsewhere.map(ToString::to_string));
+    let members: Vec<String> = members.chain(spawned).collect();
+    if members.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("cannot move {team} to {host}: these members run elsewhere: {}", members.join(", "));
+    let names = members.join(" ");
+    Err(ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("end these members first: teamctl shutdown {names}")))
+}
+
+/// The host has answered the barrier of a move: tells it to be the home.
+pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
+    let moves = context.state.host_links.home_moves.iter_mut();
+    let is_reached = |moving: &HomeMove| match moving.step {
+        HomeMoveStep::Exchanging { barrier } => barrier == number,
+        HomeMoveStep::Cancelling { .. } | HomeMoveStep::Offered => false,
+    };
+    let Some((team, moving)) = moves.into_iter().find(|(_, moving)| is_reached(moving)) else { return };
+    moving.step = HomeMoveStep::Offered;
+    if let Some(waiter) = &mut moving.waiter {
+        waiter.deadline = context.now.mono + HOST_TIMEOUT;
+    }
+    let (link, team) = (LinkId::ToAnnex(moving.host.clone()), team.clone());
+    push_job(context, link, MirrorJob::OfferHome(team));
+}
+
+/// Ends a move before the home was offered to the annex. The client gets its reply once this host
+/// may change the team again.
+pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport) {
+    let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
+    moving.step = HomeMoveStep::Cancelling { error };
+    let link = LinkId::ToAnnex(moving.host.clone());
+    push_job(context, link, MirrorJob::CancelMove(team.clone()));
+}
+
+pub(crate) fn handle_cancelled(context: &mut Context, team: &TeamName) {
+    let step = context.state.host_links.home_moves.get(team).map(|moving| &moving.step);
+    if let Some(HomeMoveStep::Cancelling { error }) = step {
+        let error = error.clone();
+        finish(context, team, Err(error));
+    }
+}
+
+/// Ends a move with its result. After an error, the home is here.
+pub(crate) fn finish(context: &mut Context, team: &TeamName, result: Result<(), ErrorReport>) {
+    let Some(moving) = context.state.host_links.home_moves.remove(team) else { return };
+    let Some(MoveWaiter { client, .. }) = moving.waiter else { return };
+    let reply = result.map(|()| Reply::Ack).map_err(|error| {
+        let message = format!("{}; the home of {team} is here as before", error.message);
+        ErrorReport { message, ..error }
     });
+    send_reply(context, client, reply);
 }
 
-/// At the old home: ends the members, here and on other hosts, because the new home does not know them.
-pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: MovedHome) {
-    let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
-    context.effects.push(Effect::log_team(team, kind));
-    // The new home may have made this host its annex already, over another link.
-    if context.state.host_links.home_of(team).is_none() {
-        context.state.host_links.moved_homes.insert(team.clone(), moved);
-    }
-    end_members_of_moved_team(context, team);
-    hand_over_home::finish(context, team, Ok(()));
+/// The contact with the host is lost: cancels the moves that the host was not told of.
+pub(crate) fn end_waits_for_host(context: &mut Context, host: &HostName, reason: &str) {
+    let error = unreachable_error(host, reason);
+    end_waits(context, &error, |moving| moving.host == *host);
 }
 
-/// Ends the members of a team whose home is another host, here and on the annexes.
-pub(crate) fn end_members_of_moved_team(context: &mut Context, team: &TeamName) {
-    let links = context.state.host_links.links_of(team).filter(|link| matches!(link, LinkId::ToAnnex(_)));
-    links.cloned().collect::<Vec<_>>().into_iter().for_each(|link| {
-        push_job(context, link, MirrorJob::RemoveTeam(team.clone()));
-    });
-    decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
-    for id in living_ids(context.state, team) {
-        forced_termination::terminate(context, &id);
-        abort_if_starting(context, &id);
-    }
+/// Ends the waits for hosts that have taken too long.
+pub(crate) fn end_overdue_waits(context: &mut Context) {
+    let now = context.now.mono;
+    let error =
+        ErrorReport::new(ErrorKind::Timeout, "cannot move a home: the host has not answered within 60 s");
+    let is_due = |waiter: &MoveWaiter| waiter.deadline <= now;
+    end_waits(context, &error, |moving| moving.waiter.as_ref().is_some_and(is_due));
 }
 
-/// Ends the members of teams that have moved. An earlier daemon may have been killed before it did.
-pub(crate) fn end_members_of_moved_teams(context: &mut Context) {
-    let teams: Vec<TeamName> = context.state.host_links.moved_homes.keys().cloned().collect();
-    teams.iter().for_each(|team| end_members_of_moved_team(context, team));
-}
-
-/// Refuses a request that would change a team whose home has moved away from here.
-pub(crate) fn check_home_is_here(state: &State, request: &Request) -> Result<(), ErrorReport> {
-    let Some(team) = request.team() else { return Ok(()) };
-    let links = &state.host_links;
-    match (links.moved_homes.get(team), links.home_moves.get(team)) {
-        (Some(moved), _) if !is_allowed_after_move(request) => Err(moved.error(team)),
-        (None, Some(moving)) if !is_allowed_during_move(request) => {
-            Err(MovingHome::refusal(team, &moving.host, moving.since))
+fn end_waits(context: &mut Context, error: &ErrorReport, is_ended: impl Fn(&HomeMove) -> bool) {
+    let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| is_ended(moving));
+    for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
+        match context.state.host_links.home_moves.get_mut(&team) {
+            Some(HomeMove { step: HomeMoveStep::Exchanging { .. }, .. }) => {
+                cancel(context, &team, error.clone());
+            }
+            Some(HomeMove { step: HomeMoveStep::Offered, waiter, host, .. }) => {
+                let Some(MoveWaiter { client, .. }) = waiter.take() else { continue };
+                let error = undecided_error(&team, host, error);
+                send_reply(context, client, Err(error));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
 }
 
-/// Requests that only look at the team.
-fn is_allowed_during_move(request: &Request) -> bool {
-    matches!(request, Request::LocatePane(_) | Request::CapturePane(_) | Request::AwaitHost(_))
+/// The home was offered to the host, which has not answered.
+fn undecided_error(team: &TeamName, host: &HostName, error: &ErrorReport) -> ErrorReport {
+    let message = format!(
+        "{}; {host} was offered the home of {team}: until it answers, this machine does not change {team}",
+        error.message
+    );
+    ErrorReport::new(ErrorKind::Partial, message).with_help(format!(
+        "it answers as soon as it has contact: teamctl status -t {team}; if it is lost for good: teamctl hosts forget {host}"
+    ))
 }
 
-/// Requests that look at the team, end its members or delete its files here.
-fn is_allowed_after_move(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::DeleteTeam(_)
-            | Request::Kill(_)
-            | Request::Shutdown(_)
-            | Request::LocatePane(_)
-            | Request::CapturePane(_)
-            | Request::SetLead(_)
-    )
+/// A host with a move was forgotten: the home stays here.
+pub(crate) fn end_moves_to_forgotten_host(context: &mut Context, host: &HostName) {
+    let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| moving.host == *host);
+    for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
+        let message = format!("cannot move {team} to {host}: it was forgotten");
+        finish(context, &team, Err(ErrorReport::new(ErrorKind::Refused, message)));
+    }
 }

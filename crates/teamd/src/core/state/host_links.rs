@@ -168,7 +168,8 @@ impl ReservedSlot {
 }
 
 impl HostLinks {
-    /// Adds the teams whose home has moved away or is being moved, when the daemon starts.
+    /// Adds the teams whose home has moved away or was offered to another host, when the daemon
+    /// starts. Other moves were cancelled before.
     pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
         for (team, home) in homes {
             if let Some(moved) = home.moved {

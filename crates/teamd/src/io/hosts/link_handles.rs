@@ -105,13 +105,13 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// The teams whose home has moved away from here or is being moved. Cancels the moves that an
-    /// earlier daemon has begun, if it had not told the annex to be the home.
+    /// Cancels the moves of homes that an earlier daemon has begun but not offered. Returns the
+    /// teams whose home has moved away from here, or was offered to another host.
     ///
     /// # Errors
     ///
     /// If a record can't be read or written. Without it, two homes could change the same team.
-    pub(crate) fn moved_homes(&self) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
+    pub(crate) fn cancel_unoffered_moves(&self) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
         let mut homes = BTreeMap::new();
         let root = &self.files.root;
         for name in root.teams()? {

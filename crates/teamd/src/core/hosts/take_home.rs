@@ -1,0 +1,142 @@
+//! At an annex: `teamctl home take` makes this host the home of a team. At the old home: refuses
+//! changes of a team whose home has moved away, and ends its members here.
+
+use crate::core::connection_spawn_and_watch_ids::ConnId;
+use crate::core::effect::Effect;
+use crate::core::hosts::compare_changed_files::push_job;
+use crate::core::hosts::lease;
+use crate::core::hosts::move_home;
+use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
+use crate::core::members::kill_members_for_client::abort_if_starting;
+use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
+use crate::core::reply_to_client::send_reply;
+use crate::core::state::core_state::State;
+use crate::core::state::find_team_or_member::{living_ids, supervised_team};
+use crate::core::state::host_links::{HostLink, LinkConnection};
+use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::teams::{budget, set_policy};
+use protocol::control_socket::{Reply, Request, TakeHomeRequest};
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::event_log_line::EventKind;
+use protocol::policy::Policy;
+use protocol::team_and_member_names::TeamName;
+use protocol::team_home::{MovedHome, MovingHome};
+
+/// At the annex: makes this host the home of the team. The reply follows once the files say so.
+pub(crate) fn take_home(context: &mut Context, client: ConnId, request: TakeHomeRequest) {
+    let TakeHomeRequest { team } = request;
+    if let Err(error) = check_takeable(context.state, &team) {
+        return send_reply(context, client, Err(error));
+    }
+    if let Some(link) = context.state.host_links.home_of(&team).cloned() {
+        push_job(context, link, MirrorJob::TakeTeam { client: Some(client), team });
+    }
+}
+
+fn check_takeable(state: &State, team: &TeamName) -> Result<(), ErrorReport> {
+    supervised_team(state, team)?;
+    let links = &state.host_links;
+    let link: Option<&HostLink> = links.home_of(team).and_then(|home| links.links.get(home));
+    let (message, help) = match link.map(|link| &link.connection) {
+        None => (format!("cannot take {team}: its home is this machine already"), "see: teamctl status"),
+        Some(LinkConnection::Connected) => (
+            format!("cannot take {team}: its home has contact"),
+            "end the daemon there first, if the home must move: teamctl down",
+        ),
+        Some(LinkConnection::Connecting { .. } | LinkConnection::Lost { .. }) => return Ok(()),
+    };
+    Err(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
+}
+
+/// Replies to the client that has taken a home.
+pub(crate) fn reply_to_take_home(context: &mut Context, client: ConnId, result: Result<(), ErrorReport>) {
+    send_reply(context, client, result.map(|()| Reply::Ack));
+}
+
+/// At the new home: the members here begin turns again, even if their lease had ended.
+pub(crate) fn handle_home_taken(
+    context: &mut Context,
+    team: &TeamName,
+    epoch: u64,
+    policy: Option<Box<Policy>>,
+) {
+    context.effects.push(Effect::log_team(team, EventKind::HomeMoved { host: None, epoch }));
+    lease::end_lease_of_team(context, team);
+    match policy {
+        Some(policy) => set_policy::apply_policy(context, team, *policy),
+        // The budget of the old home counts no more.
+        None => budget::check(context, team),
+    }
+}
+
+/// At a third host: a new home has connected on `link`. Ends the mirror of the earlier home, with
+/// its members, because the new home does not know them.
+pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, team: &TeamName) {
+    let links = context.state.host_links.links_of(team).filter(|other| *other != link).cloned();
+    links.collect::<Vec<_>>().into_iter().for_each(|other| {
+        push_job(context, other, MirrorJob::EndTeam(team.clone()));
+    });
+}
+
+/// At the old home: ends the members, here and on other hosts, because the new home does not know them.
+pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: MovedHome) {
+    let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
+    context.effects.push(Effect::log_team(team, kind));
+    // The new home may have made this host its annex already, over another link.
+    if context.state.host_links.home_of(team).is_none() {
+        context.state.host_links.moved_homes.insert(team.clone(), moved);
+    }
+    end_members_of_moved_team(context, team);
+    move_home::finish(context, team, Ok(()));
+}
+
+/// Ends the members of a team whose home is another host, here and on the annexes.
+pub(crate) fn end_members_of_moved_team(context: &mut Context, team: &TeamName) {
+    let links = context.state.host_links.links_of(team).filter(|link| matches!(link, LinkId::ToAnnex(_)));
+    links.cloned().collect::<Vec<_>>().into_iter().for_each(|link| {
+        push_job(context, link, MirrorJob::RemoveTeam(team.clone()));
+    });
+    decide_respawns_and_suspensions::cancel_respawns(context, team, &[]);
+    for id in living_ids(context.state, team) {
+        forced_termination::terminate(context, &id);
+        abort_if_starting(context, &id);
+    }
+}
+
+/// Ends the members of teams that have moved. An earlier daemon may have been killed before it did.
+pub(crate) fn end_members_of_moved_teams(context: &mut Context) {
+    let teams: Vec<TeamName> = context.state.host_links.moved_homes.keys().cloned().collect();
+    teams.iter().for_each(|team| end_members_of_moved_team(context, team));
+}
+
+/// Refuses a request that would change a team whose home has moved away from here.
+pub(crate) fn check_home_is_here(state: &State, request: &Request) -> Result<(), ErrorReport> {
+    let Some(team) = request.team() else { return Ok(()) };
+    let links = &state.host_links;
+    match (links.moved_homes.get(team), links.home_moves.get(team)) {
+        (Some(moved), _) if !is_allowed_after_move(request) => Err(moved.error(team)),
+        (None, Some(moving)) if !is_allowed_during_move(request) => {
+            Err(MovingHome::refusal(team, &moving.host, moving.since))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Requests that only look at the team.
+fn is_allowed_during_move(request: &Request) -> bool {
+    matches!(request, Request::LocatePane(_) | Request::CapturePane(_) | Request::AwaitHost(_))
+}
+
+/// Requests that look at the team, end its members or delete its files here, or that change which
+/// session leads the team.
+fn is_allowed_after_move(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::DeleteTeam(_)
+            | Request::Kill(_)
+            | Request::Shutdown(_)
+            | Request::LocatePane(_)
+            | Request::CapturePane(_)
+            | Request::SetLead(_)
+    )
+}
