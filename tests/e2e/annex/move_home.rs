@@ -71,7 +71,7 @@ fn home_moves_with_tasks_messages_and_policy_and_moves_back() {
     // ann runs at the home now, so it cannot move before ann ends.
     let error = annex.teamctl(["home", "move", "survey", "laptop"]).expect_failure(76);
     assert!(
-        error.contains("elsewhere runs ann") && error.contains("teamctl shutdown -t survey ann"),
+        error.contains("run elsewhere: ann") && error.contains("teamctl shutdown -t survey ann"),
         "{error}"
     );
     annex.teamctl(["shutdown", "ann"]).expect_success();
@@ -95,7 +95,7 @@ fn home_moves_only_with_contact_and_only_from_here() {
     assert!(error.code != 0 && error.stderr.contains("nowhere"), "{error:?}");
     home.teamctl(["spawn", "bob", "--", "sleep", "1000"]).expect_success();
     let error = home.teamctl(["home", "move", "survey", "devbox"]).expect_failure(76);
-    assert!(error.contains("elsewhere runs bob"), "{error}");
+    assert!(error.contains("run elsewhere: bob"), "{error}");
     let error = annex.teamctl(["home", "move", "survey", "devbox"]).expect_failure(76);
     assert!(error.contains("its home is another machine"), "{error}");
     home.teamctl(["kill", "bob"]).expect_success();
