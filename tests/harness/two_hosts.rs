@@ -65,6 +65,12 @@ impl TwoHosts {
         self.annex.write_file("home/.config/teamd/hosts.toml", file);
     }
 
+    /// Lets each further connection from the other host to the home fail. Otherwise the other host
+    /// would connect to the home again while the home shuts down.
+    pub fn end_line_back(&self) {
+        self.annex.write_script(LINE, "#!/bin/sh\nexit 1\n");
+    }
+
     /// Breaks the line. It stays cut until [`TwoHosts::heal`].
     pub fn cut(&self) {
         self.home.write_file(GATE, "");

@@ -82,6 +82,7 @@ fn home_moves_with_tasks_messages_and_policy_and_moves_back() {
     annex.teamctl(["delete", "survey", "--force"]).expect_success();
     assert!(config_of(home).is_some());
     home.teamctl(["delete", "survey"]).expect_success();
+    hosts.end_line_back();
     let TwoHosts { home, annex } = hosts;
     home.shut_down();
     annex.shut_down();
