@@ -1,6 +1,7 @@
-//! The driver's side of the Agent Client Protocol connection to the agent program. A handler only
-//! puts the program's notification or request into the driver's event queue, and never waits. So
-//! the program's next message is read at once, and the events keep their order.
+//! The driver's side of the Agent Client Protocol connection to the agent program. Handler
+//! functions receive the program's notifications and requests. A handler only puts a message into
+//! the driver's event queue, and never waits. So the next message is read at once, and the events
+//! keep their order.
 
 use crate::agent_process::{AgentPipes, message_sink, message_stream};
 use crate::driver_event::{AcpEvent, EventSender};

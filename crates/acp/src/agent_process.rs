@@ -11,8 +11,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The longest line of the program's output that is read as one message, in bytes. A longer line is
-/// split at this length, and its parts count as lines that are not messages.
+/// Maximum length of a message from the program, in bytes. A longer output line is split at this
+/// length, and its parts are printed to the pane.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Standard input and output of the program.

@@ -44,15 +44,14 @@ pub(crate) struct DriverArgs {
     pub(crate) argv: Vec<OsString>,
     /// The session mode to start in, by the program's id. `None` is the program's default.
     pub(crate) mode: Option<String>,
-    /// The session mode in which the agent makes a plan, as the program's own mode id. In this mode
-    /// the driver writes no files. If the program leaves the mode by itself, the driver sets the
-    /// mode again. `None` if the program has no such mode.
+    /// The program's id of its plan mode. In this mode the driver refuses the program's requests
+    /// to write files. If the program leaves the mode by itself, the driver sets the mode again.
+    /// `None` if the program has no plan mode.
     pub(crate) plan_mode: Option<String>,
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
     /// The program's id of the session mode in which the driver may open files outside the working
-    /// directory. An empty string is the program's default mode. If the value is `None`, the driver
-    /// never opens such files.
+    /// directory. An empty id means the program's default mode. `None` if no mode allows this.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,

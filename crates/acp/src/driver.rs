@@ -1,6 +1,6 @@
-//! The driver's event loop, which owns all state of the driver. The loop runs until the agent
-//! program ends or the shim closes its connection. The submodules open the session and keep the
-//! state of turns, permission questions, the session's mode and the program's exit.
+//! The driver's event loop. It runs until the agent program ends or the shim closes its
+//! connection. The submodules open the session, and keep track of turns, permission requests, the
+//! session's mode and the program's exit.
 
 mod open_permission_questions;
 mod program_exit;

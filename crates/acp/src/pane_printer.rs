@@ -99,9 +99,9 @@ impl<W: Write> PanePrinter<W> {
         }
     }
 
-    /// Prints that the program asks for permission for the tool call with the id `call`. The title
-    /// is stored for later lines about the call, because the program may not have reported the call
-    /// before.
+    /// Prints that the tool call with the id `call` waits for permission. Also stores the
+    /// call's `title` for later lines about the call, because the program may not have reported the
+    /// call before.
     pub(crate) fn print_question(&mut self, call: &str, title: &str, tool: &str) {
         self.calls.insert(call.to_owned(), title.to_owned());
         self.print_line(&format!("? {}: waits for permission ({tool})", title.replace('\n', " ")));

@@ -51,8 +51,10 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
 /// content of the tool call.
 ///
 /// The result contains every path that the tool call names, because the policy's rules check all
-/// paths. An input that is built for a command has the title of the tool call under the key
-/// `caption`. The title is only for people. No policy rule may allow a command because of its
+/// paths.
+///
+/// If the tool runs a command and reports no input, the built input has the tool call's title under
+/// the key `caption`. The title is for people only. Policy rules do not allow a command by its
 /// title, because the title may differ from the real command.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());

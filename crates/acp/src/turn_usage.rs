@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Computes the usage of the turns of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UsageTracker {
-    /// The highest token count that the program has reported, if each report counts all tokens
-    /// since the program's start. `None` if each report counts only one turn.
+    /// The highest token total that the program has reported. A total counts all turns since the
+    /// program's start. `None` if the program reports each turn's tokens separately.
     token_total: Option<u64>,
     /// The cost of the session at the end of the previous turn, in microdollars. `None` if the
     /// session was loaded and its cost is not known yet.

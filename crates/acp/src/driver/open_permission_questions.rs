@@ -47,8 +47,8 @@ impl OpenQuestions {
         question
     }
 
-    /// Answers the permission question with this id. Returns `None` and does nothing if the
-    /// question is no longer open, because its turn has ended.
+    /// Sends the program the team's answer to the permission question `id`. Does nothing and
+    /// returns `None` if the question is no longer open, for example because its turn has ended.
     pub(super) fn answer(&mut self, id: u64, answer: &PermissionAnswer) -> Option<AnsweredQuestion> {
         let OpenQuestion { options, title, responder } = self.open.remove(&id)?;
         let chosen = option_for_answer(&options, answer);

@@ -23,9 +23,9 @@ pub(super) struct OpenedSession {
 /// Opens the program's session, and handles the events that arrive meanwhile. `None` if the shim
 /// closes its connection before the session is open.
 ///
-/// A program that loads an earlier session sends that session's updates again. These updates are
-/// not printed, because the pane already shows them. The driver takes only the session's cost from
-/// them.
+/// A program that loads an earlier session sends the texts and tool calls of the earlier turns
+/// again. The driver does not print them, because the pane already shows them. From the repeated
+/// messages the driver takes only the session's cost.
 ///
 /// # Errors
 ///
