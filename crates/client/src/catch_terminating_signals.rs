@@ -28,8 +28,8 @@ pub fn call_on_signals(
         signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
     }
     std::thread::spawn(move || {
-        // For each signal, the signal handler writes one byte into the pipe. The handler never
-        // closes the pipe, so this loop does not end.
+        // The signal handler writes one byte into `pipe` for each signal. The loop never ends,
+        // because the handler never closes its end of the pipe.
         while matches!(pipe.read(&mut [0]), Ok(1)) {
             action();
         }

@@ -53,12 +53,13 @@ pub fn confirm_claimed_task(
     }
 }
 
-/// If the task is in progress, waits up to a minute for the decision of the team's home (the host
-/// with its true files) whether the owner has the task. Does nothing for any other task.
+/// Checks that the task's owner really has the task, if the task is in progress. In a mirrored team
+/// only the team's home, another host, knows this. So this function waits for the home's decision,
+/// for a minute at most.
 ///
 /// # Errors
 ///
-/// The reason why the owner does not have the task, or why this is not known.
+/// Why the owner does not have the task, or why the home's decision is not known.
 pub fn confirm_task_in_progress(daemon: &DaemonAddress, team: &Team, task: &Task) -> Result<(), ErrorReport> {
     let Some(owner) = task.owner.as_ref().filter(|_| task.status == TaskStatus::InProgress) else {
         return Ok(());

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Where a client looks for the daemon of a root: first at `socket`, then at the socket that the
 /// lock file in `state_dir` names.
 ///
-/// The socket is usually in the runtime directory. The two sockets differ if the daemon uses
-/// another runtime directory, or has moved its socket to the state directory. A daemon with another
-/// state directory is not found.
+/// Usually both are the same socket, in the runtime directory. They differ if the daemon uses
+/// another runtime directory than the client, or has moved its socket to the state directory. A
+/// daemon that uses another state directory than the client is not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonAddress {
     /// The control socket that is tried first.
@@ -32,8 +32,9 @@ impl DaemonAddress {
         self.open_with(Connection::open)
     }
 
-    /// Connects to the daemon. Tries the first socket of [`DaemonAddress`], then the second one. If
-    /// a socket's queue of pending connections is full, waits at most `timeout`.
+    /// Connects to the daemon. Tries the second socket of [`DaemonAddress`] only if no daemon
+    /// listens at the first. If a socket's queue of pending connections is full, waits at most
+    /// `timeout`.
     ///
     /// # Errors
     ///

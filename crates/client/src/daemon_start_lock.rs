@@ -1,9 +1,8 @@
 //! A lock that lets only one process start teamd at a time.
 //!
 //! The first process starts teamd. The others wait for the lock, and then find that teamd is
-//! running. Without this lock, simultaneous starts could fail. Each start first runs `teamd
-//! --check`, which holds the daemon's own lock for a moment. A second check fails during that
-//! moment.
+//! running. Each start first runs `teamd --check`, which takes the daemon's own lock for a moment.
+//! So without this lock, one of two simultaneous checks could fail.
 //!
 //! The kernel releases the lock when its holder exits. The lock file itself is kept.
 

@@ -1,15 +1,15 @@
-//! Waits for changes in directories. Commands of teamctl and teamd-top use it to wait for changed
-//! files.
+//! Waits until files in some directories change. Used by teamctl and teamd-top.
+//!
+//! A caller creates the watcher, reads the files, and then waits. Any change after the watcher's
+//! creation ends the wait, so no change is missed. The watcher does not say what has changed.
 //!
 //! Only directories are watched, because the kernel stops watching a file when another file
-//! replaces it. The caller creates the watcher, reads the files, and then waits. Any change after
-//! the watcher's creation ends the wait, so no change is missed. The watcher does not say what has
-//! changed. If a directory does not exist, its nearest existing ancestor is watched. If a directory
-//! is replaced, the new one is watched.
+//! replaces it. If a directory does not exist, its nearest existing ancestor is watched. If a
+//! directory is replaced, the new one is watched.
 //!
-//! The system limits how many directories can be watched. Linux also limits the number of watchers
-//! (watch instances). While a limit prevents the watch of a directory, each wait ends after two
-//! seconds at the latest. After each wait, the watcher tries again to watch all directories.
+//! Linux limits how many directories can be watched, and how many watchers can exist. If a limit
+//! prevents a watch, each wait ends after two seconds at the latest, so that the caller reads the
+//! files again.
 
 use crate::stdout_closed::poll_output_closed;
 use nix::errno::Errno;
@@ -246,10 +246,10 @@ fn watch_nearest(
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
             )
         })?;
-        // The parent directory is watched too, because it reports a removal of the directory at
-        // once. The directory itself reports its removal only after every process has closed it,
-        // and programs that use the crate `store` keep it open. If the parent cannot be watched,
-        // the next rescan notices the removal.
+        // The parent directory is watched too, because a watch of the parent reports a removal of
+        // the directory at once. A watch of the directory itself reports the removal only after
+        // every process has closed the directory, and programs that use the crate `store` keep it
+        // open. If the parent cannot be watched, the next rescan notices the removal.
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }

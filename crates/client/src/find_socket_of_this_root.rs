@@ -13,18 +13,19 @@ use protocol::state_file_names::DAEMON_LOCK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a daemon may take to report which root it supervises. A daemon whose process is stopped
-/// does not reply.
+/// How long to wait until a daemon reports which root it supervises. A daemon that was stopped with
+/// SIGSTOP does not reply.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The socket at which the daemon of `root` listens. `None` if no daemon is found, or if the socket
-/// is `excluded_socket`, which the caller has already tried. `root` is a canonical path, and
-/// `directories` are teamd's directories for this root according to the caller's environment. Looks
-/// at these places, in this order:
+/// Finds the socket at which the daemon of `root` listens. `None` if no daemon is found, or if the
+/// socket is `excluded_socket`, which the caller has already tried. `root` is a canonical path.
+/// `directories` are teamd's directories for this root in the caller's environment.
 ///
-/// 1. the socket that the lock file in the state directory of this environment names;
-/// 2. the socket that a lock file of the root in another state directory names, if a process has
-///    that file open.
+/// The lock file of a daemon names its socket. These lock files are read, in this order:
+///
+/// 1. the lock file in the state directory of `directories`;
+/// 2. lock files of this root in other state directories, found among the open files of all
+///    processes. A running daemon keeps its lock file open.
 pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket: &Path) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(DAEMON_LOCK);
     let socket = named_socket(&lock_file, root);
@@ -32,12 +33,13 @@ pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket
     socket.filter(|socket| *socket != *excluded_socket)
 }
 
-/// The socket that a lock file names, if the daemon of `root` listens there.
+/// The socket that a lock file names. `None` if the daemon of `root` does not listen there: a
+/// daemon that has ended leaves its lock file behind.
 ///
-/// The file may be left from a daemon that has ended, so the pid of the listening process is
-/// compared with the pid in the file. If the pids differ, the process is asked for its root,
-/// because a daemon in another PID namespace writes the pid that it has in that namespace. A
-/// process that does not reply counts as the daemon, because a stopped daemon does not reply.
+/// The process that listens is the daemon if it has the pid in the lock file. But a daemon in
+/// another PID namespace has written the pid that it has there. So a process with a different pid
+/// is asked which root it supervises. If it does not reply, it counts as the daemon of `root`,
+/// because that daemon may have been stopped with SIGSTOP.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let is_listening = match Connection::open_without_blocking(&holder.socket) {

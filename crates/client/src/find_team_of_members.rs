@@ -7,17 +7,19 @@ use protocol::team_and_member_names::{MemberName, TeamName, strip_team};
 use store::Root;
 
 impl TeamContext {
-    /// Selects the team that a command is about, from the `addresses` of members: `NAME` or
-    /// `NAME@TEAM`.
+    /// Selects the team that a command is about. `addresses` are the members that the command
+    /// names: `NAME` or `NAME@TEAM`.
     ///
-    /// The team in the options comes first, then the `TEAM` of an address. Otherwise one of the
-    /// candidates is selected ([`Self::candidate_teams`]). A single candidate is selected even if
-    /// it lacks the members. Of several candidates, the one that has all the members is selected.
-    /// Past members count only if no candidate has all of them as current members.
+    /// If the options or an address name a team, that team is selected; the options take
+    /// precedence. Otherwise one of the candidates is selected ([`Self::candidate_teams`]):
+    ///
+    /// - A single candidate is always selected.
+    /// - If there are several candidates, the only one that has all the members is selected.
+    /// - If no candidate has all of them as current members, past members count too.
     ///
     /// # Errors
     ///
-    /// `Usage` if there are several candidates, and not exactly one of them has all the members.
+    /// `Usage` if these rules select no team.
     pub fn team_of_members(&self, root: &Root, addresses: &[String]) -> Result<TeamName, ErrorReport> {
         let named_team = addresses.iter().filter_map(|address| address.rsplit_once('@'));
         let named_team = named_team.filter_map(|(_, team)| TeamName::parse(team).ok()).next();

@@ -15,8 +15,8 @@ pub fn event_line(line: &str, event: &Value) -> String {
     visible(&text.replace('\n', " "))
 }
 
-/// The event in one line for a list of one team's events, without its time. Only an event that is
-/// about neither a member nor a task names the team.
+/// Formats an event as one line, without the time, for a list of the events of one team. The line
+/// begins with what the event is about: a member, a task, the team, or the daemon (`teamd`).
 pub fn event_text_in_team(event: &Event) -> String {
     let text = event.kind.to_string();
     match (&event.team, &event.member) {

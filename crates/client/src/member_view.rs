@@ -27,8 +27,8 @@ pub struct MemberView {
     /// The host that runs the member. `None`: this one, or the home of a mirrored team.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The state of the member's spawn, such as `running`. `lead`: the lead. `unsupervised`: the daemon does
-    /// not know the member.
+    /// The state of the member's spawn, such as `running`. `lead`: the lead. `unsupervised`: the
+    /// daemon does not know the member.
     pub lifecycle: String,
     /// `pending` or `running`, the names that other programs use.
     pub state: Option<String>,
@@ -186,9 +186,10 @@ pub(crate) fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
-    // When a member has ended, the daemon removes the member's entry from config.json. Until that
-    // succeeds, for example while the disk is full, the entry does not count. An entry whose join
-    // time is after the member's exit belongs to a new member of the same name.
+    // When a member has ended, the daemon removes the member's entry from config.json. This can
+    // fail, for example while the disk is full. A member whose entry remains is shown as `exited`.
+    // But if the join time in the entry is after the exit, the entry belongs to a new member of the
+    // same name.
     let has_ended = |member: &Member| {
         past_members
             .iter()

@@ -7,8 +7,8 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 
-/// The share of its width, in percent, that the caller's pane keeps by default when panes are
-/// opened beside it. In Claude Code's own teams, the lead's pane keeps the same share.
+/// When panes are opened beside the caller's pane, that pane keeps this percentage of its width by
+/// default. In Claude Code's own teams, the lead's pane keeps the same percentage.
 pub const DEFAULT_KEPT_PERCENT: &str = "30";
 
 /// The pane of the caller, with the socket of its tmux server.

@@ -37,8 +37,8 @@ pub struct TeamRecord {
 /// A line of a record.
 #[derive(Debug)]
 pub struct TimedRecordEntry {
-    /// When the daemon noticed `entry`, in milliseconds after the start of the record. This is
-    /// never less than in the previous line, even if the machine's clock was set back.
+    /// When the daemon noticed `entry`, in milliseconds after the start of the record. The offsets
+    /// never decrease from line to line, even if the machine's clock was set back.
     pub offset: u64,
     /// What the daemon noticed.
     pub entry: RecordEntry,
@@ -111,8 +111,8 @@ impl TeamRecord {
     }
 }
 
-/// Reads the first line of a team's record, which is a file of what the daemon noticed about the
-/// team. Returns the team's name.
+/// Checks by its first line that a file is the record of a team, which `teamctl replay` can play.
+/// Returns the team's name.
 ///
 /// # Errors
 ///
@@ -163,8 +163,8 @@ pub fn offset_text(offset: u64) -> String {
     format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Parses the size of a terminal: `120x40` is 120 columns and 40 lines. `None` if `text` is no size,
-/// or if the screen cannot be drawn at this size.
+/// Parses the size of a terminal: `120x40` is 120 columns and 40 lines. `None` if `text` is no
+/// size, or if the screen cannot be drawn at this size.
 pub fn parse_size(text: &str) -> Option<(u16, u16)> {
     let (width, height) = text.split_once('x')?;
     let size = (width.parse().ok()?, height.parse().ok()?);

@@ -40,9 +40,9 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::StopDaemonAndSuspend
         | Request::ConnectHome(_)
         | Request::ConnectShim(_) => Duration::from_secs(60),
-        // The daemon runs several git commands, each with its own deadline. Git can also run the
-        // user's hooks and filters, and the team's policy can add commands. All of these may take
-        // long.
+        // To create or remove worktrees, the daemon runs several git commands, each with its own
+        // deadline. Git can also run the user's hooks and filters, and the team's policy can add
+        // commands. All of these may take long.
         Request::CreateWorktree(_) => GIT_TIMEOUT + WorktreeCommandKind::Setup.max_timeout(),
         Request::DeleteTeam(_) => GIT_TIMEOUT + WorktreeCommandKind::Teardown.max_timeout(),
         Request::CreateTeam(_)

@@ -6,8 +6,8 @@ use protocol::delivery_kind::Delivery;
 use protocol::team_and_member_names::TeamName;
 
 /// Reports to the daemon that the calling agent is idle, from [`IdleReport::begin`] to
-/// [`IdleReport::end`]. Reports only agents that read their inbox themselves (delivery `pull`). The
-/// daemon learns the activity of other agents from their turns and hooks.
+/// [`IdleReport::end`]. Does nothing if the agent's delivery is not `pull`: the daemon then learns
+/// in other ways whether the agent is idle.
 #[derive(Debug)]
 pub struct IdleReport<'a> {
     context: &'a TeamContext,
@@ -37,11 +37,11 @@ impl IdleReport<'_> {
         }
     }
 
-    /// Reports the calling agent as active again. Otherwise the daemon would show the agent as idle
-    /// until the agent's next message.
+    /// Reports the calling agent as active again. Without this report, the daemon would still show
+    /// the agent as idle.
     ///
-    /// A command whose wait timed out does not call this function. The agent usually waits again
-    /// soon, and each change from idle to active would count as a turn.
+    /// Not called after a wait that timed out. The agent usually waits again soon, and each change
+    /// from idle to active would count as a turn.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

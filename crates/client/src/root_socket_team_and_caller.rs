@@ -117,9 +117,11 @@ impl TeamContext {
     }
 
     /// The socket of the running daemon, if it differs from [`Self::socket`], for example because
-    /// the daemon was started from another environment. `None` if there is no such daemon, or if a
-    /// person has named a socket. A socket from `TEAMD_SOCKET` does not count as named by a person:
-    /// the daemon sets this variable for its agents, and a later daemon may use another socket.
+    /// the daemon was started from another environment. `None` if there is no such daemon, or if
+    /// the user has named a socket with `--socket`.
+    ///
+    /// If the socket comes from `TEAMD_SOCKET`, another socket is still looked for. The daemon sets
+    /// this variable for its agents, and a later daemon may use another socket.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
@@ -148,8 +150,9 @@ impl TeamContext {
         Ok(DaemonAddress { socket: self.socket()?, state_dir: self.state_dir_path()? })
     }
 
-    /// Waits until the home of a mirrored team, the host with its true files, has confirmed that
-    /// the owner of a task in progress has the task. Returns at once for any other task or team.
+    /// Waits until the home of `team` (the host with its true files) has confirmed that the owner
+    /// of `task` has the task. Returns at once if the home is this host, or if the task is not in
+    /// progress.
     ///
     /// # Errors
     ///
@@ -200,8 +203,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller belongs to an ended spawn (one start of a member's agent) of a
-    /// member that has a newer spawn; also the errors of [`Root::open`].
+    /// `NotPermitted` if the caller belongs to an earlier spawn of its member, and a newer spawn
+    /// runs; also the errors of [`Root::open`].
     pub fn open_or_create_root(&self) -> Result<Root, ErrorReport> {
         check_own_spawn(&self.directories()?.state_dir)?;
         let durability = Durability::from_env_value(env_var("TEAMD_DURABILITY").as_deref())?;
@@ -264,8 +267,8 @@ impl TeamContext {
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the caller is a member of another team. Also if it belongs to an ended
-    /// spawn (one start of a member's agent) of a member that has a newer spawn.
+    /// `NotPermitted` if the caller is a member of another team, or belongs to an earlier spawn of
+    /// its member while a newer spawn runs.
     pub fn check_acts_in(&self, team: Option<&TeamName>) -> Result<(), ErrorReport> {
         team.map_or(Ok(()), check_own_team)?;
         check_own_spawn(&self.directories()?.state_dir)
@@ -350,9 +353,9 @@ impl TeamContext {
     ) -> Result<Reply, ErrorReport> {
         connection.set_timeout(reply_timeout(&request))?;
         let idempotency_key = Some(uuid::Uuid::new_v4().to_string());
-        // The user may have named the socket of another root's daemon. So the call names the
-        // caller's own root, and that daemon refuses the call. A call with a token needs no root,
-        // because only the daemon of the agent's root knows the token.
+        // The user may have named the socket of another root's daemon by mistake. So the call names
+        // the caller's own root, and a daemon of another root refuses the call. A call with a token
+        // needs no root, because only the daemon of the agent's root knows the token.
         let root = match token {
             Some(_) => None,
             None => Some(self.root_path()?.to_string_lossy().into_owned()),

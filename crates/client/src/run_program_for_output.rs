@@ -75,8 +75,9 @@ fn run_program(
         let mut bytes = Vec::new();
         output.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).ok();
         let is_complete = (bytes.len() as u64) < MAX_OUTPUT_BYTES;
-        // The exited process stays as a zombie and keeps its pid. So `kill_group` cannot kill another
-        // process that got the same pid.
+        // The wait for the exit does not reap the process. Until `kill_group` reaps it, the process
+        // is a zombie and keeps its pid. So `kill_group` cannot kill another process that got the
+        // same pid.
         let has_exited =
             is_complete && process.is_none_or(|process| process.exits_within(PROGRAM_TIMEOUT).is_ok());
         sender.send((bytes, has_exited)).ok();

@@ -1,9 +1,8 @@
 //! Selects the tmux server on which teamd is started.
 //!
-//! If agents of an earlier daemon still run in panes, the server of these panes is selected,
-//! because no other server can show or close them. Otherwise it is the server of `$TMUX`, or
-//! without `$TMUX` the server with a given name. If the daemon dies during a run of `teamctl run`,
-//! the new daemon is started on the server of the previous one.
+//! If agents of an earlier daemon still run in panes, teamd is started on the server of these
+//! panes, because only that server can show or close the panes. Otherwise teamd is started on the
+//! server of `$TMUX`, or without `$TMUX` on the server with a given name.
 
 use crate::run_program_for_output;
 use protocol::command_for_other_host::HOST_OF_CALLER_VARIABLE;
@@ -16,7 +15,8 @@ use store::{env_var, env_vars};
 pub enum TmuxTarget {
     /// The server of `$TMUX`. Without `$TMUX`, the server with this name.
     CallerOrNamed(String),
-    /// The server with this socket.
+    /// The server with this socket. For example, when `teamctl run` replaces a daemon that has
+    /// died, it uses the server of that daemon.
     Socket(PathBuf),
 }
 

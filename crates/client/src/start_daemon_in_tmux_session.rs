@@ -50,9 +50,10 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process has just created the same session. That process uses a different
-            // state directory and so a different lock `daemon-start.lock`. Nothing is left to do,
-            // because the daemon in the session will reply.
+            // Another process has just created a session for the same control socket. The lock
+            // `daemon-start.lock` did not prevent this, because that process uses a different state
+            // directory. No second session is needed: the daemon in the new session will reply on
+            // the socket.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -136,8 +137,8 @@ fn new_session_args(
     // because no client is attached.
     let keep_unattached = [";", "set-option", "-t", &target, "destroy-unattached", "off"];
     // If the user has `exit-unattached` on, a new tmux server would exit at once, so the option is
-    // switched off. On a server that runs already, the option is not changed: teamd's control
-    // client is attached and keeps that server running.
+    // switched off. On a server that already runs, the option is not changed: teamd will attach a
+    // control client, which keeps that server running.
     let keep_server: &[&str] = match previous {
         PreviousSession::NoServer => &[";", "set-option", "-s", "exit-unattached", "off"],
         PreviousSession::Found(_) | PreviousSession::NotFound => &[],

@@ -31,9 +31,9 @@ pub struct TeamView {
     /// The team's usage and limits. `None` if the team has neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
-    /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
-    /// leads the team now, if no session ever led it, or if the last lead session gave up the team
-    /// before it ended.
+    /// When the team's last lead session ended, in milliseconds since the epoch. `None` if a
+    /// session leads the team now, if no session ever led it, or after the command
+    /// `teamctl lead --release`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
     /// Path of the team's record. `None` if the team is not recorded.

@@ -1,9 +1,9 @@
-//! The git worktrees of `teamctl ask --worktree`. No daemon is needed: `teamctl` creates them, and
-//! the shim removes them at the end unless they have unsaved work.
+//! The git worktrees of `teamctl ask --worktree`. No daemon is needed: `teamctl` creates a
+//! worktree, and the shim removes it when the ask ends. A worktree with unsaved work is kept.
 //!
-//! Invariant: each such worktree has a record in the state directory, which is written before git
-//! fills the worktree and deleted after the worktree is removed. So `teamctl ask --list` and
-//! `teamctl doctor` show a worktree whose programs were killed;
+//! Invariant: each such worktree has a record in the state directory. The record is written before
+//! git fills the worktree, and deleted after the worktree is removed. So if `teamctl` and the shim
+//! are killed, `teamctl ask --list` and `teamctl doctor` still show the worktree.
 //! `ask_worktree::killed_programs_leave_a_listed_worktree` checks this.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
