@@ -1,13 +1,12 @@
-//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. Through its two
-//! files, a test arms one failpoint, and learns which failpoints the programs have reached. To arm
-//! a failpoint is to give it an action.
+//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. A test arms one
+//! failpoint: it chooses an action for a program that reaches the failpoint. The test also learns
+//! which failpoints the programs have reached. The directory has two files:
 //!
-//! - The test writes the file `armed`, one line: `ACTION PROGRAM FAILPOINT NTH`. The process of
-//!   `PROGRAM` that reaches `FAILPOINT` for the `NTH` time takes the action. The hits of all
-//!   processes of `PROGRAM` are counted together. `kill` kills this process, `pause` stops it, and
-//!   `panic` makes it panic. `error` makes the system call that follows the failpoint return an
-//!   error.
-//! - The programs write the file `hits`. Each time a program reaches a failpoint, it appends the
+//! - `armed` is written by the test. It is one line: `ACTION PROGRAM FAILPOINT NTH`. The hits of
+//!   all processes of `PROGRAM` are counted together, and the process that reaches `FAILPOINT` for
+//!   the `NTH` time takes the action. `kill` kills this process, `pause` stops it, and `panic`
+//!   makes it panic. `error` makes the system call that follows the failpoint return an error.
+//! - `hits` is written by the programs. Each time a program reaches a failpoint, it appends the
 //!   line `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible,
 //!   otherwise `plain`. A program that takes the action also appends `acted PID`. A program locks
 //!   the file while it appends and counts, so exactly one process finds that its hit is the `NTH`.
