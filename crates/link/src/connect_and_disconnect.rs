@@ -67,8 +67,8 @@ impl LinkContext<'_> {
         self.link.attempt = Some(ConnectionAttempt { connection, deadline, stage });
     }
 
-    /// The stream is open. A home sends its hello. An annex waits for the hello of the home, and
-    /// closes an earlier connection on which it still waits for one.
+    /// Handles that a connection's byte stream is open. A home sends its hello, and an annex waits
+    /// for it. An annex also closes an earlier connection that it has not accepted yet.
     pub(crate) fn handle_opened(&mut self, connection: ConnectionNumber) {
         if !self.is_home() {
             if let Some(earlier) = self.link.attempt.take() {

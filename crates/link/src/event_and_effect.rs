@@ -96,8 +96,8 @@ pub enum LinkReport {
     Refused(LinkRefusal),
     /// The submissions up to this number are in the spool and will arrive.
     Accepted { number: u64 },
-    /// Submissions stay in memory and are not sent, because the spool can't be written. Each is
-    /// tried again.
+    /// The spool can't be written. The link keeps the submitted items in memory, does not send
+    /// them, and repeats the write after a pause.
     SpoolFailed { reason: String },
     /// The spool can be written again.
     SpoolWorks,

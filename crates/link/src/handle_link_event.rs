@@ -8,8 +8,8 @@ use crate::write_in_progress::WriteReport;
 use protocol::annex_link::LinkFrame;
 
 impl LinkState {
-    /// Handles one event: changes the state, and returns the effects in the order in which they must
-    /// be carried out.
+    /// Handles one event: changes the state, and returns the effects in the order in which they
+    /// must be carried out.
     pub fn handle(&mut self, event: LinkEvent, now: LinkTime) -> Vec<LinkEffect> {
         let mut context = LinkContext { link: self, now, effects: Vec::new() };
         context.dispatch(event);
@@ -78,8 +78,9 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Tells the other end whether this end can write its files. A failure is told again after each
-    /// further attempt that fails, because the other end may have connected since.
+    /// Tells the other end why this end cannot write its files, or with `None` that it can write
+    /// them again. Each failed retry sends the error again, because the other end may have
+    /// connected after the first one.
     fn send_storage(&mut self, error: Option<&str>) {
         if let Some(connection) = self.connection() {
             self.send(connection, LinkFrame::Storage { error: error.map(str::to_owned) });
@@ -131,8 +132,9 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Starts a write of submitted and of received items, if there are some and no such write is in
-    /// progress. So all items that arrive during a write share the next one, with one flush.
+    /// Starts up to two writes: submitted items go to the spool, and received items to the
+    /// application. No write starts while an earlier write of the same kind is in progress. Items
+    /// that arrive in the meantime are written together by the next write, with one flush.
     fn start_writes(&mut self) {
         let slack = self.link.settings.spool_slack_bytes;
         if let Some(write) = self.link.outgoing.next_write(self.now.ms, slack) {

@@ -48,8 +48,9 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Why this end must refuse the connection. A home never has a lower epoch than its annex. An
-    /// annex accepts a home with a higher epoch than its own.
+    /// Returns why this end must refuse the connection, or `None` if there is no reason. A home
+    /// with a lower epoch than its annex is refused. A home may have a higher epoch: the annex then
+    /// stores that epoch before it accepts the home.
     fn find_refusal(&self, hello: &LinkHello) -> Option<LinkRefusal> {
         let (identity, epoch) = (&self.link.identity, self.link.incoming.epoch());
         let (acknowledged, last) = (self.link.outgoing.acknowledged(), self.link.outgoing.last());

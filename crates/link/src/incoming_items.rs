@@ -80,8 +80,8 @@ impl IncomingItems {
         })
     }
 
-    /// Adds an item that has arrived. An item that arrived before is ignored: after a connection was
-    /// cut, the other end repeats what was not acknowledged.
+    /// Adds an item that has arrived. An item that arrived before is ignored: after a connection
+    /// was cut, the other end repeats what was not acknowledged.
     ///
     /// # Errors
     /// A text for people, if the other end breaks the protocol.
@@ -105,8 +105,8 @@ impl IncomingItems {
         Ok(())
     }
 
-    /// Accepts a home with a higher epoch. Forgets the items of the earlier home, except those that
-    /// the application stores at this moment.
+    /// Records the higher epoch of a new home. Forgets the received items of the earlier home,
+    /// except those that are being stored now.
     pub(crate) fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         let running = self.writes.running().map_or(self.stored.number, |apply| apply.position.number);
@@ -118,9 +118,10 @@ impl IncomingItems {
         self.bytes = self.items.iter().map(|(_, bytes)| bytes).sum();
     }
 
-    /// The items that the application must store next, with the position after them. `None` while a
-    /// write runs or waits after an error, and if nothing is new. Items that arrive during a write
-    /// are all stored by the next write.
+    /// Starts the next write. Returns the items that the application must store, and the position
+    /// that it must store with them. Returns `None` if nothing is new, or while a write is in
+    /// progress or waits after an error. Items that arrive during a write are all in the next
+    /// write.
     pub(crate) fn next_apply(&mut self, now_ms: u64) -> Option<(Vec<Arc<LinkItem>>, ReceivedPosition)> {
         let position =
             ReceivedPosition { epoch: self.epoch, number: self.stored.number + self.items.len() as u64 };

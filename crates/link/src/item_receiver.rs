@@ -7,15 +7,16 @@ use std::sync::Arc;
 /// Stores what the other end has sent. The link calls the methods from one thread, and acknowledges
 /// an item once it is stored.
 ///
-/// The process can be killed during [`ItemReceiver::apply`]. The other end then sends all items after
-/// the stored position again. So that each item has its effect exactly once, an implementation does
-/// one of two things:
+/// The receiver also stores a position: the number of the last item that it has received. If the
+/// process is killed during [`ItemReceiver::apply`], the other end sends all items after the stored
+/// position again. Each item must still have its effect exactly once. So an implementation does one
+/// of two things:
 ///
 /// - **One step:** it writes items and position in one step, or each item with its number, as
 ///   [`ReceivedLog`](crate::ReceivedLog) does.
-/// - **Idempotent:** it first applies an item, and afterwards writes the position. It recognizes
-///   an item that it has applied before, by number or content, and skips it. Only items after the
-///   stored position can be repeated.
+/// - **Idempotent:** it first applies the items, and afterwards writes the position. It recognizes
+///   an item that it has applied before, by number or content, and skips it. It needs to recognize
+///   only items after the stored position.
 ///
 /// `simulator` tests both kinds.
 pub trait ItemReceiver: Send + 'static {
@@ -23,8 +24,8 @@ pub trait ItemReceiver: Send + 'static {
     fn position(&self) -> ReceivedPosition;
 
     /// Applies items in order, and stores `position`. The numbers of the items can have gaps,
-    /// because the link drops items of a member's earlier spawns. If `items` is empty, only the
-    /// position is new.
+    /// because the link drops items of a member's earlier spawns. If the link has dropped all
+    /// items, or if only the epoch is new, `items` is empty and only `position` is stored.
     ///
     /// When the method returns, items and position survive the kill of the process.
     /// `TEAMD_DURABILITY` says whether they also survive a power loss.

@@ -13,7 +13,8 @@ pub enum LinkPhase {
         reason: DisconnectReason,
         /// How many attempts have failed since the last connection.
         failures: u32,
-        /// When the home connects again, in milliseconds. `None` during an attempt, and at the annex.
+        /// When the home connects again, in milliseconds. `None` during an attempt, and at the
+        /// annex.
         retry_at: Option<u64>,
     },
     /// Both ends have said hello.
@@ -27,8 +28,8 @@ pub enum LinkPhase {
     },
 }
 
-/// A connection whose other end has not been accepted yet. An annex keeps its accepted connection
-/// until then.
+/// A new connection whose other end has not been accepted yet. Meanwhile, an annex can still use an
+/// earlier connection that it has accepted.
 #[derive(Debug)]
 pub(crate) struct ConnectionAttempt {
     pub(crate) connection: ConnectionNumber,

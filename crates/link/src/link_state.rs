@@ -10,7 +10,8 @@ use crate::spool_lines::SpoolContents;
 
 /// One end of a link, without I/O and clock. `handle` takes an event and returns effects.
 ///
-/// The home connects for the first time when the first deadline passes, which is at once.
+/// The first [`deadline`](LinkState::deadline) of a home is due at once, and makes the home
+/// connect.
 #[derive(Debug)]
 pub struct LinkState {
     pub(crate) identity: LinkIdentity,

@@ -65,8 +65,8 @@ pub(crate) fn received_lines(items: &[Arc<LinkItem>], position: ReceivedPosition
     lines
 }
 
-/// An open log. Each line has an item with its number, so a crash between two lines loses no
-/// position and repeats no item.
+/// An open log. Its last line gives the stored position. So a crash during a write neither loses
+/// nor repeats an item.
 #[derive(Debug)]
 pub struct ReceivedLog {
     file: AppendOnlyFile,

@@ -37,7 +37,7 @@ impl SpoolFile {
         Ok((SpoolFile(file), contents))
     }
 
-    /// Carries out a write of the link.
+    /// Appends items to the spool, or replaces its contents.
     ///
     /// # Errors
     /// `Io`, for example if the disk is full. The write can be repeated.

@@ -17,7 +17,8 @@ pub struct Submission {
 pub struct ItemTooLong(pub usize);
 
 impl Submission {
-    /// Makes a submission. `spawn` is the member's start that the payload comes from or is for.
+    /// Makes an item that has no number yet. `spawn` is the spawn that the item comes from or is
+    /// for, or `None` if the item concerns no spawn.
     ///
     /// # Errors
     /// [`ItemTooLong`] if the frame would be longer than [`MAX_FRAME_BYTES`].

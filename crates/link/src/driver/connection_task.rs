@@ -73,8 +73,8 @@ impl ConnectionHandle {
     }
 }
 
-/// Reads and writes frames until the connection ends. When the link closes the connection, the frames
-/// that it has sent before are still written, unless the other end does not read them.
+/// Reads and writes frames until the connection ends. If the link closes the connection, the frames
+/// in `queue` are still written, for at most [`CLOSE_TIMEOUT`].
 pub(super) async fn carry_frames(
     stream: LinkStream,
     number: ConnectionNumber,

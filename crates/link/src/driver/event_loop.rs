@@ -34,8 +34,8 @@ pub enum ConnectionSource {
 /// What the daemon passes to a link.
 #[derive(Debug)]
 pub struct LinkInputs {
-    /// Items to send. They stay in the channel while too many wait for their acknowledgement. The
-    /// link ends when the channel is closed.
+    /// Items to send. The link takes none from this channel while too many items that it took
+    /// before are not acknowledged. The link ends when the channel is closed.
     pub submissions: mpsc::Receiver<Submission>,
     /// Starts of members.
     pub spawns: mpsc::UnboundedReceiver<MemberGeneration>,
@@ -57,7 +57,8 @@ pub struct LinkDriver {
 }
 
 impl LinkDriver {
-    /// Prepares a link with its open files. `spool` is what [`SpoolFile::open`] has returned.
+    /// Creates a link, and starts the thread that writes its files. `spool` is the result of
+    /// [`SpoolFile::open`].
     ///
     /// # Errors
     /// If no thread can be started.
@@ -83,8 +84,8 @@ impl LinkDriver {
         })
     }
 
-    /// Runs the link until the channel of submissions is closed. What was accepted by then is sent
-    /// after the next start.
+    /// Runs the link until the channel of submissions is closed. Items in the spool that were not
+    /// delivered by then are sent after the next start.
     pub async fn run(mut self) {
         while let Some(event) = self.next_event().await {
             let now = LinkTime {

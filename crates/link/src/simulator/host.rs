@@ -58,8 +58,9 @@ impl Disk {
         }
     }
 
-    /// Writes the first `bytes` bytes of a write to the spool, and removes an incomplete line, as the
-    /// next start does. A replacement is done completely or not at all.
+    /// Writes to the spool. A kill ends the write after `bytes` bytes; with `usize::MAX`, the write
+    /// is complete. An incomplete last line is left out, because the next start would remove it. A
+    /// replacement is done completely or not at all.
     pub(super) fn write_spool(&mut self, write: &SpoolWrite, bytes: usize) {
         match write {
             SpoolWrite::Append(items) => {
@@ -74,8 +75,9 @@ impl Disk {
         }
     }
 
-    /// Stores received items up to the step `steps`. For the log, a step is one byte. For an
-    /// idempotent receiver, a step is one applied item, and the last step is the position.
+    /// Stores received items. A kill ends this after `steps` steps; with `usize::MAX`, all items
+    /// are stored. For a one-step receiver, a step is one byte of the log. For an idempotent
+    /// receiver, each applied item is a step, and the last step stores the position.
     pub(super) fn apply(&mut self, apply: &ApplyJob, steps: usize) {
         match self.kind {
             ReceiverKind::OneStep => {
@@ -123,7 +125,8 @@ pub(super) struct Process {
     pub(super) apply_job: Option<ApplyJob>,
     /// The last start of the member that the link knows.
     pub(super) generation: u64,
-    /// At the annex, the epoch of the home from which each item has arrived last, by the item's number.
+    /// At the annex, the epoch of the home from which each item has arrived last, by the item's
+    /// number.
     pub(super) epochs: BTreeMap<u64, u64>,
 }
 

@@ -81,8 +81,9 @@ impl Simulation {
         process.generation = known.unwrap_or(0).max(process.generation);
     }
 
-    /// The memory of a link is bounded. After a start, it also has the acknowledged items that were
-    /// not removed from the spool yet. They can be as many as the others.
+    /// Checks that the memory of a link is bounded. After a start, the link has read the whole
+    /// spool, in which some items are acknowledged already. These can use as much memory as the
+    /// other items.
     pub(super) fn check_memory(&self, host: HostIndex) {
         let (state, settings) = (&self.hosts[host].process.as_ref().unwrap().state, &self.settings);
         let (item_bytes, shortest_item) = (1_000 + self.padding.len(), 100);

@@ -100,8 +100,8 @@ fn inject_fault(simulation: &mut Simulation) {
     }
 }
 
-/// Starts a process that was killed. An earlier home starts again only after the annex has accepted
-/// the current home.
+/// Starts the process of `host` if it was killed. An earlier home is started only after the annex
+/// has stored the epoch of the current home. Before that, the annex would accept the earlier home.
 fn restart(simulation: &mut Simulation, host: HostIndex) {
     let LinkRole::Home { epoch } = simulation.hosts[simulation.home()].role else { unreachable!() };
     let is_fenced = simulation.hosts[ANNEX].disk.position.epoch >= epoch;
