@@ -38,13 +38,12 @@ impl McpServer {
         self.tools.iter().find(|entry| entry.tool.name == name)
     }
 
-    /// Checks that the agent may call the tool, and that this server belongs to the current spawn
-    /// of the agent (the current run of its program).
+    /// Checks that the agent may call the tool, and that this server does not belong to an earlier
+    /// spawn (start) of the agent.
     ///
     /// # Errors
     ///
-    /// `NotPermitted` if the agent may not call the tool, or if the agent was started again after
-    /// the spawn that has started this server.
+    /// `NotPermitted` if the agent may not call the tool, or if a newer spawn of the agent runs.
     async fn check_caller(&self, entry: &ToolEntry) -> Result<(), ErrorReport> {
         entry.allowed_callers.check(&format!("call {}", entry.tool.name), self.context.member())?;
         tools::run_blocking(&self.context, |context| check_own_spawn(&context.arguments.state_dir)).await

@@ -137,8 +137,8 @@ fn parse_output(output: &Output) -> Result<Value, ErrorReport> {
     }
 }
 
-/// The error if the output of `teamctl` is not a JSON object. This happens if `teamctl` rejected
-/// its command line before it knew of the option `--json`.
+/// The error if the output of `teamctl` is not a JSON object, for example because `teamctl` has
+/// crashed. The message has the first line of the standard error of `teamctl`.
 fn unparsable_output(output: &Output) -> ErrorReport {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");

@@ -77,8 +77,9 @@ fn message_id(entry: &InboxEntry) -> String {
     format!("{}-{:016x}", entry.index, hasher.finish())
 }
 
-/// The inbox entries that a call of `MarkRead` names by their ids, and how many entries of the
-/// inbox are unread. An entry that has moved in the file since `ReadInbox` is found by its content.
+/// What a call of `MarkRead` finds in the inbox: the entries that the call names by their ids, and
+/// the number of all unread entries. An entry that has moved in the file since `ReadInbox` is found
+/// by its content.
 #[derive(Debug, Default)]
 struct FoundEntries {
     by_id: BTreeMap<String, InboxEntry>,
