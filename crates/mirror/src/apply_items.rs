@@ -13,8 +13,8 @@ use protocol::team_and_member_names::TeamName;
 use store::Error;
 
 impl MirrorSide {
-    /// Whether this end accepts such an item from the other end. Only the home sends decisions. The
-    /// annex sends reports and proposals.
+    /// Whether this end accepts an item with this payload from the other end. Only the home sends
+    /// decisions. The annex sends reports and proposals.
     fn accepts(&self, payload: &ItemPayload) -> bool {
         let is_home = matches!(self, MirrorSide::Home { .. });
         match payload {
@@ -101,7 +101,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the home: whether the item is about a deleted team, and there is another one of its name now.
+    /// At the home: whether the item is about a deleted team, and there is another one of its name
+    /// now.
     fn is_of_earlier_team(&self, payload: &ItemPayload) -> Result<bool, Error> {
         let (Some(team), Some(created_at)) = (payload.team(), payload.created_at()) else { return Ok(false) };
         if self.side == MirrorSide::Annex {
@@ -175,8 +176,9 @@ impl Mirror {
         }
     }
 
-    /// At the annex: stores a task of the home. First sends the changes that were made here. A task
-    /// that is created meanwhile is sent too.
+    /// At the annex: stores a task as the home has it. First sends the changes that were made to
+    /// this task here. If a program creates a task with this id between the two steps, repeats
+    /// both.
     fn store_task(&mut self, team: &TeamName, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
         loop {
             self.compare_task(team, id)?;
@@ -187,8 +189,8 @@ impl Mirror {
         }
     }
 
-    /// At the annex: asks the daemon to delete a mirror. The end of the team is recorded, so that
-    /// the daemon is asked again after a crash.
+    /// At the annex: asks the daemon to delete the mirror of a team. First records that the mirror
+    /// must be deleted, so that the daemon is asked again after a crash.
     pub(crate) fn end_team(&mut self, team: &TeamName) -> Result<(), Error> {
         if self.teams.active.contains(team) {
             self.teams.ended.insert(team.clone());

@@ -1,6 +1,9 @@
-//! Barriers that the home has sent. A barrier is a numbered item that the annex answers once it has
-//! handled all earlier items. If an earlier item only made the annex ask for the whole config, the
-//! answer came too early, and the home sends the barrier again.
+//! Barriers that the home has sent. A barrier is a numbered item that asks the annex whether it has
+//! handled all earlier items.
+//!
+//! An annex that has lost a team's config cannot handle a change of the config. It asks the home
+//! for the whole config, but answers the barrier all the same. This answer is too early. The home
+//! then sends the config and the barrier again.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +13,8 @@ pub(crate) struct Barriers {
     unanswered: BTreeMap<u64, UnansweredBarrier>,
 }
 
-/// How often the home has sent a barrier that has no answer yet. It sends the barrier again after
-/// each connection. The annex answers each time, in the same order.
+/// How often the home has sent a barrier without an answer yet. The home sends the barrier again
+/// after each new connection. The annex answers every copy, the oldest copy first.
 #[derive(Debug, Default)]
 struct UnansweredBarrier {
     /// Before a config for which the annex has asked.

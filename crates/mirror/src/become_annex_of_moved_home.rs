@@ -13,7 +13,8 @@ use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
 impl Mirror {
-    /// Whether this host was the home of this team and knows that it has moved, at most to this epoch.
+    /// Whether this host was the home of this team and knows that it has moved, at most to this
+    /// epoch.
     pub(crate) fn has_moved_from_here(
         &self,
         existing: &Team,
@@ -24,8 +25,9 @@ impl Mirror {
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
-    /// Whether this host has become the home of this team and does not know that it was replaced: the
-    /// home has forgotten this host when it had no contact, and has a higher epoch.
+    /// Whether this host became the home of this team, and does not know yet that the sender is a
+    /// later home, with the higher `epoch`. This happens if a person typed `teamctl hosts forget`
+    /// at the sender while this host had no contact.
     pub(crate) fn is_outdated_home(
         &self,
         existing: &Team,
@@ -38,9 +40,9 @@ impl Mirror {
         Ok(was_taken && is_settled && existing.config()?.created_at == created_at)
     }
 
-    /// Makes the team a mirror. The home has all tasks and messages of the team, so they are
-    /// recorded as known to it. The file that marks the team as a mirror comes last: if a crash
-    /// prevents it, a later call begins again.
+    /// Makes the team on this host a mirror. The home has all tasks and messages of the team, so
+    /// this host records that it need not send them. The file that marks the team as a mirror is
+    /// written last, so that a later call begins again after a crash.
     pub(crate) fn become_annex(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
         let team = existing.name();
         self.forget_team(team)?;

@@ -69,9 +69,9 @@ impl Mirror {
         }
     }
 
-    /// Compares all files of all teams. The daemon calls this after the start, after each
-    /// connection, and after the watcher has lost events. It also calls this before it answers a
-    /// barrier.
+    /// Compares all files of all teams. The daemon calls this after the start, after each new
+    /// connection, and after the file watcher has lost events. The daemon also calls this before it
+    /// answers the item `Barrier`, which asks whether all earlier items were handled.
     ///
     /// # Errors
     ///
@@ -79,7 +79,8 @@ impl Mirror {
     pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
         self.send_ended_teams();
         self.send_taken_teams()?;
-        // An answer of the home may have been lost, such as a config that was too long for the link.
+        // An answer of the home may have been lost, such as a config that was too long for the
+        // link.
         self.wanted.clear();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
@@ -90,7 +91,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the annex: compares a task. Returns whether the home has answered all its changes.
+    /// At the annex: compares a task. Returns whether the home has answered all changes of the
+    /// task.
     ///
     /// # Errors
     ///
@@ -127,7 +129,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the home: sends the config, all tasks and the budget, because the annex has asked for them.
+    /// At the home: sends the config, all tasks and the budget, because the annex has asked for
+    /// them.
     pub(crate) fn send_wanted_team(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
         mirror.sent_config = None;
@@ -138,8 +141,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: reports the members that run here. The inboxes of new members are compared from
-    /// their beginning, because messages to an earlier member of the name may have been marked as read.
+    /// At the annex: reports the members that run here. The inbox of a new member is compared from
+    /// its beginning, because messages to an earlier member of the same name may have been marked
+    /// as read.
     fn compare_members(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
         let before = mirror.members.clone();

@@ -9,8 +9,8 @@ use protocol::team_config::{Member, TeamConfig};
 use std::sync::Arc;
 use store::CachedConfig;
 
-/// At the home: the config that was sent last, and the number of its item. All links share the
-/// config.
+/// At the home: the config that was sent last, and the number of the item with the config. The
+/// links to all annexes share one copy of the config.
 #[derive(Debug)]
 pub(crate) struct SentConfig {
     config: Arc<CachedConfig>,
@@ -41,14 +41,15 @@ pub(crate) enum ConfigAfterChange {
 pub(crate) enum ConfigPurpose {
     /// The file may have changed. If it has not, nothing is sent.
     Update,
-    /// A comparison of all files. An empty change is sent too: it makes the annex repair its
-    /// entries, or ask for the whole config if the annex has lost it.
+    /// All files are compared. If the config has not changed, an empty change is sent. The empty
+    /// change makes the annex repair the entries of its config.json. An annex that has lost the
+    /// config asks for all of it.
     Comparison,
 }
 
-/// At the home: the item with the config for an annex, or with what has changed in it since `sent`.
-/// `None` if there is nothing to send. `version` is the number of the item, `epoch` that of the
-/// team's home.
+/// At the home: the item with the config for an annex. If `sent` is known, the item has only what
+/// has changed since `sent`. `None` if there is nothing to send. `version` is the number of the
+/// item. `epoch` is the epoch of the team's home.
 pub(crate) fn config_item(
     sent: &mut Option<SentConfig>,
     (team, config): (TeamName, Arc<CachedConfig>),

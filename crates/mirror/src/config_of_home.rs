@@ -81,8 +81,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Records the epoch of the home. A kill before it may have lost the notice that an old home is an
-    /// annex now, whose daemon would go on refusing changes.
+    /// Records the epoch of the home. If this host was the home before, also reports to the daemon
+    /// that the team is a mirror now. Until then, the daemon refuses changes of the team.
     fn record_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
         let known = self.root.team_home(team)?;
         if known.epoch != epoch {

@@ -1,4 +1,5 @@
-//! At the annex that becomes the home: decides about the new tasks that the old home has not answered.
+//! At the annex that becomes the home: decides about the new tasks that the old home has not
+//! answered.
 
 use crate::team_mirror::TeamMirror;
 use protocol::annex_link::TaskChange;
@@ -6,12 +7,12 @@ use protocol::member_task_and_request_ids::TaskId;
 use store::Error;
 
 impl TeamMirror {
-    /// Creates again each task that was created here under an id that another task had at the old
-    /// home. A repeated call creates no task twice.
+    /// A task that was created here may have the same id as another task of the old home. Creates
+    /// each such task again, with a new id. A repeated call creates no task twice.
     ///
     /// # Errors
     ///
-    /// Errors of the files. A later call goes on.
+    /// If files can't be read or written. A later call creates the remaining tasks.
     pub(crate) fn create_unanswered_tasks(&mut self) -> Result<(), Error> {
         let replaced = self.tasks.iter().filter_map(|(id, task)| {
             let (created, at_home) = (task.changes.created()?, task.at_home.as_ref()?);

@@ -1,5 +1,6 @@
-//! At the home: sends the inboxes that the annex has only in part: those of the lead and of members
-//! that do not run there.
+//! At the home, before the home moves to the annex: completes the annex's inboxes of the lead and
+//! of the members that do not run at the annex. Until then, the annex has only some of their
+//! messages.
 
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::known_messages::message_key;

@@ -40,8 +40,8 @@ pub(crate) fn set_fields(fields: &mut Fields, changed: &Fields) {
     }
 }
 
-/// A number that tells different fields apart, within this process. It is stored instead of the
-/// fields: with many hosts, a copy of all fields for each host would take gigabytes.
+/// A hash of all fields, by which this process sees whether any field has changed. With many hosts,
+/// a copy of the fields for each host would take gigabytes.
 pub(crate) fn fingerprint(fields: &Fields) -> u64 {
     let mut hasher = DefaultHasher::new();
     fields.hash(&mut hasher);

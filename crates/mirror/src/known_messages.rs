@@ -1,5 +1,5 @@
-//! The messages that both ends have or get. A file records them, so that no message is sent or
-//! stored again after a restart.
+//! The messages that this end must not send or store again: both ends have them, or they are on
+//! their way. A file records them, so that this also holds after a restart.
 
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::HashSet;

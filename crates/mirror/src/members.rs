@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{Error, Root, Team};
 
 impl TeamMirror {
-    /// At the home: the config without the members of this annex, or what has changed in it. `None`
-    /// if there is nothing to send. `version` is the number of the next item, `epoch` that of the
-    /// team's home.
+    /// At the home: the item with the config for this annex, or with only what has changed in the
+    /// config. The members that the annex runs are left out. `None` if there is nothing to send.
+    /// `version` is the number of the item. `epoch` is the epoch of the team's home.
     pub(crate) fn config_for_annex(
         &mut self,
         annex: &HostName,
@@ -61,8 +61,8 @@ impl TeamMirror {
         self.uncompared.extend(new.cloned());
     }
 
-    /// At the home: reads from config.json which members the annex runs. The list of the annex is
-    /// not used, because another host may have a member of the same name.
+    /// At the home: reads from config.json which members the annex runs. The annex's own report may
+    /// also list a member whose name belongs to a member of another host.
     pub(crate) fn load_members(&mut self, annex: &HostName) -> Result<(), Error> {
         let config = self.team.cached_config()?;
         let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex.as_str()));

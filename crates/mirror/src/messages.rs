@@ -104,8 +104,8 @@ impl TeamMirror {
         Ok(read)
     }
 
-    /// Marks messages as read. At the home, their recipient has read them at the annex. At the annex,
-    /// the home hands its inboxes over in a move.
+    /// Marks messages as read that were read at the other end. The home does this whenever a member
+    /// has read messages at the annex. The annex does it only when the home moves there.
     pub(crate) fn mark_read(&self, owner: &MemberName, ids: &[String]) -> Result<(), Error> {
         let inbox = self.team.inbox(owner);
         let ids: HashSet<&String> = ids.iter().collect();

@@ -26,10 +26,12 @@ pub enum MirrorSide {
     Annex,
 }
 
-/// One end of all mirrors of a link. The home has a `Mirror` too, though its files are no mirror.
+/// One end of a link, with all teams that are mirrored over the link. The home has a `Mirror` too,
+/// although its files are the originals.
 ///
-/// Every method may block on file access. The caller sends the items of all outputs in the order of
-/// the calls. After an error, a later call repeats what failed.
+/// Every method may block on file access. Methods return the items to send ([`MirrorOutput`]). The
+/// caller sends the items in the order of the calls. After an error, a later call repeats what
+/// failed.
 #[derive(Debug)]
 pub struct Mirror {
     pub(crate) side: MirrorSide,
@@ -92,8 +94,8 @@ impl Mirror {
         self.teams.active.iter().cloned().collect()
     }
 
-    /// At the home: begins to mirror a team. If the team is mirrored already, compares its files. An
-    /// annex that has lost the mirror then asks for its config and tasks.
+    /// At the home: begins to mirror a team. If the team is mirrored already, compares its files.
+    /// An annex that has lost the mirror then asks for its config and tasks.
     ///
     /// # Errors
     ///
@@ -171,8 +173,9 @@ impl Mirror {
         }
     }
 
-    /// Whether the files of the team are those that this end mirrors. The home answers this without
-    /// reading its config, because the question comes up for each changed file on each link.
+    /// Whether this is the team that this end mirrors, and not another team of the same name. At
+    /// the home this is always true, and no file is read, because this is called for each changed
+    /// file on each link.
     pub(crate) fn is_own(&self, team: &Team) -> Result<bool, Error> {
         if self.side != MirrorSide::Annex {
             return Ok(true);
@@ -189,16 +192,16 @@ impl Mirror {
         format!("{} {}", self.link, config.created_at)
     }
 
-    /// When a team was created at its home. At the annex, this is read from the mark of the mirror,
-    /// because a program may have changed config.json there.
+    /// When a team was created at its home. At the annex, the time is read from the mirror's mark
+    /// ([`Mirror::mark`]), because a program may have changed config.json there.
     pub(crate) fn created_at(&self, team: &Team) -> Result<u64, Error> {
         let mark = self.root.mirror_mark(team.name())?;
         let marked = mark.as_ref().and_then(|mark| mark.split(' ').nth(1)?.parse().ok());
         marked.map_or_else(|| Ok(team.cached_config()?.created_at), Ok)
     }
 
-    /// At the annex: whether the team is a mirror of an earlier link from the same home. The names of
-    /// both links differ only in their generation.
+    /// At the annex: whether the team is a mirror of an earlier link from the same home. The names
+    /// of both links differ only in their generation.
     pub(crate) fn is_of_earlier_link(&self, team: &TeamName) -> Result<bool, Error> {
         let without_generation = |link: &str| link.split('.').take(2).map(str::to_owned).collect::<Vec<_>>();
         let mark = self.root.mirror_mark(team)?;
@@ -247,9 +250,9 @@ impl Mirror {
         Ok((self.mirrors.get_mut(team).expect("it was just opened"), &self.state))
     }
 
-    /// At the home: tells the annex which teams were deleted. Each call tells it again until the
-    /// link keeps the item. At the annex: asks the daemon to delete the mirrors of teams that the
-    /// home has deleted.
+    /// At the home: tells the annex which teams were deleted. Each call sends the item for a team
+    /// again, until the link keeps this item. At the annex: asks the daemon to delete the mirrors
+    /// of teams that the home has deleted.
     pub(crate) fn send_ended_teams(&mut self) {
         for team in self.teams.ended.clone() {
             match self.side {

@@ -14,9 +14,8 @@ const FILE: &str = "teams.json";
 pub(crate) struct MirroredTeams {
     /// The teams that are mirrored.
     pub(crate) active: BTreeSet<TeamName>,
-    /// At the home: deleted teams for which the link does not keep the item `TeamDeleted` yet. At
-    /// the annex: teams that the home has deleted, and whose mirrors the daemon has not deleted
-    /// yet.
+    /// At the home: deleted teams whose item `TeamDeleted` has not reached the link's spool yet. At
+    /// the annex: teams that the home has deleted, but whose mirrors still exist here.
     #[serde(default)]
     pub(crate) ended: BTreeSet<TeamName>,
     /// At the annex: former mirrors, whose home this host is now.

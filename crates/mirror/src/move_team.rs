@@ -1,7 +1,8 @@
-//! At the home: moves the home of a team to the annex. From the first step on, this host changes
-//! the team no more. In the second step, this host offers the home to the annex. From then on, the
-//! record in `teams.json` at the annex decides which host is the home, as after a `teamctl home
-//! take`. The annex sends back its decision.
+//! At the home: moves the home of a team to the annex, in two steps. First, [`Mirror::begin_move`]
+//! stops all changes of the team here, and sends the annex what it lacks. Then
+//! [`Mirror::offer_home`] asks the annex to become the home. From then on, the file `teams.json` at
+//! the annex says which host is the home. The annex answers that it is the home now, or that it
+//! declines.
 
 use crate::damaged_files::unless_damaged;
 use crate::json_fields::to_fields;
@@ -18,12 +19,13 @@ use store::{Error, Team, now};
 const MAX_ANSWERS: usize = 1_000;
 
 impl Mirror {
-    /// At the home: begins to move the home to the annex. Sends what the annex lacks, and a barrier.
+    /// At the home: begins to move the home to the annex. Sends what the annex lacks, and then a
+    /// barrier: an item that the annex answers once it has handled all earlier items.
     ///
     /// # Errors
     ///
-    /// If the team is not mirrored, is moved already, or has a file that can't be read. After an error,
-    /// the caller cancels the move.
+    /// If the team is not mirrored, its home was moved or is being moved, or one of its files can't
+    /// be read. After an error, the caller cancels the move.
     pub fn begin_move(&mut self, team: &TeamName, barrier: u64) -> Result<MirrorOutput, ErrorReport> {
         let annex = match &self.side {
             MirrorSide::Home { annex } if self.teams.active.contains(team) => annex.clone(),
@@ -41,7 +43,7 @@ impl Mirror {
         Ok(self.send_barrier(barrier))
     }
 
-    /// At the home: ends a move that the annex was not told of. Does nothing otherwise.
+    /// At the home: cancels a move. Does nothing once the home was offered to the annex.
     ///
     /// # Errors
     ///
@@ -54,9 +56,9 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the home: hands over what only this host has, and tells the annex to be the home. From now
-    /// on, only the annex ends the move: [`MirrorNotice::HomeMoved`] or [`MirrorNotice::HomeDeclined`]
-    /// follows.
+    /// At the home: hands over what only this host has, and tells the annex to be the home. From
+    /// now on, only the annex ends the move: [`MirrorNotice::HomeMoved`] or
+    /// [`MirrorNotice::HomeDeclined`] follows.
     ///
     /// # Errors
     ///
@@ -71,8 +73,9 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the home: makes an offer that a crash may have lost. It has a higher epoch: the annex may have
-    /// declined the earlier one, and this host would be the home with its epoch.
+    /// At the home: offers the home again if a crash may have lost the earlier offer. The new offer
+    /// has a higher epoch. If the annex has declined the earlier offer, this host stays the home
+    /// and takes the epoch of that offer, so a new home needs a higher one.
     pub(crate) fn offer_again(&mut self, team: &TeamName) -> Result<(), Error> {
         let MirrorSide::Home { .. } = &self.side else { return Ok(()) };
         if self.offered.contains(team) {
@@ -112,8 +115,9 @@ impl Mirror {
         Ok(moving.filter(|moving| moving.host == *annex))
     }
 
-    /// At the home: the annex has refused to be the home, so this host changes the team again. Its epoch
-    /// is the offered one, so that a repeated offer has no effect.
+    /// At the home: the annex has declined the offer, so this host changes the team again. This
+    /// host takes the epoch of the offer. So the same offer has no effect if the annex receives it
+    /// again.
     pub(crate) fn note_home_declined(
         &mut self,
         team: &TeamName,

@@ -38,8 +38,9 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
-    /// At the annex: this host still counts as the team's home, but the other host is a later one. The
-    /// daemon ends the members of the team, so that the files here can become the mirror.
+    /// At the annex: this host was the team's home, and learns only now that the other host has
+    /// replaced it. The daemon ends the members of the team here, so that the files here can become
+    /// the mirror.
     HomeOutdated {
         /// The team.
         team: TeamName,
@@ -108,8 +109,9 @@ pub enum MirrorNotice {
         /// The events with their numbers, lowest first.
         events: Vec<Event>,
     },
-    /// The other end has handled all items before this barrier. This end has stored all items that
-    /// the other end sent before its answer.
+    /// The other end has answered a barrier, which is an item that this end sent. The answer says
+    /// that the other end has handled all items before the barrier. This end has stored all items
+    /// that the other end sent before the answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

@@ -1,5 +1,5 @@
-//! At the home: the events of the annex that are not in the home's event log yet. A file has them,
-//! because the annex does not send them again.
+//! At the home: the events of the annex that are not in the home's event log yet. They are stored
+//! in a file, so that a crash of the home does not lose them.
 
 use crate::json_fields::json_line;
 use protocol::event_log_line::Event;

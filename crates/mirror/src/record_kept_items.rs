@@ -1,4 +1,5 @@
-//! Records what the link keeps, so that after a crash nothing is sent twice and nothing is lost.
+//! Records which items have reached the link's spool, so that after a crash nothing is sent twice
+//! and nothing is lost.
 
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::known_messages::message_key;
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use store::{Error, message_id};
 
 impl Mirror {
-    /// Records the items that the link keeps. An earlier process may have crashed before it
-    /// recorded them.
+    /// After a start: records as sent the items that are in the link's spool. An earlier process
+    /// may have crashed before it recorded them.
     pub(crate) fn note_kept_items(&mut self, kept: &[Arc<LinkItem>]) -> Result<(), Error> {
         for item in kept {
             let Some(team) = item.payload.team().filter(|team| self.teams.active.contains(*team)) else {
@@ -64,7 +65,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Notes that the link keeps the items up to this number. They arrive also after a crash.
+    /// Records that the items up to `number` have reached the link's spool. They now arrive even
+    /// after a crash.
     ///
     /// # Errors
     ///
@@ -114,7 +116,7 @@ impl Mirror {
         mirror.save_task(&self.state, id)
     }
 
-    /// Records that the link kept a change, because the home has answered it.
+    /// Records that a change has reached the link's spool, because the home has answered it.
     pub(crate) fn note_answered(
         &mut self,
         team: &TeamName,

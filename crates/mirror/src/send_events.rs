@@ -1,5 +1,5 @@
-//! At the annex: sends the events of its log to the home. After a crash, the daemon passes the events
-//! of its log again that the link may have lost.
+//! At the annex: sends the events of the event log to the home. A crash may lose events that were
+//! not in the link's spool yet. The daemon reads those events from its log and sends them again.
 
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::mirror::{Mirror, MirrorSide};
@@ -15,13 +15,14 @@ use store::Error;
 /// Maximum number of events in one item.
 const EVENTS_OF_ITEM: usize = 50;
 
-/// Maximum number of items with events that wait for the link. In a long outage the link takes no more
-/// items, and further events stay in the event log.
+/// Maximum number of items with events that wait in memory for the link. The link takes no more
+/// items while too many are not acknowledged, as in a long outage. Further events then stay in the
+/// event log.
 const WAITING_EVENT_ITEMS: usize = 500;
 
 impl Mirror {
-    /// At the annex: sends events of the log, lowest number first. Events that were sent already are
-    /// left out. If too many events wait for the link, further ones are left in the log too
+    /// At the annex: sends events of the log, lowest number first. Events that were sent already
+    /// are left out. If too many events wait for the link, further ones are left in the log too
     /// ([`Mirror::events_left_in_log`]).
     ///
     /// # Errors
@@ -86,8 +87,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: for each mirrored team, the number of the last event that the link keeps. The
-    /// events after it must be sent after a start.
+    /// At the annex: for each mirrored team, the number of the last event that has reached the
+    /// link's spool. When the daemon starts, it must send the events with higher numbers.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! At the annex: how far the events of a team were sent to the home. A file has the number of the last
-//! event that the link keeps.
+//! At the annex: how far the events of a team were sent to the home. A file has the number of the
+//! last event that has reached the link's spool.
 
 use protocol::event_log_line::Event;
 use protocol::team_and_member_names::TeamName;
@@ -15,8 +15,8 @@ pub(crate) struct SentEvents {
 }
 
 impl SentEvents {
-    /// Reads the record of a team. A damaged file counts as empty: the home drops the events that it
-    /// has.
+    /// Reads the record of a team. A damaged file counts as empty. All events are then sent again,
+    /// and the home ignores the events that it has already.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl SentEvents {
         self.last = event.number.unwrap_or(self.last);
     }
 
-    /// Records that the link keeps the events up to this number.
+    /// Records that the events up to `number` have reached the link's spool.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! Moves the home of a team to the annex. The record in `teams.json` at the annex decides: from then
-//! on, the annex takes nothing from the old home, and tells it so at each comparison of all files.
+//! Moves the home of a team to the annex. The record in `teams.json` at the annex decides: from
+//! then on, the annex takes nothing from the old home, and tells it so at each comparison of all
+//! files.
 
 use crate::mirror::{Mirror, MirrorSide};
 use crate::mirrored_teams::TakenTeam;
@@ -26,9 +27,11 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// `Refused` if the team is not mirrored. After any other error, the caller must repeat the call.
+    /// `Refused` if the team is not mirrored. After any other error, the caller must repeat the
+    /// call.
     pub fn take_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        // A mirror that is active is not taken yet. The record may be about an earlier team of the name.
+        // A mirror that is active is not taken yet. The record may be about an earlier team of the
+        // name.
         if self.side == MirrorSide::Annex && self.is_mirrored(team)? {
             let created_at = self.root.team(team)?.config()?.created_at;
             let epoch = self.root.team_home(team)?.epoch + 1;
@@ -45,8 +48,9 @@ impl Mirror {
         Ok(self.root.team(team)?.config()?.created_at == taken.created_at)
     }
 
-    /// At the annex: answers the home's offer that this host becomes the home. The same offer can
-    /// come twice, then with a higher epoch. If this host has begun to become the home, it goes on.
+    /// At the annex: answers the home's offer that this host becomes the home. After a crash, the
+    /// home may send the offer again, with a higher epoch. If this host has accepted the earlier
+    /// offer, it completes that move and answers again.
     pub(crate) fn answer_offer(
         &mut self,
         team: &TeamName,
@@ -122,9 +126,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: decides which host is the home of a team. `epoch` is that of the home that
-    /// sends the team. If this host is a home without a higher epoch, it becomes an annex again,
-    /// and forgets that it was the home.
+    /// At the annex: decides whether this host or the sender of a team's config is the home.
+    /// `epoch` is the sender's epoch. This host stays the home only if its epoch is higher.
+    /// Otherwise it forgets that it was the home.
     pub(crate) fn decide_home(
         &mut self,
         team: &TeamName,
@@ -141,9 +145,9 @@ impl Mirror {
         }
     }
 
-    /// At the annex: the epoch of this team, if this host is its home and has a higher epoch than
-    /// `epoch`. This is read from the team's own record, because the record of the link may be
-    /// lost.
+    /// At the annex: this host's epoch, if this host is the team's home and its epoch is higher
+    /// than `epoch`. `None` otherwise. The epoch is read from the team's own record, because the
+    /// link's record of the team may be lost.
     pub(crate) fn epoch_of_newer_home(
         &self,
         existing: &Team,
@@ -155,7 +159,8 @@ impl Mirror {
         Ok((is_same && own_epoch > epoch).then_some(own_epoch))
     }
 
-    /// At a third host: whether the team is a mirror of a home that the home with this epoch has replaced.
+    /// At a third host: whether the team is a mirror of a home that the home with this epoch has
+    /// replaced.
     pub(crate) fn is_mirror_of_earlier_home(
         &self,
         existing: &Team,
@@ -166,8 +171,9 @@ impl Mirror {
         Ok(is_same && self.root.team_home(existing.name())?.epoch < epoch)
     }
 
-    /// At the home: records that the home is the annex now, and ends the mirror there. The record
-    /// comes first: without it, nothing would keep this host from changing the team.
+    /// At the home: records that the annex is the home now, and then forgets the mirror that the
+    /// annex had. The record is written first: without it, this host would go on changing the team
+    /// after a crash.
     pub(crate) fn note_home_moved(
         &mut self,
         team: &TeamName,

@@ -26,9 +26,10 @@ pub(crate) enum Replaced {
 }
 
 impl TeamMirror {
-    /// The change of a task since the last sent change. Returns `None` for a task that was created
-    /// here, until the home has confirmed its id. A creation is recorded first, so that it is sent
-    /// again unchanged after a crash.
+    /// An item for the home with the changes of a task here since the last sent change. `None` if
+    /// there are none. Also `None` if the creation of the task was sent, but the home has not
+    /// confirmed its id yet. A creation is recorded before it is sent, so that after a crash the
+    /// same creation is sent again.
     pub(crate) fn change_for_home(
         &mut self,
         state: &StateDir,
@@ -73,9 +74,9 @@ impl TeamMirror {
         ItemPayload::TaskChange { team: self.name(), created_at: self.created_at, id, change }
     }
 
-    /// Stores the home's task, and makes the changes without an answer to it again. The caller sends
-    /// the changes of this task first, because the home's task may replace a task that was created
-    /// here.
+    /// Stores the home's task, with those changes on top that the home has not answered yet. The
+    /// caller first sends the unsent changes of this task, because the home's task may replace a
+    /// task that was created here.
     pub(crate) fn store_task(
         &mut self,
         state: &StateDir,
@@ -141,8 +142,8 @@ impl TeamMirror {
         error.map_or(Ok(()), |error| self.tell_author(change, error))
     }
 
-    /// Records a task of the home before its first write here. Otherwise, after a crash, the task
-    /// would look like one that was created here.
+    /// Records a task of the home before the task's file is first written here. Without the record,
+    /// a crash would make the task look like one that was created here.
     fn begin_arrival(&mut self, state: &StateDir, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
         let task = self.tasks.entry(id).or_default();
         match (&task.at_home, at_home) {
@@ -165,8 +166,9 @@ impl TeamMirror {
         self.save_task(state, id)
     }
 
-    /// Replaces the state `before` of a task by `after`. Changes that were not sent yet remain. A
-    /// task that was created here just now is not replaced.
+    /// Changes the file of a task from `before` to `after`. Programs here may have changed the file
+    /// since `before`: their changes remain. If they have created the task since `before`, the file
+    /// stays as it is.
     fn replace_task(
         &self,
         id: TaskId,
@@ -190,9 +192,9 @@ impl TeamMirror {
         self.team.tasks().rewrite(&id, RewriteRules::Unchecked, edit)
     }
 
-    /// Sends the error in the home's answer to the author of the change: the new owner if the
-    /// change names one, or else all members here. Members whose claims teamd confirms before their
-    /// work begins get no message.
+    /// Sends the error in the home's answer as a message to the author of the change. The author is
+    /// the new owner if the change names one. Otherwise, all members here get the message. A member
+    /// gets no message if teamd lets it begin a task only after the home has confirmed the claim.
     fn tell_author(&self, change: &TaskChange, error: &ErrorReport) -> Result<(), Error> {
         let author = change.new_value("owner").and_then(Value::as_str).map(MemberName::new_unchecked);
         let is_author = |name: &&MemberName| {
@@ -200,8 +202,8 @@ impl TeamMirror {
         };
         let message = Message::new(&MemberName::lead(), error.message.clone(), store::now());
         for name in self.members.keys().filter(is_author) {
-            // Two equal messages of the same millisecond have the same id. The home would store
-            // only one.
+            // Two equal messages of the same millisecond have the same id, and the home would store
+            // only one. So a message that the inbox has already is not added again.
             if !self.has_message(name, &message_id(&message))? {
                 self.team.inbox(name).append(&message)?;
             }

@@ -25,10 +25,11 @@ pub(crate) struct TeamMirror {
     pub(crate) known_messages: KnownMessages,
     /// How far each inbox was compared, by its owner.
     pub(crate) cursors: BTreeMap<MemberName, InboxCursor>,
-    /// At the annex: for each inbox of its members, the messages that the home may still have as
-    /// unread.
+    /// At the annex: for each inbox of its members, the messages that were unread at the last
+    /// comparison. The next comparison finds out which of them were read since, and tells the home.
     pub(crate) unread: BTreeMap<MemberName, UnreadMessages>,
-    /// New members whose inboxes are still to be compared. After an error, a later call compares them.
+    /// New members whose inboxes are still to be compared. After an error, a later call compares
+    /// them.
     pub(crate) uncompared: BTreeSet<MemberName>,
     /// The members that the annex runs.
     pub(crate) members: BTreeMap<MemberName, Fields>,
@@ -42,7 +43,8 @@ pub(crate) struct TeamMirror {
     pub(crate) home_config: Option<HomeConfig>,
     /// At the home: the fingerprints of the tasks as they were sent last.
     pub(crate) sent_tasks: BTreeMap<TaskId, u64>,
-    /// At the home: the answers to changes of tasks that the link does not keep yet.
+    /// At the home: the answers to changes of tasks, if the answers have not reached the link's
+    /// spool yet.
     pub(crate) unkept_answers: UnkeptAnswers,
     /// At the home: the tasks that the annex has created.
     pub(crate) created_tasks: CreatedTasks,

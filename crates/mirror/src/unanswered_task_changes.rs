@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 pub(crate) struct UnansweredTaskChanges {
     /// Each change with the number of its item. `None` if the link may lose the item in a crash.
     changes: VecDeque<(Option<u64>, TaskChange)>,
-    /// The number of the last item with a change of this task that the link was known to keep.
+    /// The number of the last item with a change of this task that is known to have reached the
+    /// link's spool.
     last_kept: u64,
 }
 
@@ -45,15 +46,16 @@ impl UnansweredTaskChanges {
         })
     }
 
-    /// After a crash: notes that the link keeps a change. Does nothing if the number was noted
-    /// before, because the home may have answered this change already.
+    /// After a crash: notes that a change is in the link's spool. `number` is the number of its
+    /// item. Does nothing if this number or a higher one was noted before, because the home may
+    /// have answered the change already.
     pub(crate) fn add_kept(&mut self, number: u64, change: &TaskChange) {
         if number > self.last_kept && !self.note_kept(number, change) {
             self.changes.push_back((Some(number), change.clone()));
         }
     }
 
-    /// Notes that the link keeps a change. Returns false if there is no such change.
+    /// Notes that a change has reached the link's spool. Returns false if there is no such change.
     pub(crate) fn note_kept(&mut self, number: u64, change: &TaskChange) -> bool {
         self.last_kept = self.last_kept.max(number);
         let is_same = |(kept, known): &&mut (Option<u64>, TaskChange)| kept.is_none() && known == change;

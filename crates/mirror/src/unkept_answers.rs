@@ -1,5 +1,5 @@
-//! At the home: answers that are not in the link's spool yet. A file records them, because the
-//! annex waits for each answer, and the home makes a change only once.
+//! At the home: answers to changes of tasks, until they reach the link's spool. A file stores them,
+//! so that a crash loses none: the annex waits for each answer.
 
 use crate::json_fields::json_line;
 use protocol::annex_link::ItemPayload;
@@ -20,7 +20,7 @@ pub(crate) struct UnkeptAnswers {
 #[serde(rename_all = "snake_case")]
 enum AnswerLine {
     Answer(Box<ItemPayload>),
-    /// The link keeps the oldest answer of the lines before.
+    /// The oldest answer of the lines before has reached the link's spool.
     Kept,
 }
 
@@ -59,7 +59,7 @@ impl UnkeptAnswers {
         Ok(())
     }
 
-    /// Removes the oldest answer, which the link keeps now.
+    /// Removes the oldest answer, because it has reached the link's spool.
     ///
     /// # Errors
     ///
@@ -74,7 +74,8 @@ impl UnkeptAnswers {
         Ok(())
     }
 
-    /// Removes the oldest answer if it equals `answer`, which the link keeps.
+    /// Removes the oldest answer if it equals `answer`. The caller has found `answer` in the link's
+    /// spool.
     ///
     /// # Errors
     ///
