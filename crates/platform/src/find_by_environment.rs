@@ -6,8 +6,8 @@ use std::io;
 use std::time::Instant;
 
 /// The processes of this user that have `entry`, such as `NAME=value`, in their environment. A
-/// process whose environment the system hides is not found. If the system reads environments with
-/// `ps`, a process with `entry` among its arguments is included.
+/// process whose environment the operating system hides is not found. Where [`System`] reads
+/// environments with `ps`, processes with `entry` among their arguments are found too.
 ///
 /// While a process calls `exec`, its environment reads as empty or incomplete. The function first
 /// reads the environments of all processes. Then it reads the incomplete ones again, until

@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds in which [`kill_by_environment`] kills orphans. In each round all
-/// orphans first get SIGSTOP, and then SIGKILL. Also the maximum number of searches for orphans in
-/// one round.
+/// Maximum number of rounds of [`kill_by_environment`]. A round first searches for orphans and
+/// sends them SIGSTOP, until a search finds no new orphan. Then it sends SIGKILL to all. The number
+/// of searches in one round has the same maximum.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 /// except the caller. Returns whether none is left. Gives up after 10 s.
 pub fn kill_by_environment(entry: &str) -> bool {
     let deadline = Instant::now() + TIMEOUT;
-    // An orphan can start a child during a search. So this loop stops and kills orphans until none is
-    // found.
+    // An orphan can start a child during a search. So this loop stops and kills orphans until none
+    // is found.
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
         stop_all(entry, deadline);
         if signal_all(entry, Signal::KILL).is_ok_and(|killed| killed.is_empty()) {
@@ -41,9 +41,9 @@ pub fn kill_by_environment(entry: &str) -> bool {
 
 /// Stops all orphans with SIGSTOP, before the caller kills them.
 ///
-/// If orphans were killed one by one, the others could start new processes meanwhile. A stopped
-/// process cannot start a process. It also still counts towards the user's limit of processes.
-/// After a kill, another orphan could start a process in its place.
+/// A stopped process cannot start a process, but a running orphan could start new ones while the
+/// others are killed. At the user's limit of processes, each kill would even make room for a new
+/// process. A stopped process still counts towards that limit.
 fn stop_all(entry: &str, deadline: Instant) {
     let mut stopped = HashSet::new();
     for _ in (0..MAX_ROUNDS).take_while(|_| Instant::now() < deadline) {
@@ -55,8 +55,8 @@ fn stop_all(entry: &str, deadline: Instant) {
     }
 }
 
-/// Sends a signal to every process with the environment entry `entry`, except the caller. Returns the
-/// pids of these processes.
+/// Sends a signal to every process with the environment entry `entry`, except the caller. Returns
+/// the pids of these processes.
 ///
 /// # Errors
 ///

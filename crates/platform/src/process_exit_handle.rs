@@ -11,9 +11,9 @@ use rustix::process::Signal;
 
 /// A process whose exit can be waited for. The descriptor is readable after the exit.
 ///
-/// A caller opens the handle first, and then compares the start time or the environment of the
-/// process with the expected one. So after a match, the handle never refers to another process that
-/// got the same pid later.
+/// A caller opens the handle first, and then checks the start time or the environment of the
+/// process. If the check succeeds, the handle refers to the right process, even if its pid is
+/// reused later.
 pub struct ExitHandle {
     pub(crate) fd: OwnedFd,
     pub(crate) send_signal: SendSignal,

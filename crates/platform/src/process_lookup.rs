@@ -5,17 +5,18 @@ use crate::{ExitHandle, ProcessEntry};
 use std::io;
 
 impl ProcessEntry {
-    /// The entry of the process `pid`. `None` if there is no such process, or if the table cannot be read.
+    /// The entry of the process `pid`. `None` if there is no such process, or if the table cannot
+    /// be read.
     pub fn read(pid: u32) -> Option<ProcessEntry> {
         system().process(pid).ok().flatten()
     }
 
-    /// When the process `pid` was started, in units of the system. `None` if the process has
-    /// exited, even if it is still in the table as a zombie.
+    /// When the process `pid` was started. The unit depends on the system. `None` if the process
+    /// has exited, even if it is still in the table as a zombie.
     ///
     /// # Errors
     ///
-    /// If the process table cannot be read. The process may still run then.
+    /// If the process table cannot be read. The error does not mean that the process has exited.
     pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
         let entry = system().process(pid)?;
         Ok(entry.filter(|entry| !entry.zombie).map(|entry| entry.start))
@@ -28,17 +29,18 @@ impl ProcessEntry {
 }
 
 impl ExitHandle {
-    /// Opens a handle of the process `pid`. `None` if there is no such process, or if it cannot be watched.
+    /// Opens a handle of the process `pid`. `None` if there is no such process, or if it cannot be
+    /// watched.
     pub fn open(pid: u32) -> Option<ExitHandle> {
         system().open_process(pid).ok().flatten()
     }
 
-    /// Opens a handle of the process `pid` that was started at `start_time`. `None` if this process has
-    /// exited.
+    /// Opens a handle of the process `pid` that was started at `start_time`. `None` if this process
+    /// has exited.
     ///
     /// # Errors
     ///
-    /// If the process table cannot be read. The process may still run then.
+    /// If the process table cannot be read. The error does not mean that the process has exited.
     pub fn open_started_at(pid: u32, start_time: u64) -> io::Result<Option<ExitHandle>> {
         // The handle is opened before the start times are compared. So if they match, the handle
         // refers to this process.

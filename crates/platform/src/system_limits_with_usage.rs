@@ -14,9 +14,8 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// Whether at most 2 % of the limit is left. The limit can be the cause of a failed start although
-    /// a few units are left. The start may have needed several units, and some may have been released
-    /// since.
+    /// Whether at least 98 % of the allowed number is in use. Such a limit may be why a process
+    /// could not be started, although a few units are free: one start can need several.
     pub fn is_nearly_reached(&self) -> bool {
         self.used + self.allowed / 50 >= self.allowed
     }

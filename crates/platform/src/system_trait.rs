@@ -23,7 +23,8 @@ pub trait System: Debug + Sync {
     ///
     /// # Errors
     ///
-    /// If the table cannot be read, for example because no descriptor is free. The process may run then.
+    /// If the table cannot be read, for example because no descriptor is free. The error does not
+    /// mean that the process has exited.
     fn process(&self, pid: u32) -> io::Result<Option<ProcessEntry>>;
 
     /// The entries of all processes that this user may see.
@@ -38,8 +39,8 @@ pub trait System: Debug + Sync {
     /// The name of the program that a process runs, which may be cut. `None` if it is unknown.
     fn program_name(&self, pid: u32) -> Option<String>;
 
-    /// The environment of a process, as entries that end with a NUL. Empty if the process is gone, or if
-    /// this user may not read it.
+    /// The environment of a process, as entries that end with a NUL. Empty if the process is gone,
+    /// or if this user may not read it.
     fn environment(&self, _pid: u32) -> Result<Vec<u8>, EnvironmentError> {
         Err(EnvironmentError::Unsupported)
     }
@@ -56,7 +57,8 @@ pub trait System: Debug + Sync {
         Vec::new()
     }
 
-    /// The path of the program that a process runs. It ends with ` (deleted)` if the file was removed.
+    /// The path of the program that a process runs. It ends with ` (deleted)` if the file was
+    /// removed.
     fn executable(&self, _pid: u32) -> Option<PathBuf> {
         None
     }
@@ -66,7 +68,8 @@ pub trait System: Debug + Sync {
         Vec::new()
     }
 
-    /// The working directory, the root directory and the program of a process, as far as they are known.
+    /// The working directory, the root directory and the program of a process, as far as they are
+    /// known.
     fn directories_in_use(&self, _pid: u32) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -86,7 +89,8 @@ pub trait System: Debug + Sync {
         PidOrigin::default()
     }
 
-    /// Opens a handle that becomes readable when the process exits. `None` if the process has exited.
+    /// Opens a handle that becomes readable when the process exits. `None` if the process has
+    /// exited.
     fn open_process(&self, pid: u32) -> io::Result<Option<ExitHandle>>;
 
     /// Sends a signal to `process`, unless another process has its pid now.
@@ -98,7 +102,8 @@ pub trait System: Debug + Sync {
         kill_if_same(process, self.process(process.pid)?, signal)
     }
 
-    /// Sets a limit of another process of this user. Returns the previous limit.
+    /// Sets a resource limit, such as the number of open files, of another process of this user.
+    /// Returns the previous limit.
     ///
     /// # Errors
     ///
@@ -124,9 +129,12 @@ pub trait System: Debug + Sync {
         Vec::new()
     }
 
-    /// Renames `from` to `to` in the directory, and fails with `EEXIST` if `to` exists. The error is
-    /// `EINVAL`, or of the kind `Unsupported`, if the system or the file system cannot check and rename
-    /// in one step.
+    /// Renames `from` to `to` in the directory, unless `to` exists.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if `to` exists. `EINVAL` or the kind `Unsupported` if the system or the file system
+    /// cannot check and rename in one step.
     fn rename_if_absent(&self, _directory: BorrowedFd<'_>, _from: &str, _to: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -141,8 +149,8 @@ pub trait System: Debug + Sync {
         Ok(rustix::fs::fsync(directory)?)
     }
 
-    /// Takes a write lease on a file that is open for reading and writing. `None` if another descriptor of
-    /// the file is open, or if the system has no write leases.
+    /// Takes a write lease on a file that is open for reading and writing. `None` if another
+    /// descriptor of the file is open, or if the system has no write leases.
     fn take_write_lease<'f>(&self, _file: &'f File) -> Option<WriteLease<'f>> {
         None
     }
@@ -158,8 +166,8 @@ pub trait System: Debug + Sync {
         true
     }
 
-    /// Whether a file event in a watched directory names the file that has changed. With kqueue, the
-    /// event may name only the directory or another file in it.
+    /// Whether a file event in a watched directory names the file that has changed. With kqueue,
+    /// the event may name only the directory or another file in it.
     fn file_events_name_files(&self) -> bool {
         false
     }
@@ -181,8 +189,8 @@ pub trait System: Debug + Sync {
         None
     }
 
-    /// The path of the terminal with this device number, as in [`ProcessEntry::tty`]. `None` if the number
-    /// is not that of a pseudo-terminal.
+    /// The path of the terminal with this device number, as in [`ProcessEntry::tty`]. `None` if the
+    /// number is not that of a pseudo-terminal.
     fn terminal_path(&self, _device: u32) -> Option<PathBuf> {
         None
     }

@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Size of the buffer for /proc/PID/stat, in bytes. The content is always shorter, so that the kernel
-/// returns all of it in one read.
+/// Size of the buffer for /proc/PID/stat, in bytes. The content is always shorter, so that the
+/// kernel returns all of it in one read.
 const STAT_BYTES: usize = 4096;
 
 /// The entry of a process. `None` if there is no such process.
@@ -18,8 +18,8 @@ pub(super) fn read(pid: u32) -> io::Result<Option<ProcessEntry>> {
     }
 }
 
-/// Whether the error of a read below /proc/PID says that there is no such process. The kernel returns
-/// ESRCH instead of ENOENT if the process exits after the file was opened.
+/// Whether the error of a read below /proc/PID says that there is no such process. The kernel
+/// returns ESRCH instead of ENOENT if the process exits after the file was opened.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
@@ -31,8 +31,8 @@ pub(super) fn read_all() -> io::Result<Vec<ProcessEntry>> {
     Ok(pids.filter_map(|pid| read(pid).ok().flatten()).collect())
 }
 
-/// Reads /proc/PID/stat as text. The name of the program in it can be invalid UTF-8, because the kernel
-/// cuts long names after any byte.
+/// Reads /proc/PID/stat as text. The name of the program in it can be invalid UTF-8, because the
+/// kernel cuts long names after any byte.
 fn read_stat(pid: u32) -> io::Result<String> {
     let mut buffer = [0; STAT_BYTES];
     let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut buffer)?;
@@ -50,8 +50,8 @@ fn parse(pid: u32, stat: &str) -> Option<ProcessEntry> {
         // The kernel prints the device number as a signed integer.
         tty: fields.number::<i32>(7)?.cast_unsigned(),
         start: fields.number(22)?,
-        // The state `Z` alone does not mean that the process has ended: it is also shown if only the
-        // main thread has exited. So the number of threads is checked too.
+        // The state `Z` alone does not mean that the process has ended: it is also shown if only
+        // the main thread has exited. So the number of threads is checked too.
         zombie: matches!(state, "Z" | "X") && fields.number::<u32>(20)? <= 1,
         stopped: matches!(state, "T" | "t"),
     })
@@ -61,8 +61,8 @@ fn parse(pid: u32, stat: &str) -> Option<ProcessEntry> {
 struct Fields<'s>(Vec<&'s str>);
 
 impl Fields<'_> {
-    /// The second field is the program's name in parentheses. The name can contain any character, also
-    /// spaces and parentheses. So the fields are counted after the last parenthesis.
+    /// The second field is the program's name in parentheses. The name can contain any character,
+    /// also spaces and parentheses. So the fields are counted after the last parenthesis.
     fn parse(stat: &str) -> Option<Fields<'_>> {
         Some(Fields(stat.rsplit_once(')')?.1.split_whitespace().collect()))
     }
@@ -74,8 +74,8 @@ impl Fields<'_> {
 }
 
 /// The length of a process's environment in bytes, from the addresses of its start and end in
-/// /proc/PID/stat (fields 50 and 51). `None` while the process calls `exec`, because the kernel has not
-/// set the end yet.
+/// /proc/PID/stat (fields 50 and 51). `None` while the process calls `exec`, because the kernel has
+/// not set the end yet.
 pub(super) fn environment_length(pid: u32) -> Option<usize> {
     let stat = read_stat(pid).ok()?;
     let fields = Fields::parse(&stat)?;
@@ -99,9 +99,9 @@ pub(super) fn program_name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim().to_owned())
 }
 
-/// The boot and the pid namespace in which this process's pids are valid. The kernel may give a new
-/// pid namespace the number of an ended one. So the start time of the namespace's first process is
-/// added to the number.
+/// The boot and the pid namespace in which this process's pids are valid. The namespace is
+/// identified by its number and the start time of its first process. The number alone is not
+/// enough, because the kernel may use the number of an ended namespace again.
 pub(super) fn pid_origin() -> PidOrigin {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let first_process = read(1).ok().flatten().map(|process| process.start);
@@ -112,7 +112,8 @@ pub(super) fn pid_origin() -> PidOrigin {
     }
 }
 
-/// The signals that this process ignores. Bit N-1 of the mask in /proc/self/status stands for signal N.
+/// The signals that this process ignores. Bit N-1 of the mask in /proc/self/status stands for
+/// signal N.
 pub(super) fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

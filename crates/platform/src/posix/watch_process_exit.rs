@@ -1,5 +1,6 @@
-//! Waits for the exit of a process with POSIX calls. A thread waits, and closes a pipe when the process
-//! has exited: the other end of the pipe is then readable.
+//! Reports the exit of a process through a pipe, on systems that have only the POSIX calls for
+//! this. A thread waits for the exit and then closes its end of the pipe. The other end becomes
+//! readable.
 
 use super::ps_table::find;
 use crate::ProcessEntry;
@@ -13,9 +14,9 @@ use std::os::fd::OwnedFd;
 
 /// How often a process that is no child is looked for: POSIX reports its exit to its parent alone.
 const RESCAN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-/// Only every eighth search for a process runs `ps`, which is slow. The other searches only ask the
-/// kernel whether the pid exists. They do not notice that the process is a zombie, or that its pid now
-/// belongs to another process.
+/// Every eighth check for the exit runs `ps`, which is slow. The other checks only ask the kernel
+/// whether the pid exists. If the process is a zombie, or if another process has its pid now, only
+/// the next `ps` shows that the process has exited.
 const SEARCHES_PER_PS: u32 = 8;
 
 /// Opens a handle. `None` if the process has exited.
