@@ -69,8 +69,8 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // The instructions usually describe the program's team, but a program that `teamctl ask`
-        // asks has no team. So without an agent type, the program needs no instructions.
+        // Instructions consist of the text of the agent type's file and a text about the team. Here
+        // both are missing: there is no such file, and the program has no team.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {
@@ -96,9 +96,9 @@ fn launch(
     build_launch(&spawn_options, &facts, profile.as_deref(), "")
 }
 
-/// The profile of the asked program. `None` if the options contain a command. The profile must have
-/// the delivery `turn`. If the profile X has another delivery, the profile `X-turn` is used
-/// instead.
+/// Chooses the profile of the asked program. `None` if the options contain a command. Only a
+/// profile with the delivery `turn` can be used. If the profile X has another delivery, `X-turn` is
+/// tried.
 fn select_profile(options: &AskedOptions, path: &str) -> Result<Option<Profile>, ErrorReport> {
     if !options.command.is_empty() {
         return Ok(None);

@@ -299,11 +299,10 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // The driver reads and writes files for the program. While the program is in the mode that the
-    // option `--unrestricted-mode` names, the driver also accepts files outside of the working
-    // directory. The value of the option is the program's mode for `bypassPermissions`, from the
-    // profile. If the profile names no such mode, only a member in `bypassPermissions` gets the
-    // option. Its value is then empty, which stands for the program's default mode.
+    // The driver reads and writes files for the program, usually only in the working directory.
+    // `--unrestricted-mode` names the program's mode in which the driver accepts all files. This is
+    // the mode that the profile has for `bypassPermissions`. If the profile has none, only a member
+    // in `bypassPermissions` gets the option, with an empty value: the program's default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -312,17 +311,17 @@ fn driver_command(
     [path.to_string_lossy().into_owned()].into_iter().chain(unrestricted_mode).chain(usage_scope).collect()
 }
 
-/// The permission mode in which the agent starts, as the program's own id. An agent of a read-only
-/// type starts in plan mode. `None` if the member has no permission mode, or if the program has no
-/// such mode.
+/// The program's own id of the permission mode in which the agent starts. An agent of a read-only
+/// type starts in plan mode. `None` if the member has no permission mode, or if the program does
+/// not have the member's mode.
 fn initial_mode(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> Option<String> {
     let mode = if facts.is_read_only() { launches_after_plan_approval::PLAN } else { facts.mode? };
     modes.get(mode.as_str()).cloned()
 }
 
-/// The permission modes that the agent can switch to while it runs. The value of each is the
-/// program's own id of the mode. An agent of a read-only type stays in plan mode, even after its
-/// plan was approved.
+/// The permission modes that the agent can switch to while it runs. Maps each mode's name to the
+/// program's own id of the mode. An agent of a read-only type can only use plan mode, even after
+/// its plan was approved.
 fn reachable_modes(modes: &BTreeMap<String, String>, facts: &LaunchFacts<'_>) -> BTreeMap<String, String> {
     let is_reachable = |(mode, _): &(&String, &String)| {
         !facts.is_read_only() || *mode == launches_after_plan_approval::PLAN.as_str()
@@ -389,8 +388,8 @@ fn argument_vector(
     argv
 }
 
-/// Removes the escapes that [`escape_variables`] has inserted. Called only for a text in which no
-/// deferred variable is filled in later, because filling in also removes the escapes.
+/// Removes the escapes that [`escape_variables`] has inserted. Only needed for a text in which no
+/// deferred variable is filled in later. Other texts lose their escapes when they are filled in.
 fn unescape_variables(text: &str) -> String {
     deferred_template_variables::fill(text, |_| None)
 }

@@ -27,9 +27,9 @@ use uuid::Uuid;
 ///
 /// Example: teamctl spawn ann --profile worker
 ///
-/// The command returns when the agent runs. A profile says how the agent program runs: one process for each turn, or
-/// one process for all turns. With `-- CMD`, the command itself is the agent, and the agent ends when the command ends.
-/// A name is free again when its member has ended.
+/// The command returns when the agent runs. A profile says how the agent program runs: one process
+/// for each turn, or one process for all turns. With `-- CMD`, the command itself is the agent, and
+/// the agent ends when the command ends. A name is free again when its member has ended.
 #[derive(Debug, Default, Clone)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(
@@ -38,8 +38,8 @@ use uuid::Uuid;
 pub struct SpawnOptions {
     /// Name of the member: at most 64 letters, digits, - and _
     pub name: String,
-    /// Profile of the agent program: built in, or your own in ~/.config/teamd/profiles/NAME.toml [default:
-    /// default_profile in config.toml, else claude]
+    /// Profile of the agent program: built in, or your own in ~/.config/teamd/profiles/NAME.toml
+    /// [default: default_profile in config.toml, else claude]
     #[cfg_attr(feature = "clap", arg(long, value_name = "PROFILE", conflicts_with = "command"))]
     pub profile: Option<String>,
     /// First message; - reads standard input
@@ -51,8 +51,8 @@ pub struct SpawnOptions {
     /// File with the first message
     #[cfg_attr(feature = "clap", arg(long, value_name = "F"))]
     pub prompt_file: Option<PathBuf>,
-    /// Agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type [default:
-    /// general-purpose]
+    /// Agent type. Explore and Plan are read-only. ROOT/agents/TYPE.md defines any other type
+    /// [default: general-purpose]
     #[cfg_attr(feature = "clap", arg(long, value_name = "T"))]
     pub agent_type: Option<String>,
     /// Model of the agent
@@ -70,9 +70,9 @@ pub struct SpawnOptions {
     /// repository's post-checkout hook runs, as for every worktree
     #[cfg_attr(feature = "clap", arg(long, value_name = "BRANCH", num_args = 0..=1))]
     pub worktree: Option<Option<String>>,
-    /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window), without a pane
-    /// (in-process), or in a split pane of iTerm2 (iterm2, macOS only). Without a pane, its output goes only into its log
-    /// [default: tmux]
+    /// Where the agent runs: in a pane of the team's windows (tmux), in a separate window (window),
+    /// without a pane (in-process), or in a split pane of iTerm2 (iterm2, macOS only). Without a
+    /// pane, its output goes only into its log [default: tmux]
     #[cfg_attr(feature = "clap", arg(long, value_parser = one_of(Backend::ALL.map(|backend| (backend.as_str(), backend)))))]
     pub backend: Option<Backend>,
     /// Tool that the agent may use without asking; may be repeated
@@ -81,12 +81,13 @@ pub struct SpawnOptions {
     /// Tool that the agent may not use; may be repeated
     #[cfg_attr(feature = "clap", arg(long, value_name = "TOOL"))]
     pub deny: Vec<String>,
-    /// Whether the member is started again after its agent crashes or exits with a code other than 0. The delays before
-    /// the starts are 0.5 s, 1 s, 2 s and so on, up to 5 minutes. `on-failure:N` allows N starts in an hour, `on-failure` 12
-    /// [default: never]
+    /// Whether the member is started again after its agent crashes or exits with a code other than
+    /// 0. The delays before the starts are 0.5 s, 1 s, 2 s and so on, up to 5 minutes.
+    /// `on-failure:N` allows N starts in an hour, `on-failure` 12 [default: never]
     #[cfg_attr(feature = "clap", arg(long, value_name = "never|on-failure|on-failure:N"))]
     pub restart: Option<RestartPolicy>,
-    /// Mark the unread messages of an earlier member of this name as read. Otherwise the new member gets them
+    /// Mark the unread messages of an earlier member of this name as read. Otherwise the new member
+    /// gets them
     #[cfg_attr(feature = "clap", arg(long))]
     pub fresh: bool,
     /// Variable for the agent, which also gets the caller's environment; may be repeated. K without
@@ -159,10 +160,10 @@ pub fn build_spawn_request(
     build_request(root, team, config, options, ProgramHost::Here)
 }
 
-/// Builds a spawn request for a member on another host, as if the member ran on this machine. The
-/// request is never sent: the caller only reads from it how messages and tasks reach the member.
-/// The program need not be installed on this machine. The directory in the options must be one of
-/// this machine, or `None`.
+/// Checks the options of a member on another host, and builds its spawn request. The request is
+/// never sent: the caller only reads from it how messages and tasks reach the member. The program
+/// need not be installed on this machine. But the directory in the options must exist here, or be
+/// `None`.
 ///
 /// # Errors
 ///
@@ -309,8 +310,9 @@ pub(crate) fn check_program(
 }
 
 /// Whether there is a default profile, so that a member can be spawned without `--profile` and
-/// without a command. `env` has the `NAME=VALUE` pairs of `--env`. If `env` has a `PATH`, the
-/// profile's program is searched in this path.
+/// without a command. If the user has configured none, the default is `claude`, provided that this
+/// program is installed. `env` has the `NAME=VALUE` pairs of `--env`. A `PATH` in `env` says where
+/// to look for `claude`.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&directory_environment_and_prompt::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))

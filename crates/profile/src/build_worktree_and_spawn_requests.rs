@@ -22,9 +22,9 @@ pub fn worktree_request(request: &control_socket::SpawnRequest, options: &SpawnO
     }
 }
 
-/// Builds the spawn request again after the daemon has created the worktree. The new request has
-/// the worktree's directory, and the name that the daemon has chosen. Errors in the user's options
-/// are not expected here, because they were found when `request` was built.
+/// Builds a member's spawn request again after the daemon has created the worktree. The new request
+/// has the directory in the worktree, and the name that the daemon has chosen for the member.
+/// `request` is the spawn request from before.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control_socket::SpawnRequest,

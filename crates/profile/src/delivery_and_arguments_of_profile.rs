@@ -24,9 +24,10 @@ impl Profile {
         })
     }
 
-    /// The command line that continues a session. It is used for all turns after the first one, or
-    /// when the agent is started again and resumes its session. Empty if it is the same as
-    /// [`Profile::argv`].
+    /// The command line that continues a session. With delivery `turn`, it is used for all turns of
+    /// a session after the first one. With delivery `native` or `hook`, it is used when the member
+    /// is respawned and resumes its session. Empty if the profile has no `resume_args`: then
+    /// [`Profile::argv`] is used.
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {
@@ -55,8 +56,8 @@ impl Profile {
         self.program_spec().map_or((&[], &[]), |program| (&program.version_args, &program.help_args))
     }
 
-    /// The arguments with which the program exits with 0 if its user is logged in. Empty if the
-    /// profile does not name such arguments.
+    /// The arguments that make the program check its login. It then exits with 0 if its user is
+    /// logged in. Empty if the profile does not name such arguments.
     pub fn login_args(&self) -> &[String] {
         self.program_spec().map_or(&[], |program| &program.login_args)
     }

@@ -161,10 +161,11 @@ fn parse_instructions(
     }
 }
 
-/// How a program gets the instructions about its team if its profile does not say. With delivery
-/// `hook` or `acp`, or `turn` with a session, teamd puts them before the first prompt. All other
-/// programs get none. For example, a program with delivery `turn` and without a session may be a
-/// filter such as `sort`, which would sort the instructions.
+/// The default of the key `instructions`, which says how a program gets the instructions about its
+/// team. With delivery `hook` or `acp`, teamd puts them before the first prompt. With delivery
+/// `turn`, teamd does so only if the program has sessions: a program without sessions may be a
+/// filter such as `sort`, which would sort the instructions. With other deliveries, the program
+/// gets none.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

@@ -74,8 +74,8 @@ pub(crate) struct ProgramSpec {
     pub(crate) version_args: Vec<String>,
     /// Arguments that make the program print its help. Empty if they are unknown.
     pub(crate) help_args: Vec<String>,
-    /// Arguments with which the program exits with 0 if its user is logged in. Empty if they are
-    /// unknown.
+    /// Arguments that make the program check its login. It then exits with 0 if its user is logged
+    /// in. Empty if they are unknown.
     pub(crate) login_args: Vec<String>,
     /// Options that the program accepts but does not list in its help.
     pub(crate) undocumented_options: Vec<String>,
@@ -96,14 +96,13 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key in the turn-end event whose value is the path of a file of JSON lines with the
-    /// agent's last reply. The turn-end event is the JSON that the program passes to its hook at
-    /// the end of a turn. `None` if the event itself contains the reply.
+    /// The key under which the turn-end event has the path of a file with the reply. The turn-end
+    /// event is the JSON that the program passes to its hook at the end of a turn. `None` if the
+    /// event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key whose value is the reply. The key is in the lines of the file that `file_key` names,
-    /// or in the turn-end event if `file_key` is `None`. If several lines have the key, the last
-    /// value that is a string is the reply.
+    /// The key under which the reply is found: in the JSON lines of the file, or in the turn-end
+    /// event if there is no such file. The last string under this key is the reply.
     pub key: String,
 }
 
@@ -138,8 +137,8 @@ pub(crate) enum DeliverySpec {
     Hook { resume_args: Vec<String>, hook: HookDelivery },
     /// One process for the whole spawn. It speaks the Agent Client Protocol.
     Acp {
-        /// The program's own id of each permission mode that its sessions support. The key is the
-        /// mode.
+        /// Maps each of teamd's permission modes that the program supports to the program's own id
+        /// of that mode.
         modes: BTreeMap<String, String>,
         usage_scope: UsageScope,
     },
@@ -163,9 +162,9 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event whose value says what started the turn: `true` for the
-    /// response of an earlier hook, `false` for a prompt. `None` if the program does not report
-    /// this.
+    /// The key in the turn-end event that says what started the turn that ends now. Its value is
+    /// `true` if the previous turn-end hook started the turn with its response, and `false` if a
+    /// prompt did. `None` if the program does not report this.
     pub continued_key: Option<String>,
 }
 
@@ -215,9 +214,10 @@ impl DeliverySpec {
         }
     }
 
-    /// The arguments that continue a session. They are used for all turns after the first one, or
-    /// when the agent is started again and resumes its session. Empty if they are the same as the
-    /// program's `args`.
+    /// The arguments that continue a session. With delivery `turn`, they are used for all turns of
+    /// a session after the first one. With delivery `native` or `hook`, they are used when the
+    /// member is respawned and resumes its session. If they are empty, the program's `args` are
+    /// used.
     pub(crate) fn resume_args(&self) -> &[String] {
         match self {
             DeliverySpec::Native { resume_args }

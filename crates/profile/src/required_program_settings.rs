@@ -30,8 +30,9 @@ pub struct SettingsEntry {
     /// The path: `~/…`, or relative to the project's directory.
     pub file: String,
     pub format: SettingsFormat,
-    /// Environment variables that name another directory for the settings file. The value is the
-    /// usual directory, which the variable replaces: `~/.codex` for `CODEX_HOME`.
+    /// The program's environment variables that can move the settings file to another directory.
+    /// The map's key is the name of the variable. The map's value is the directory that is used if
+    /// the variable is not set. For example, the key `CODEX_HOME` has the value `~/.codex`.
     #[serde(default)]
     pub relocated_by: BTreeMap<String, String>,
     /// The values to merge into the settings file. Tables are merged, elements that a list lacks

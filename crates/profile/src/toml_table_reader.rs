@@ -114,8 +114,7 @@ impl TomlTable<'_> {
     }
 }
 
-/// The text `did you mean NAME? `, which begins the help of an error. Empty if `near`, the most
-/// similar name, is `None`.
+/// Returns `did you mean NAME? ` for an error message. NAME is `near`. Empty if `near` is `None`.
 pub(crate) fn did_you_mean(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!("did you mean {near}? "))
 }

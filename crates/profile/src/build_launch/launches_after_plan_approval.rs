@@ -25,12 +25,14 @@ const RESPAWN_PROMPT: &str =
 
 impl Profile {
     /// Builds the command lines with which the daemon respawns the member after its plan was
-    /// approved. The key is the permission mode that the approval names. Empty if the member does
-    /// not start in plan mode, or if its program can leave plan mode without a respawn.
+    /// approved. There is one for each permission mode that the approval can name. The map is empty
+    /// if the member does not start in plan mode, or if its program can leave plan mode without a
+    /// respawn.
     ///
     /// # Errors
     ///
-    /// `Usage` if the profile lacks a plan mode or the mode `default`.
+    /// `Usage` if the member starts in plan mode and its profile lacks the mode `plan` or
+    /// `default`.
     pub(crate) fn launches_after_approval(
         &self,
         facts: &LaunchFacts<'_>,
@@ -65,13 +67,13 @@ impl Profile {
     }
 
     /// The text that tells a member in plan mode to make a plan. It is put before the member's
-    /// first prompt. Empty for other permission modes, or if `facts` has no prompt.
+    /// first prompt. Empty if the member has no prompt, or is not in plan mode.
     ///
     /// # Errors
     ///
-    /// `Usage` for a program with hooks if `facts` has no prompt. Such a program starts its first
-    /// turn at once, and its hook submits the reply of that turn as the plan. So the prompt must
-    /// say what to plan.
+    /// `Usage` if a member in plan mode has no prompt and its program has hooks. The first turn of
+    /// such a program starts at once, and the hook submits its reply as the plan. Without a prompt,
+    /// the program would not know what to plan.
     pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,

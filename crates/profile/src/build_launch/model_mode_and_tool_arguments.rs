@@ -92,8 +92,8 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// `Usage` if nothing would limit the tools: the profile cannot pass a list of tools or the agent
-    /// type to the program, and the person gives neither `--allow` nor `--deny`.
+    /// `Usage` if nothing would limit the tools. The profile then has no arguments for a list of
+    /// tools or for the agent type, and the spawn request has neither `--allow` nor `--deny`.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,
@@ -196,8 +196,9 @@ impl ProgramSpec {
     }
 }
 
-/// The member's agent type if it is read-only. `None` for a program with native delivery (Claude
-/// Code), which makes these agent types read-only itself.
+/// The member's agent type, if teamd must make its program read-only. `None` if the agent type may
+/// write, or if the delivery is native: Claude Code itself keeps a read-only agent type from
+/// writing.
 fn read_only_type<'a>(program: &ProgramSpec, facts: &LaunchFacts<'a>) -> Option<&'a str> {
     let is_native = matches!(program.delivery, DeliverySpec::Native { .. });
     facts.agent_type.filter(|_| facts.is_read_only() && !is_native)

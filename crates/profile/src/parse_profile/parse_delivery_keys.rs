@@ -180,8 +180,8 @@ fn parse_usage_paths(keys: &TomlTable<'_>, value: Value) -> Result<UsagePaths, E
 }
 
 /// Parses the key `usage` of a program with hooks: the file in which the program reports usage, and
-/// the keys in this file. The scope is always the whole session, because the shim adds up the whole
-/// file each time.
+/// the keys in this file. The scope is always the whole session, because the shim adds up all lines
+/// of the file.
 fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile, ErrorReport> {
     let path_key = value.as_table_mut().and_then(|table| table.remove("file_key"));
     let path_key = path_key.and_then(|key| key.as_str().map(str::to_owned)).filter(|key| !key.is_empty());
