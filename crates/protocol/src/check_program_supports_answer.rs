@@ -28,8 +28,8 @@ pub struct UnsupportedAnswer {
 }
 
 impl Capabilities {
-    /// Capabilities of a program that receives messages by `delivery` and can carry out a plan in
-    /// the permission modes `modes`. Empty `modes` mean that the modes are unknown.
+    /// Capabilities of a program with the delivery `delivery`. The program can carry out a plan in
+    /// the permission modes `modes`. If `modes` is empty, the modes are unknown.
     pub(crate) fn new(delivery: Delivery, modes: Vec<String>) -> Capabilities {
         Capabilities {
             modes: Some(modes).filter(|modes| !modes.is_empty()),

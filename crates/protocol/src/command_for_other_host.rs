@@ -1,24 +1,26 @@
 //! A `teamctl` command that runs on another machine (`teamctl --host`), and how the command and its
 //! standard input reach that machine.
 //!
-//! The arguments of the command are not words of the remote command line, because a remote shell
-//! would parse them. Instead, the command is sent through the standard input of the connection, as
-//! the first of several frames. A frame is a type byte, the length of the content as 4 bytes
-//! (big-endian), and the content. If standard input is a terminal, there are no frames, and the
-//! command is one word of hexadecimal digits.
+//! The command does not appear as text in the remote command line, because a remote shell would
+//! parse its arguments. Instead, `teamctl` sends frames through the connection, and the first frame
+//! contains the command. A frame is a type byte, the length of the content as 4 bytes (big-endian),
+//! and the content.
+//!
+//! A command that takes over the terminal, such as `teamctl attach`, cannot use frames. Such a
+//! command is part of the remote command line, as one word of hexadecimal digits.
 
 use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An environment variable of a `teamctl` command that another machine has sent to this one. Its
-/// value is the name by which that machine knows this one. Commands that are suggested to the user
-/// need this name, because the user types them on that machine.
+/// An environment variable of a `teamctl` command that runs on this host for a user of another
+/// machine. Its value is the name of this host in that machine's `hosts.toml`. The command adds
+/// `--host` and this name to the commands that it suggests to the user.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
-/// An environment variable with further values for the option `--env` of a `teamctl` command: a
-/// JSON object of names and values. Other users can read the arguments of a process, but not its
-/// environment.
+/// An environment variable with more variables for the agent, in addition to the option `--env`: a
+/// JSON object of names and values. It keeps secrets out of the arguments, which other users can
+/// read.
 pub const ENV_OPTIONS_VARIABLE: &str = "TEAMD_ENV_OPTIONS";
 
 /// The largest content of a frame, in bytes.

@@ -21,9 +21,11 @@ impl LockHolder {
         [self.pid.to_string().as_bytes(), b"\n", self.socket.as_os_str().as_bytes(), b"\n"].concat()
     }
 
-    /// Parses the content of the file. `None` if the file has no pid. The socket's path is empty if
-    /// the file has no second line. NUL bytes after the path are ignored: a daemon that replaces a
-    /// longer path first pads the new path with NUL bytes, and then truncates the file.
+    /// Parses the content of the file. `None` if the file has no pid. If the file has no second
+    /// line, the socket's path is empty.
+    ///
+    /// Ignores NUL bytes at the end. If the new content is shorter than the old content, a daemon
+    /// first writes the new content with NUL bytes at its end, and then truncates the file.
     pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
         let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');

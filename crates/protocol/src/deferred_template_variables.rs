@@ -1,9 +1,9 @@
 //! Template variables in the arguments of an agent's program that are filled in only after the
 //! spawn request.
 //!
-//! For a program that runs turn by turn, `{prompt}`, `{session}` and `{mode}` are filled in for
-//! each turn. When the daemon starts an agent, it fills in `{color}` and `{lead_session}`. If the
-//! program runs as one process, the daemon then fills in `{session}` too.
+//! The daemon fills in `{color}` and `{lead_session}` when it starts the agent. If the program runs
+//! as one process, the daemon also fills in `{session}`. If the program is started anew for each
+//! turn, the shim fills in `{prompt}`, `{session}` and `{mode}` for that turn.
 
 use crate::shell_quote::{shell_quote, single_quoted};
 

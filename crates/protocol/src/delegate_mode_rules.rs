@@ -6,8 +6,8 @@
 use crate::split_shell_command::parse_plain_command;
 use serde_json::Value;
 
-/// Tools of agent programs that only coordinate a team, by their full names. A lead in delegate
-/// mode may call these tools, because it does no other work.
+/// Tools of agent programs, by their full names, that only coordinate a team. A lead in delegate
+/// mode may call them.
 const COORDINATION_TOOLS: [&str; 18] = [
     "Task",
     "Agent",
@@ -29,8 +29,8 @@ const COORDINATION_TOOLS: [&str; 18] = [
     "ask_user",
 ];
 
-/// The tools of teamd's MCP server, sorted. `mcp::tools::tests::delegate_mode_knows_every_tool` checks this
-/// list.
+/// The tools of teamd's MCP server, sorted. `mcp::tools::tests::delegate_mode_knows_every_tool`
+/// checks this list.
 pub const TEAM_TOOLS: [&str; 15] = [
     "Approve",
     "Ask",

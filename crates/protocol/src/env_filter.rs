@@ -1,6 +1,6 @@
-//! Lists that decide which environment variables are passed on. An agent gets variables of the
-//! process that spawns it, git those of the caller of a command, and the daemon those of the
-//! process that starts it. docs/environment.md has the same lists, and a test compares them.
+//! Lists that decide which environment variables an agent, git and the daemon get from their
+//! caller. The caller is the command that makes teamd start the process. docs/environment.md has
+//! the same lists, and a test compares them.
 
 /// Variables that an agent does not inherit. Some describe where the caller runs; others make
 /// programs load or run code. An agent gets such a variable only if the spawn request sets it.
@@ -86,7 +86,8 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
     // These variables select a git repository. `git rev-parse --local-env-vars` prints them, and
-    // also variables that only a person sets, which are not in this list.
+    // also `GIT_CONFIG_COUNT`. That variable is not in this list, because it passes on settings of
+    // the user.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -142,8 +143,8 @@ const GIT_SETTINGS: &[&str] = &[
     "GIT_LFS_SKIP_SMUDGE",
 ];
 
-/// The caller's other variables that git gets. They say where git finds programs and the user's
-/// settings.
+/// Variables without the prefix `GIT_` that git gets from the caller and not from the daemon. They
+/// say where git finds programs and the user's settings.
 const GIT_PATHS: &[&str] = &["PATH", "HOME", "XDG_CONFIG_HOME"];
 
 /// Whether teamd passes the variable `name` to git. A variable that begins with `GIT_` is passed

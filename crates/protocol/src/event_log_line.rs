@@ -33,8 +33,8 @@ pub struct Event {
     /// The name of the host where it happened. `None` for the host of this log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_host: Option<String>,
-    /// When the home logged this event, if the event happened on an annex. `None` for all other
-    /// events: they were logged at `time`.
+    /// For an event that happened on an annex: when the home logged it. `None` for all other
+    /// events, which were logged at `time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged_at: Option<String>,
     /// The number of this event, if an annex sends the event to the home of the team. The annex
@@ -174,8 +174,8 @@ pub enum EventKind {
         local_time: String,
         /// What the program has said: why the turn failed, or the question of the dialog.
         reason: String,
-        /// When the next turn starts, in milliseconds since the epoch. `None` if a person must
-        /// answer the program's dialog.
+        /// When the next turn starts, in milliseconds since the epoch. `None` if the program shows
+        /// the limit in a dialog, which a person must answer first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_turn_at: Option<u64>,
     },
@@ -190,8 +190,8 @@ pub enum EventKind {
         /// When the messages are delivered, in milliseconds since the epoch.
         next_turn_at: u64,
     },
-    /// The member begins no new turn, because its lease (the time in which it may do so without
-    /// contact with the home of its team) has ended.
+    /// The member begins no new turn: its host has had no contact with the home of the team for
+    /// longer than the host's lease allows.
     MemberTurnsHeld {
         /// Since when there is no contact, in milliseconds since the epoch.
         no_contact_since: u64,

@@ -4,9 +4,9 @@ use crate::event_log_line::{Event, EventKind};
 use crate::timestamp::iso8601;
 
 impl EventKind {
-    /// Whether an annex sends events of this kind to the home: most kinds of events about members
-    /// and messages. The home logs the events of tasks and requests itself, because it has their
-    /// files.
+    /// Whether an annex sends events of this kind to the home. Most events about members and
+    /// messages are sent. Events about tasks and requests are not: the home has the files of tasks
+    /// and requests, so it logs these events itself.
     pub fn is_sent_to_home(&self) -> bool {
         matches!(
             self,
@@ -40,8 +40,8 @@ impl EventKind {
 }
 
 impl Event {
-    /// Whether the event says that a message was stored or read in the mirror of an inbox on an
-    /// annex. The home logs a second event of this kind, for the true inbox.
+    /// Whether the event says that a message was stored or read in an annex's mirror of an inbox.
+    /// The home's log has such an event in addition to the event of the true inbox.
     pub fn is_of_mirrored_inbox(&self) -> bool {
         let is_of_inbox =
             matches!(self.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. });

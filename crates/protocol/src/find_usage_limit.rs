@@ -2,8 +2,8 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! After `{time}`, such a text is also allowed without a `*`. Case, drawn frames, line wraps and
-//! repeated spaces are ignored.
+//! Directly after `{time}`, the output may have such a text even if the pattern has no `*` there.
+//! Case, frames around text, line wraps and repeated spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -58,8 +58,8 @@ fn segments(part: &str) -> Vec<&str> {
     part.split('*').map(str::trim).collect()
 }
 
-/// Whether `text` ends with `segments`, the parts into which each `*` splits a pattern. At most
-/// [`MAX_GAP`] bytes may follow each part.
+/// Whether `text` ends with all `segments`, in their order. Up to [`MAX_GAP`] bytes may follow each
+/// segment, because a `*` stands after it in the pattern.
 fn precede(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().rev().all(|words| {
@@ -71,8 +71,8 @@ fn precede(text: &str, segments: &[&str]) -> bool {
     })
 }
 
-/// Whether `text` has `segments`, the parts into which each `*` splits a pattern, in this order. At
-/// most [`MAX_GAP`] bytes may come before each part.
+/// Whether `text` begins with all `segments`, in their order. Up to [`MAX_GAP`] bytes may come
+/// before each segment, because the time or a `*` stands before it in the pattern.
 fn follow(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().all(|words| {

@@ -1,23 +1,23 @@
-//! The output of `teamctl hosts report` on another machine, and the requests that this command
-//! answers. With it, `teamctl hosts check` on this machine compares the two machines.
+//! The protocol by which `teamctl hosts check` asks another machine what it has. The command starts
+//! `teamctl hosts report` there.
 //!
-//! The first line names the release of `teamctl` on the other machine. The caller compares it with
-//! its own release before it sends or parses anything else. After that, the caller sends one
-//! request per line and gets one answer per line, in JSON.
+//! `hosts report` first prints one line with its release. `hosts check` compares this release with
+//! its own before it sends anything. Then it sends one request per line, and `hosts report` prints
+//! one answer per line. Both are JSON.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The first word of the first line. Lines before it were printed by other programs, for example by
-/// the start file of a login shell.
+/// The beginning of the line with the release. Other programs may print lines before this line, for
+/// example the start file of a login shell.
 const HELLO: &str = "teamd-host ";
 
-/// The first line, without its newline.
+/// The line with the release, without its newline.
 pub fn hello_line(version: &str) -> String {
     format!("{HELLO}{version}")
 }
 
-/// The release in the first line. `None` if another program has printed the line.
+/// The release in `line`. `None` if another program has printed the line.
 pub fn parse_hello_line(line: &str) -> Option<&str> {
     line.strip_prefix(HELLO).map(str::trim).filter(|version| !version.is_empty())
 }

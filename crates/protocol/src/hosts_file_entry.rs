@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The program `ssh`. If [`Host::connect`] runs it, teamd can derive the command that connects to
-/// the host with a terminal ([`Host::attach_command`]).
+/// The only program for which [`Host::attach_command`] can turn [`Host::connect`] into a command
+/// with a terminal.
 const SSH: &str = "ssh";
 
-/// A name for the home of a team, in place of a host's name. In the mirror of a team, members that
-/// run at the home have this name as their host. In a hosts file, the table of this name describes
-/// this machine itself.
+/// In place of a host's name: the home of a team. In the mirror of a team, members that run at the
+/// home have this name as their host. The hosts file of a machine describes the machine itself in
+/// the table of this name.
 pub const HOME_HOST: &str = "home";
 
 /// In place of a host's name: the daemon chooses the host.

@@ -2,8 +2,8 @@
 //!
 //! If a message's text is not a known payload, it is plain text. Unknown fields are ignored. If a
 //! key occurs more than once, its last value counts. The fields are written in the order that
-//! Claude Code uses. Payloads are not trusted: a payload may name panes and senders, but teamd
-//! believes only its own roster about them.
+//! Claude Code uses. A payload may name its sender and panes, but teamd does not trust these
+//! fields. It uses its own roster instead.
 
 #[cfg(test)]
 mod tests;
@@ -78,8 +78,8 @@ const PAYLOAD_TYPES: [&str; 16] = [
 ];
 
 impl Payload {
-    /// The `type` of the payload in `text`. `None` for plain text. The other fields are not
-    /// checked, because another program may treat a text as a payload by its `type` alone.
+    /// The `type` of the payload in `text`. `None` for plain text. The other fields of the payload
+    /// may be missing or invalid, because other programs may look only at the `type`.
     pub fn detect_type(text: &str) -> Option<&'static str> {
         let kind = decode_string(Object::parse(text).ok()?.get("type")?)?;
         PAYLOAD_TYPES.into_iter().find(|known| *known == kind)
@@ -267,8 +267,8 @@ pub struct ShutdownApproved {
 }
 
 impl ShutdownApproved {
-    /// A teammate's agreement to shut down. It does not name the teammate's pane. A lead on another
-    /// tmux server could have a pane with the same id, and would close the wrong pane.
+    /// A teammate's agreement to shut down, without the teammate's pane id. On another tmux server,
+    /// a pane of the lead could have the same id, and the lead would close that pane.
     pub fn new(request_id: RequestId, from: &MemberName, timestamp: String) -> ShutdownApproved {
         let from = from.to_string();
         ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }
@@ -369,7 +369,8 @@ pub struct TeammateTerminated {
     pub message: String,
 }
 
-/// Tells the lead that an ask in the background has ended. The message's sender is the id of the ask.
+/// Tells the lead that an ask in the background has ended. The message's sender is the id of the
+/// ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskNotification {

@@ -1,9 +1,8 @@
 //! Limits of texts that come into teamd by the command line, MCP, the control socket or hooks.
 //!
-//! A text over its limit is refused with an error that names the text and the limit. Only the texts
-//! of events and the texts in a shim's reports are shortened instead. The limits of team and member
-//! names are in [`crate::team_and_member_names`]. The limit of a plan is in
-//! `store::member_operations`.
+//! A text over its limit is refused with an error that names the text and the limit. Events and the
+//! reports of shims are not refused: their texts are shortened. The limits of team and member names
+//! are in [`crate::team_and_member_names`]. The limit of a plan is in `store::member_operations`.
 
 use crate::error_kind_and_report::{ErrorKind, ErrorReport};
 use crate::worker_or_program_that_runs_turns::MAX_ARGUMENT_BYTES;

@@ -54,9 +54,9 @@ fn mask_json_text(text: &str, keys: impl Fn(&Value) -> Keys) -> serde_json::Resu
 }
 
 /// Masks the secrets in the texts of a JSON value. Names, ids, times and paths stay as they are,
-/// because a record could not be replayed without them. The objects `env` and `git_env` hold
-/// environment variables: there, a value is also masked if the name of its variable stands for a
-/// secret. A message whose text is JSON is masked in the same way.
+/// because the recording of a team could not be replayed without them. The objects `env` and
+/// `git_env` hold environment variables: there, a value is also masked if the name of its variable
+/// stands for a secret. If a text is itself JSON, the secrets inside that JSON are masked.
 pub fn mask_secrets_in_json(value: &mut Value) {
     mask_value(value, Keys::OfProtocol);
 }

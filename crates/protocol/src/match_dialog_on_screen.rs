@@ -22,10 +22,10 @@ pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// Returns the question of a dialog on the screen. Upwards from the dialog's end, this is the first
-/// line that ends with `?`. A line that starts with a lowercase letter continues the line above it.
-/// At most four such lines are joined. `None` if no line ends with `?`, or if the screen does not
-/// show the dialog.
+/// Returns the question of a dialog on the screen: the last line before the dialog's end that ends
+/// with `?`. A line that begins with a lowercase letter is the rest of a wrapped line. So the lines
+/// above it belong to the question too, up to four lines in all. `None` if no line ends with `?`,
+/// or if the screen does not show the dialog.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

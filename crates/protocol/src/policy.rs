@@ -157,8 +157,8 @@ impl Policy {
     /// Parses the content of a policy file. Without a file, the result is the default policy.
     ///
     /// If the file is invalid, the result is a policy under which only a person answers requests,
-    /// because the unreadable policy may have required this. A file with an unknown key is invalid:
-    /// if the key was ignored, a rule could match more than its author intended.
+    /// because teamd cannot know what the file was meant to forbid. A file with an unknown key is
+    /// invalid: if the key was ignored, a rule could match more than its author intended.
     pub fn parse_file(bytes: Option<&[u8]>) -> Policy {
         let only_person = || Policy {
             plan_approver: Approver::Person,

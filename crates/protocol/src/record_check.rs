@@ -1,13 +1,14 @@
-//! The result of a check of a team record, which `teamd --check-record` prints for
+//! The result of a check of a team's record. `teamd --check-record` prints this result for
 //! `teamctl replay --check`.
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a check: the history in a record, and the history of a replay of this record.
+/// The result of a check, which replays a record: what happened to the team according to the
+/// record, and what happened in the replay.
 ///
-/// A history is a text. It has one section for the claims of all tasks, one for each task, member
-/// and inbox, and one for the team. If both histories are equal, the daemon decides as it did when
-/// the record was written.
+/// Each of the two histories is a text with one section for the claims of all tasks, one for each
+/// task, member and inbox, and one for the team. If both histories are equal, the daemon decides as
+/// it did when the record was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     /// How many members have been spawned in the record.

@@ -184,8 +184,8 @@ impl RosterFile {
         self.running_record(team, name).map_or_else(Capabilities::default, RosterRecord::capabilities)
     }
 
-    /// Whether the member begins a task of a mirrored team only after the team's home has agreed.
-    /// True if teamd gives the member its tasks. False if no such member runs.
+    /// Whether teamd gives the member its tasks. On an annex, such a member begins a task only
+    /// after the team's home has confirmed the claim. False if no such member runs.
     pub fn confirms_claims(&self, team: &TeamName, name: &MemberName) -> bool {
         self.running_record(team, name).is_some_and(|record| {
             matches!(record.request.delivery, Delivery::Turn | Delivery::Acp | Delivery::Hook)
@@ -271,8 +271,8 @@ impl RosterFile {
         let recorded = self.usage.get(team);
         let annexes = recorded.into_iter().flat_map(|usage| usage.annexes.values());
         let elsewhere = annexes.flat_map(|annex| annex.members.clone());
-        // The record of a running member replaces an entry of a past member with the same name,
-        // because the record has the usage of all spawns of its member. So `current` comes last.
+        // A later entry replaces an earlier one of the same name. `current` comes last, because the
+        // record of a running member has the usage of all spawns of this member.
         let members = elsewhere.chain(past).chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
         TeamUsageRecord { total: recorded.map(|team| team.usage).unwrap_or_default(), members }
     }

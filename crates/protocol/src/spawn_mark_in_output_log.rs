@@ -1,7 +1,8 @@
 //! The mark in the log of a member's output where the output of a new spawn begins.
 //!
-//! The daemon writes the mark when it starts a member whose log has the output of an earlier spawn. The
-//! mark is an escape sequence that terminals ignore, so that the log can still be printed unchanged.
+//! The daemon writes the mark when it starts a member whose log has the output of an earlier spawn.
+//! The mark contains the time of the new spawn. It is an escape sequence that terminals ignore, so
+//! that the log can still be printed unchanged.
 
 use crate::timestamp::iso8601;
 
@@ -13,7 +14,8 @@ const TIME_LENGTH: usize = 24;
 /// The output of one spawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpawnOutput<'a> {
-    /// When the member was started (ISO 8601, UTC). `None` if the log has no mark before this output.
+    /// When the member was started (ISO 8601, UTC). `None` if the log has no mark before this
+    /// output.
     pub spawned_at: Option<&'a str>,
     /// What the program has printed.
     pub output: &'a [u8],
@@ -24,9 +26,8 @@ pub fn spawn_mark(at: u64) -> Vec<u8> {
     [START, iso8601(at).as_bytes(), &[END]].concat()
 }
 
-/// Splits the log of a member's output into the outputs of its spawns, oldest first. The result has
-/// at least one element. A mark separates two spawns. A mark whose time is not valid counts as
-/// output of the program.
+/// Splits the log of a member's output at its marks. Returns the output of each spawn, oldest
+/// first, and at least one element. A mark without a valid time counts as output of the program.
 pub fn split_by_spawn(log: &[u8]) -> Vec<SpawnOutput<'_>> {
     let mut spawns = Vec::new();
     let (mut spawned_at, mut begin, mut position) = (None, 0, 0);

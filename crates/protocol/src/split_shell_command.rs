@@ -1,7 +1,7 @@
 //! Splits shell command lines, for policy rules and delegate mode.
 //!
 //! A rule that allows `cargo *` must not allow `cargo x; rm -r ~`. So only a plain command is split
-//! into words: one that cannot contain a second command, a substitution or a redirection.
+//! into words. A plain command cannot contain a second command, a substitution or a redirection.
 
 /// The words of a plain command. `None` if `text` is, or could be, more than one plain command.
 pub fn parse_plain_command(text: &str) -> Option<Vec<String>> {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The record of a team's home on this machine. A team without a record has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamHome {
-    /// The epoch of the team's home: a number that grows each time a person moves the home to
-    /// another host. Of two homes, only the one with the higher epoch may change the team. The home
-    /// is this machine, or another one if this machine has a mirror of the team.
+    /// The epoch of the team's home: a number that each move of the home to another host raises. If
+    /// two hosts both count as the home, only the host with the higher epoch may change the team.
+    /// On a machine with a mirror of the team, this is the epoch of the home on the other host.
     pub epoch: u64,
     /// Where the home is now. `None` if it was not moved away from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,8 +33,9 @@ impl TeamHome {
         TeamHome { epoch, moved: None, moving: None }
     }
 
-    /// When the team was created that was moved or is being moved. `None` if none is. Another team of
-    /// the name is not meant.
+    /// When the moved team was created, in milliseconds since the Unix epoch. A later team of the
+    /// same name has another creation time, and the move does not concern it. `None` if no move has
+    /// begun.
     pub fn created_at(&self) -> Option<u64> {
         let moved = self.moved.as_ref().map(|moved| moved.created_at);
         moved.or_else(|| self.moving.as_ref().map(|moving| moving.created_at))
@@ -53,15 +54,15 @@ impl TeamHome {
     }
 }
 
-/// A move of a team's home to another host. This machine changes the team no more, and the other
-/// host does not yet.
+/// A move of a team's home to another host that has not ended yet. Until it ends, neither this
+/// machine nor the other host may change the team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingHome {
     /// The host that is to be the home.
     pub host: HostName,
     /// Its epoch then.
     pub epoch: u64,
-    /// Since when, in milliseconds since the epoch of Unix.
+    /// When the move began, in milliseconds since the Unix epoch.
     pub since: u64,
     /// When the team was created.
     pub created_at: u64,
@@ -85,8 +86,8 @@ impl MovingHome {
         MovingHome::refusal(team, &self.host, self.since)
     }
 
-    /// The error for a change of a team whose home moves to `host` since `since`, in milliseconds since
-    /// the epoch of Unix.
+    /// The error for a change of a team while its home moves to `host`. `since` is when the move
+    /// began, in milliseconds since the Unix epoch.
     pub fn refusal(team: &TeamName, host: &HostName, since: u64) -> ErrorReport {
         let since = iso8601(since);
         let message = format!("cannot change {team} here: its home moves to {host} since {since}");
@@ -103,7 +104,7 @@ pub struct MovedHome {
     pub host: HostName,
     /// Its epoch.
     pub epoch: u64,
-    /// When this machine has learned of it, in milliseconds since the epoch of Unix.
+    /// When this machine has learned of the move, in milliseconds since the Unix epoch.
     pub since: u64,
     /// When the team was created.
     pub created_at: u64,

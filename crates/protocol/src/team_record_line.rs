@@ -29,8 +29,7 @@ pub struct RecordLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RecordEntry {
-    /// The first line of a record. If a team is deleted and created again, its new record is
-    /// another file.
+    /// The first line of a record. A team that is deleted and created again gets a new file.
     Start {
         /// [`RECORD_VERSION`].
         version: u32,
@@ -72,8 +71,8 @@ pub enum RecordEntry {
         /// The task.
         id: TaskId,
     },
-    /// What a program has written since the last line of this kind. The daemon reads the program's
-    /// output after a turn, before the next turn, and after an exit.
+    /// What a program has written since the last `Output` line of the same member. The daemon reads
+    /// the output when a turn begins or ends, and after an exit.
     Output {
         /// The member whose agent runs the program.
         member: MemberName,

@@ -1,8 +1,9 @@
-//! What `teamctl ask` and the shim that it starts exchange. An ask is one question to a program
-//! that is on no team.
+//! The data that `teamctl ask` and its shim exchange. An ask is one question to a program that is
+//! on no team.
 //!
-//! `teamctl ask` writes an [`AskSetup`] as one line to the standard input of the shim. The shim
-//! writes an [`AskRecord`] when it starts the program, and again when the program has ended.
+//! `teamctl ask` starts the shim, and writes an [`AskSetup`] as one line to the shim's standard
+//! input. The shim prints an [`AskRecord`] and stores it in a file when it starts the program, and
+//! again when the program has ended.
 
 use crate::control_socket::Process;
 use crate::permission_mode::PermissionMode;
@@ -14,9 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The environment variable with the id of one `teamctl ask`. Every process of the asked program
-/// has it. If a caller has this variable, `teamctl` runs only commands that show something. Without
-/// this check, the asked program would count as a person, because it is on no team.
+/// The environment variable with the id of an ask. All processes of the asked program have it. In
+/// such a process, `teamctl` runs only commands that show something. Otherwise the asked program
+/// would have the rights of a person, because it is on no team.
 pub const ASK_VARIABLE: &str = "TEAMD_ASK";
 
 /// The longest answer, in bytes. A longer one is an error, because a shortened answer would look

@@ -1,8 +1,9 @@
 //! Usage of agents: tokens and cost, as their programs report them.
 //!
-//! Some programs report the usage of each turn. Others report the total of their session, which
-//! includes earlier processes of the same session. So a [`UsageReport`] says whether its total is
-//! for a session or for the current spawn. With this, teamd counts no usage twice.
+//! Some programs report the usage of each turn. The shim adds these reports up to a total for the
+//! current spawn. Other programs report a total for their session, which may have begun in an
+//! earlier spawn. A [`UsageReport`] says which of the two its total is for, so that teamd counts no
+//! usage twice.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

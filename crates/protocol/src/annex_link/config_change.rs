@@ -1,11 +1,12 @@
-//! A change of a team's config, as the members and fields that it changes. With thousands of members,
-//! a whole config for each change would fill the links.
+//! A change of a team's config. It contains only the members and fields that have changed. A whole
+//! config can have thousands of members, which is too much to send for each change.
 
 use super::member_entry::MemberEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A change of a team's config, without the members of the annex.
+/// A change of a team's config. It leaves out the members that the annex runs, because the annex
+/// itself reports changes of these members.
 ///
 /// The names of members are plain texts, because other programs may write names that teamd does not
 /// accept.

@@ -44,9 +44,9 @@ pub struct LinkHello {
     pub program_version: String,
     /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
-    /// From the home: the epoch of the link, which is always 1 now. Each team has an epoch of its
-    /// own ([`crate::team_home::TeamHome`]). From the annex: the highest epoch that the annex has
-    /// accepted from a home.
+    /// The epoch of the link. The home sends its own epoch, which is always 1 in this version. The
+    /// annex sends the highest epoch that a home has sent to it, or 0 if there is none. This epoch
+    /// is not that of a team ([`crate::team_home::TeamHome`]).
     pub epoch: u64,
     /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,
@@ -61,8 +61,8 @@ pub struct LinkItem {
     /// Sequence number. The items of a sender are numbered from 1 without gaps, over all
     /// connections and restarts.
     pub number: u64,
-    /// The spawn that the item comes from or is for. `None` if the item concerns no spawn. The
-    /// daemon sends only items without a spawn.
+    /// The spawn that the item concerns. `None` if it concerns no spawn. In this version the daemon
+    /// always sends `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawn: Option<MemberGeneration>,
     /// The content.
@@ -100,9 +100,9 @@ pub enum LinkRefusal {
     },
     /// The sender is not this annex, or belongs to another root, or does not expect this annex.
     UnknownAnnex,
-    /// The other end claims to have items that the sender of this refusal never sent. Or the other
-    /// end lacks items that it acknowledged earlier. So one of the two ends has lost its files, or
-    /// has an old copy of them.
+    /// The other end's hello says which item of the sender it has stored last. This cannot be true:
+    /// the sender has no such item, or the other end has already acknowledged a later item. So
+    /// one of the two ends has lost its files, or has an old copy of them.
     NumbersDiffer {
         /// The last item that the sender remembers as acknowledged.
         acknowledged: u64,

@@ -26,8 +26,9 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ItemPayload {
-    /// From the home: the team's config.json without the members of the annex. The annex creates
-    /// its mirror of the team when it gets the first such item.
+    /// From the home: the team's config.json, without the members that the annex runs. The annex
+    /// reports these members with `Members`. The annex creates its mirror of the team when it gets
+    /// the first `Team`.
     Team {
         /// The team.
         team: TeamName,
@@ -55,14 +56,15 @@ pub enum ItemPayload {
         /// The team.
         team: TeamName,
     },
-    /// From the home, after all else: the annex is to be the team's home. The annex answers with
-    /// `HomeMoved` or `HomeDeclined`.
+    /// From the home: asks the annex to become the team's home. Before that, the home sends all
+    /// other changes of the team's files. The annex answers with `HomeMoved` or `HomeDeclined`.
     HomeOffered {
         /// The team.
         team: TeamName,
         /// When the team was created. Another team of this name is not meant.
         created_at: u64,
-        /// The epoch of the new home. Each new offer has a higher epoch; one offer may arrive twice.
+        /// The epoch of the new home. Each new offer has a higher epoch; one offer may arrive
+        /// twice.
         epoch: u64,
         /// What the mirror lacks.
         handover: Box<HomeHandover>,
@@ -127,8 +129,8 @@ pub enum ItemPayload {
         /// The message.
         message: Message,
     },
-    /// The owner of an inbox has read these messages. The home sends it only before it hands over
-    /// the inbox.
+    /// The owner of an inbox has read these messages. The annex sends this for the members that it
+    /// runs. The home sends it for all other members, but only before a `HomeOffered`.
     Read {
         /// The team.
         team: TeamName,
@@ -227,8 +229,8 @@ impl ItemPayload {
         }
     }
 
-    /// When the team of the item was created. `None` for items that need not say it: those that only
-    /// the home sends arrive before the items of a later team of the name.
+    /// When the team of the item was created. The home uses this time to drop items about an
+    /// earlier team of the same name. `None` for barriers, and for items that only the home sends.
     pub fn created_at(&self) -> Option<u64> {
         match self {
             ItemPayload::HomeMoved { created_at, .. }

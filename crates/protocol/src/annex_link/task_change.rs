@@ -93,11 +93,11 @@ impl From<FieldPath> for String {
 }
 
 impl TaskChange {
-    /// The change from one state of a task to another. A parameter is `None` if the task does not
-    /// exist in that state. Returns `None` if nothing changes.
+    /// The change from the state `from` of a task to the state `to`. In a state that is `None`, the
+    /// task does not exist. Returns `None` if nothing changes.
     ///
-    /// A change of the status or the metadata also names the owner. So such a change is refused if
-    /// the owner has changed meanwhile.
+    /// If the status or the metadata changes, the result also contains the owner in `from`. So
+    /// [`TaskChange::apply`] refuses this change if the task has another owner by then.
     pub fn between(from: Option<&Map<String, Value>>, to: Option<&Map<String, Value>>) -> Option<TaskChange> {
         match (from, to) {
             (None, None) => None,
@@ -126,9 +126,10 @@ impl TaskChange {
         }
     }
 
-    /// Makes the change to a task that may have changed meanwhile. A field is changed only if it
-    /// still has the old value, or has the new value already. The result names the first field that
-    /// was not changed. The owner, the status and the metadata are changed together or not at all.
+    /// Makes this change to `task`, the current state of the task. This state may differ from the
+    /// state that the change starts from. So a field is changed only if it still has the old value,
+    /// or already has the new value. The owner, the status and the metadata are changed together or
+    /// not at all. The result names the first field that was refused.
     pub fn apply(&self, task: Option<&Map<String, Value>>) -> AppliedChange {
         match (self, task) {
             (TaskChange::Create { task: created }, None) => AppliedChange::complete(Some(created.clone())),
@@ -149,8 +150,9 @@ impl TaskChange {
 pub struct AppliedChange {
     /// The task. `None` if it does not exist.
     pub task: Option<Map<String, Value>>,
-    /// The name of the first field that was not changed, because its value had changed meanwhile.
-    /// It is `id` if the task does not exist, or if another task has the id of a new task.
+    /// The name of the first field that was refused, because it has neither the old nor the new
+    /// value. It is `id` if the task to edit does not exist, or if another task has the id of the
+    /// task to create. `None` if no field was refused.
     pub conflict: Option<String>,
 }
 

@@ -50,8 +50,9 @@ pub enum HookEvent {
     TurnStarted {
         /// A line for people, such as `message from bob` or `task 3: count the lines`.
         summary: String,
-        /// Ids (`InboxEntry::message_id`) of those messages in the prompt that are still unread.
-        /// When the turn ends, a hook marks them as read if the program has worked on the prompt.
+        /// Ids (`InboxEntry::message_id`) of the messages that a hook has put into the prompt. They
+        /// stay unread during the turn. When the turn ends, a hook marks them as read, unless the
+        /// program has ignored the prompt.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delivered_ids: Vec<u64>,
     },
@@ -107,9 +108,9 @@ pub struct HookReply {
     /// be respawned after a plan approval. Also false if the hook belongs to a nested program,
     /// which the agent's program has started.
     pub delivers_by_hook: bool,
-    /// Whether no new turn may begin until the home of the team (the host with its true files) has
-    /// contact again. If so, the hook first waits in a long poll, and reads the files only after
-    /// that.
+    /// Whether new turns must wait, because this host has no contact with the home of the team. If
+    /// so, the hook waits in a long poll until there is contact again. Only then does it read the
+    /// team's files.
     #[serde(default)]
     pub holds_turns: bool,
     /// When the current or just ended turn started, in milliseconds since the epoch.

@@ -23,10 +23,10 @@ pub struct SpawnRequest {
     pub name: MemberName,
     /// Whether to append `-2`, `-3` … if the name is taken.
     pub unique: bool,
-    /// Placeholder for a name that the daemon may still change (see `unique`). The daemon replaces
-    /// the placeholder in the command lines and the environment by the final name. The caller
-    /// generates a long random placeholder that no other text contains. `None` if the name is
-    /// fixed.
+    /// A text that stands for the member's name in the command lines and the environment, because
+    /// the daemon may still change the name (see `unique`). The daemon replaces this text with the
+    /// final name. The caller chooses a long random text that occurs nowhere else. `None` if the
+    /// name is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_placeholder: Option<MemberName>,
     /// Program and arguments. The program is searched in the PATH of `env`. The list is empty only
@@ -186,9 +186,8 @@ pub struct Iterm2Access {
     pub session: Option<String>,
 }
 
-/// What happens to unread messages that are already in the inbox of a new teammate. They were sent
-/// to an earlier teammate of the same name. Messages that programs read, such as requests and
-/// answers, are always discarded.
+/// What happens to unread messages that an earlier teammate of the same name has left in the inbox.
+/// Messages in JSON, such as requests and answers, are always discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -58,8 +58,8 @@ pub struct TeamStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
     /// When the team's lead session ended, in milliseconds since the epoch. `None` if a session
-    /// leads the team now, if no session ever led it, or if the last lead session gave up the team
-    /// before it ended.
+    /// leads the team now, if no session ever led it, or if the user has typed `teamctl lead
+    /// --release`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead_session_ended_at: Option<u64>,
     /// Path of the team's record. `None` if the team is not recorded.
@@ -126,8 +126,8 @@ pub struct PastMember {
     /// Whether the member is suspended. Only `teamctl up --resume` starts it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_suspended: bool,
-    /// Why the restart policy no longer starts the member again: its spawns failed too often.
-    /// `None` if this has not happened.
+    /// A text for people if the member's spawns have failed too often, so that the restart policy
+    /// does not start the member again. `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub respawns_exhausted_reason: Option<String>,
     /// Tokens and cost of the spawn, as reported by its program.
@@ -239,10 +239,10 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// The moment at which messages reach the member. It usually follows from `delivery`. An agent
-    /// with the delivery `hook` must ask for its messages (`on-pull`) while no hook can deliver
-    /// them. No hook can if the agent is idle and no hook waits, or if the agent works and no hook
-    /// has reported yet.
+    /// When messages reach the member. This follows from `delivery`, with one exception: the
+    /// delivery `hook` while no hook can deliver messages. That is the case while the agent is idle
+    /// and no hook waits, and while the agent works and no hook has reported yet. The value is then
+    /// `on-pull`: the agent must ask for its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.

@@ -111,8 +111,9 @@ pub struct ExchangePause {
 }
 
 impl TurnPause {
-    /// When the pause ends, in milliseconds since the epoch. `None` if the pause has no such time:
-    /// it ends with a message of a person or of the lead, or with contact with the home.
+    /// When the pause ends, in milliseconds since the epoch. `None` if no time is set.
+    /// [`TurnPause::NoContact`] then ends when there is contact with the home, and
+    /// [`TurnPause::FailedTurns`] when a person or the lead sends a message.
     pub fn until(&self) -> Option<u64> {
         match self {
             TurnPause::FailedTurns(pause) => pause.until,

@@ -72,8 +72,8 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that were not removed, because they do not exist any more and git does not list
-    /// them. Also paths in the request's `discard_worktrees` at which nothing exists.
+    /// Worktrees that were not removed, because nothing exists at their paths any more. Either git
+    /// no longer lists such a worktree, or its path is in the request's `discard_worktrees`.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
     /// Each text names a worktree that was not removed, and the reason: another directory is now at

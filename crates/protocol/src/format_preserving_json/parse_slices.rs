@@ -64,8 +64,8 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// The start of each element: the offset just after the `[` or `,` before the element. A `[`
-    /// and the text from such an offset on form an array that lacks the earlier elements.
+    /// For each element, the offset just after the `[` or `,` before it. If `[` is put before the
+    /// text that begins at this offset, the result is an array of this element and the later ones.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {

@@ -1,6 +1,6 @@
-//! The JSON keys whose values are never searched for secrets, because they are names or paths, for
-//! example. Secrets are masked in the values of all other keys. So a new key with a text needs no
-//! change here.
+//! The JSON keys whose values are names, ids, kinds, times or paths, and are not searched for
+//! secrets. The values of all other keys are searched. So a new key for a text needs no change
+//! here.
 
 /// Keys whose values are names, kinds or paths.
 const NAME_KEYS: [&str; 39] = [

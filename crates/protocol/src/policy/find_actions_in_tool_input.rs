@@ -75,11 +75,13 @@ impl ToolActions {
         }
     }
 
-    /// Collects the actions in the field `key` of an object. A known key says what its value is,
-    /// such as a path or a command. An unknown key has the meaning of the object that it is in
-    /// (`enclosing`): in `{"command": {"x": "rm"}}`, the text `rm` counts as a command. The
-    /// exception is an object under a text key, such as `content`: there, a text under an unknown
-    /// key may still be a path. The key itself is also checked, because it may be a path.
+    /// Collects the actions in the field `key` of an object. The key itself is also checked,
+    /// because it may be a path.
+    ///
+    /// A known key says what its value is, such as a path or a command. An unknown key counts like
+    /// the key around it (`enclosing`): in `{"command": {"x": "rm"}}`, the text `rm` is a command.
+    /// But inside a key of text that a tool only writes, such as `content`, an unknown key stays
+    /// unknown: its value may be a path.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);
@@ -153,8 +155,8 @@ const MAX_COMMAND_BYTES: usize = 32 << 10;
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    // `split_commands` also splits at braces and `$`, although these can be part of one command. So
-    // the line is split a second time, only at the other separators.
+    // `split_commands` also splits at braces and `$`. Both can be part of one command, as in
+    // `rm $x`. So the line is split once more, without these separators.
     let is_separator = |c: char| ";&|()`\n\r".contains(c);
     let mut commands =
         split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(is_separator));

@@ -123,8 +123,8 @@ pub struct Task {
     /// Further data. `failure` says why the work on the task failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// The fields of the file that teamd does not know. They are used only for output. An edit of
-    /// the file does not use them, but keeps the original text of these fields.
+    /// The fields of the file that teamd does not know. They are only for output: an edit of the
+    /// file leaves the original text of these fields unchanged.
     #[serde(flatten)]
     pub unknown_fields: Map<String, Value>,
 }
@@ -190,8 +190,8 @@ impl Task {
         self.metadata.as_ref()?.get("failure")?.as_str()
     }
 
-    /// The member to which the run file gives the task. `None` if any member may claim it, or if no run
-    /// created the task.
+    /// The member to which the run file gives the task. `None` if any member may claim it, or if no
+    /// run created the task.
     pub fn run_owner(&self) -> Option<MemberName> {
         self.metadata.as_ref()?.get(RUN_OWNER_KEY)?.as_str().map(MemberName::new_unchecked)
     }
@@ -208,8 +208,8 @@ impl Task {
         self.metadata.as_ref()?.get(ANSWER_KEY)?.as_str()
     }
 
-    /// The only member that may claim the task next: its owner, or the member that is started for it.
-    /// `None` if any member may.
+    /// The only member that may claim the task next: its owner, or the member that is started for
+    /// it. `None` if any member may.
     pub fn claimer(&self) -> Option<MemberName> {
         self.owner.clone().or_else(|| self.once_member())
     }
