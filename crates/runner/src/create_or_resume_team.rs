@@ -74,7 +74,8 @@ pub(crate) fn populate(run: &mut RunContext, state: &mut RunState) -> Result<(),
     // first reports these members as disconnected, and later as suspended. The run waits until
     // then, because only suspended members can be resumed.
     wait_until_settled(run, &state.team)?;
-    // Suspended members are resumed first, so that they keep their sessions and are not spawned anew.
+    // Suspended members are resumed first, so that they keep their sessions and are not spawned
+    // anew.
     run.daemon.call(&Request::ResumeMembers(control_socket::ResumeMembersRequest {
         team: Some(run.file.name.clone()),
     }))?;
@@ -126,9 +127,9 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
 /// Finds tasks that an earlier run left in progress and that no member will continue, because they
 /// have no owner or their owner has exited. Returns how to make each of them pending again.
 ///
-/// An exited owner from the run file is spawned again by this run. If teamd starts the owner's
-/// turns, or learns about them from hooks, the owner then continues its task. Such a task is left
-/// out, because otherwise a second member could work on it at the same time.
+/// If the run file contains an exited owner, this run spawns the owner again. If teamd starts the
+/// owner's turns, or learns about them from hooks, the owner then continues its task. The function
+/// skips such a task, because otherwise a second member could work on it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         // The task of a member that is started for it is released, and the member is started again.
@@ -208,9 +209,9 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. If the member works in a worktree, `worktree_options` are its spawn options.
-/// The function then creates the worktree first, and builds the spawn request again for the
-/// worktree's directory.
+/// Spawns one member. `worktree_options` are the spawn options of a member that works in a
+/// worktree, and `None` for any other member. For a worktree, the function first creates it, and
+/// then builds the spawn request again for the worktree's directory.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,

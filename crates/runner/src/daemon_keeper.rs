@@ -37,8 +37,8 @@ pub(crate) struct DaemonKeeper<'a> {
     notifier: WatchNotifier,
     /// When this run started a daemon, oldest first.
     recent_starts: VecDeque<Instant>,
-    /// The tmux server on which a new daemon is started. Once a daemon has replied, this is the
-    /// server of that daemon, because the members' panes are there.
+    /// The tmux server in which a new daemon runs and opens panes. Once a daemon has replied, every
+    /// later daemon of this run uses the same server, because the members' panes are there.
     tmux_target: TmuxTarget,
     /// The process of the last daemon that replied.
     daemon: Option<ExitHandle>,

@@ -100,8 +100,9 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// A copy in which `change` has changed the text of the reason, if there is a reason. Callers
-    /// escape control characters in this way, because an agent may have written the text.
+    /// Returns this fate with `change` applied to the text of its reason. A fate without a reason
+    /// stays unchanged. Callers use this to escape control characters, because an agent may have
+    /// written the text.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),
@@ -220,10 +221,10 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
     }
 }
 
-/// Decides what happens to a task that has failed, or whose owner has exited. If a member can claim
-/// the task, the run makes the task pending again, but at most `max_releases` times. If the owner
-/// is respawning or suspended, the run waits for the owner. In all other cases the task has failed
-/// for good.
+/// Decides what happens to a task that has failed, or whose owner has exited. The task has failed
+/// for good if the run has already released it `max_releases` times, or if all members that may
+/// claim it are gone. If the only member that may claim it is respawning or suspended, the run
+/// waits for this member. In all other cases, the run makes the task pending again.
 fn release_or_fail(
     task: &Task,
     release: TaskRelease,
@@ -241,8 +242,9 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task's owner is respawning or suspended. The run makes the task pending when the owner
-        // runs again, because the task list accepts only a current member as an owner.
+        // The task's owner is respawning or suspended. The run waits until the owner runs again:
+        // when the run makes the task pending, it also sets the owner, and the task list accepts
+        // only a current member as an owner.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }
@@ -264,8 +266,8 @@ fn pending_fate(task: &Task, members: &MemberStates) -> TaskFate {
 fn propagate_failures(tasks: &[Task], fates: &mut BTreeMap<TaskId, TaskFate>) {
     let mut blocked_tasks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for task in tasks {
-        // A dependency between two tasks is stored in both of them. Both are read, because after a
-        // crash only one of them may have it.
+        // A dependency is stored in the files of both tasks. Both files are read, because after a
+        // crash only one of them may have the dependency.
         task.blocked_by.iter().for_each(|blocker| blocked_tasks.entry(*blocker).or_default().push(task.id));
         blocked_tasks.entry(task.id).or_default().extend(&task.blocks);
     }

@@ -1,5 +1,6 @@
-//! Follows the event log during a run. The module returns the lines to show to people, computes how
-//! long agents worked on each task, and keeps what other hosts have logged about their members.
+//! Follows the event log during a run. From the events, the module makes the lines to show to
+//! people, and computes how long agents worked on each task. It also keeps what the events say
+//! about members on other hosts.
 //!
 //! Events from before the run are read but not shown: the run needs them for the times of tasks
 //! that an earlier run began. If the event log has no events of a task, its times come from the

@@ -80,9 +80,10 @@ impl HostedMemberEvents {
         logged.turns = logged.turns.after(kind);
     }
 
-    /// Adds to the snapshot what config.json does not say about members on other hosts. config.json
-    /// does not list a member that is suspended or waits for its respawn. What the member's host
-    /// has logged shows that the member will run again, so it does not count as gone.
+    /// Adds to the snapshot what the event log says about members on other hosts. A member that is
+    /// suspended or waits for its respawn is not in config.json. The log shows that such a member
+    /// will run again, so the member does not count as gone. An idle member counts as waiting if it
+    /// has an open request or if its turns are paused.
     pub(crate) fn apply(&self, snapshot: &mut TeamSnapshot) {
         let waiting: BTreeSet<&MemberName> = self.open_requests.values().collect();
         for member in &mut snapshot.hosted {

@@ -187,10 +187,10 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // The team's task has another owner than the run file says. If the task is pending, a
-        // person or an agent has assigned it to this owner, so the owner keeps the task when the
-        // run makes it pending again. If the task is in progress, its owner may simply have claimed
-        // it, so any member may claim it later.
+        // The team's task has another owner than the task in the run file. If the task is pending,
+        // a person or an agent has chosen this owner, so only this owner may do the task. If the
+        // task is in progress, its owner may simply have claimed it. So any member may do the task
+        // if the run makes it pending again.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),

@@ -7,8 +7,8 @@ use protocol::team_and_member_names::MemberName;
 use serde_json::{Map, Value};
 use store::{Error, TaskUpdate, Team};
 
-/// Makes a task pending again. Returns `false`, and changes nothing, if the task has changed since
-/// the snapshot from which this was decided.
+/// Makes a task pending again, as `release` says. Returns `false`, and changes nothing, if the task
+/// has changed since the run decided to release it.
 pub(crate) fn release_task(team: &Team, release: &TaskRelease) -> Result<bool, ErrorReport> {
     let tasks = team.tasks();
     let is_unchanged = |task: &Task| {

@@ -95,11 +95,11 @@ impl<'a> RunState<'a> {
         }
     }
 
-    /// Ends a run that has found a team with no work left. The results are computed from the task
-    /// list.
+    /// Ends a run that has found a team with no work left: each task is completed, has failed for
+    /// good, or can never start. The results are computed from the task list.
     ///
-    /// All members count as running, although they have ended. Otherwise the result of each open
-    /// task would give a wrong reason: that the task's owner is gone.
+    /// All members count as running, although they have ended. Otherwise a task that waits for a
+    /// failed task would be reported with a wrong reason: that its owner is gone.
     pub(crate) fn finish_without_work(&mut self, file: &RunFile) -> Result<RunEnd, ErrorReport> {
         self.snapshot.members = all_running(file);
         self.remember_tasks(&self.team.tasks().list()?);

@@ -1,14 +1,14 @@
-//! The lock that allows only one run of a team at a time, and the note in the lock file for a later
-//! run. Without the lock, one of two runs could make a task pending on which a member of the other
-//! run works.
+//! The lock file of a team's runs. A run locks this file, so that only one run of the team is in
+//! progress at a time. Otherwise one of two runs could make a task pending on which a member of the
+//! other run works.
 //!
-//! The kernel releases the lock when the process exits, but the lock file stays, with two lines.
-//! The first line is a note for a later run with `--resume`. The note says whether the earlier run
-//! keeps or deletes its team at its end. If the run has begun to delete the team, the note has the
-//! run's exit code. The second line is the path of the run file.
+//! The file has two lines. The first line is a note for a later run with `--resume`. The note says
+//! whether the run keeps or deletes its team at its end. When the run begins to delete the team, it
+//! replaces the note with its exit code. The second line is the path of the run file.
 //!
-//! A run that completes its work removes both lines. So a second line in an unlocked file shows
-//! that a run was killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
+//! The kernel releases the lock when the run's process exits, but the file stays. A run that
+//! completes its work removes both lines. So a second line in an unlocked file shows that a run was
+//! killed. `teamctl status` and `teamctl why` report this ([`interrupted_run`]).
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::state_file_names;
@@ -33,8 +33,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run keeps its team at its end. An empty lock file is read as this note: no run was
-    /// killed, so no deletion must be completed.
+    /// The run keeps its team at its end. An empty lock file is also read as this note, because no
+    /// run has left a deletion to complete.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,
@@ -43,9 +43,9 @@ pub(crate) enum RunNote {
 }
 
 impl RunNote {
-    /// Parses the first line of the lock file, which is the note of the last run. The other lines
-    /// are ignored. They may be left from an older, longer note that a run had only partly
-    /// overwritten when it was killed.
+    /// Parses the first line of the lock file, which is the note of the last run. All other lines
+    /// are ignored. If a run was killed while it wrote the file, the end of an earlier, longer text
+    /// may still follow.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let exit_code =
@@ -148,8 +148,8 @@ pub fn interrupted_run(state: &Path, team: &Team) -> Option<InterruptedRun> {
     is_as_new_as(&file, team)?.then_some(run)
 }
 
-/// Whether the note in the lock file is of this team. The note of an earlier team of the same name is
-/// older than the team. `None` if a file cannot be read.
+/// Whether the note in the lock file is of this team. The note of an earlier team of the same name
+/// is older than the team. `None` if a file cannot be read.
 fn is_as_new_as(lock: &File, team: &Team) -> Option<bool> {
     let written_at = lock.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(written_at.as_millis() >= u128::from(team.config().ok()?.created_at))

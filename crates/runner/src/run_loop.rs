@@ -86,8 +86,8 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
 enum NextStep {
     /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
-    /// Take the next snapshot after [`TICK`], because a task could not be released. The loop does
-    /// not wait for a file event, because the release may become possible without one.
+    /// Take the next snapshot after [`TICK`], even without a file event. A task could not be made
+    /// pending again, for example because it has changed since the snapshot.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,

@@ -5,7 +5,8 @@ use protocol::error_kind_and_report::ErrorReport;
 
 /// Receives the reports of a run. The command-line program implements this trait.
 ///
-/// In lines that may contain text from agents, control characters are already escaped.
+/// If a line may contain text from agents, the run escapes control characters before it passes the
+/// line to the observer.
 pub trait RunObserver {
     /// Shows one line about an event, which begins with the time.
     fn show_event(&self, line: String);

@@ -46,9 +46,9 @@ pub(crate) fn exit_code(end: &RunEnd, tasks: &[TaskResult]) -> u8 {
     }
 }
 
-/// The error that says why the run ended although tasks were left to do, with the command to type
-/// next. `None` if the run ended because no task was left to do. `command` is the command with
-/// which the run was started.
+/// The error that says why the run ended although tasks were left to do. `None` if the run ended
+/// because no task was left to do. `command` is the command with which the run was started. The
+/// error's help suggests a similar command, which resumes the run or begins it anew.
 pub(crate) fn early_end(
     name: &TeamName,
     end: &RunEnd,
@@ -72,8 +72,8 @@ pub(crate) fn early_end(
     Some(ErrorReport::new(kind, message).with_help(help))
 }
 
-/// The text that notifies a person who does not watch the run. `None` if every task is completed, or if a
-/// person has stopped the run.
+/// The text that notifies a person who does not watch the run. `None` if every task is completed,
+/// or if a person has stopped the run.
 pub(crate) fn notice(name: &TeamName, end: &RunEnd, tasks: &[TaskResult]) -> Option<String> {
     let counts = format!("{} of {} tasks are completed", completed_count(tasks), tasks.len());
     match end {

@@ -109,8 +109,9 @@ fn run_from(
         }
         ResumePoint::Work(team) => {
             let mut state = open_team(run, root, team)?;
-            // The note of the earlier run is written again, so that the note is newer than the
-            // team. `interrupted_run` ignores an older note.
+            // If the note in the lock file is older than the team, `interrupted_run` ignores it,
+            // because it is then about an earlier team of the same name. `open_team` may have just
+            // created this team, so the note is written again.
             let note = lock.previous_note();
             lock.write_note(note, &run.command.absolute_path())?;
             let end = run_loop::run_to_end(run, &mut state)?;
@@ -133,9 +134,10 @@ impl From<AfterRun> for RunNote {
     }
 }
 
-/// Returns the rules by which this run makes tasks pending again. If the run resumes a team,
-/// pending tasks keep the owners that they have in the team. The function then also shows a warning
-/// for each member or task that differs from the run file.
+/// Returns the rules by which this run makes tasks pending again: who may do each task, and how
+/// often a failed task is tried again. If the run resumes a team, pending tasks keep their owners,
+/// even if the run file names others. In this case the function also shows a warning for each
+/// member or task that differs from the run file.
 fn retry_rules(
     resume_point: &ResumePoint,
     file: &RunFile,

@@ -1,6 +1,6 @@
-//! Spawns members of a run on other hosts, and fetches their branches. Both are done by `teamctl` of
-//! this installation, which connects to the hosts. If the run file leaves the choice of the host to
-//! teamd, `teamctl spawn` asks the daemon to choose one.
+//! Spawns members of a run on other hosts, and fetches their branches. For both, the run starts the
+//! program `teamctl`, which connects to the hosts. If the run file lets teamd choose the host,
+//! `teamctl spawn` asks the daemon for one.
 
 use crate::run_file::{HostChoice, HostedSpawn, RunFile};
 use client::root_socket_team_and_caller::TeamContext;
@@ -33,8 +33,8 @@ pub(crate) fn spawn_on_other_host(
     run(command, hosted.options.prompt.clone())
 }
 
-/// Fetches the branches of members on other hosts. Does nothing if the file gives no such member a
-/// worktree.
+/// Fetches the branches of members on other hosts. Does nothing if the run file gives none of these
+/// members a worktree.
 ///
 /// # Errors
 ///
@@ -48,10 +48,10 @@ pub(crate) fn fetch_branches_of_hosts(team_context: &TeamContext, file: &RunFile
     run(command, None)
 }
 
-/// The arguments of `teamctl` that spawn the member. An option and its value are one argument, so
-/// that the value is never taken for an option. Only the `-` of `--prompt`, which stands for
-/// standard input, is an argument of its own. Environment variables for the member may be secret,
-/// so they are not among the arguments: the caller passes them in one environment variable.
+/// The arguments with which `teamctl` spawns the member. Options are written `--NAME=VALUE`, so
+/// that a value that begins with `-` is not taken for an option. The caller writes the prompt to
+/// standard input (`--prompt -`). The member's environment variables may be secret, so the caller
+/// passes them in an environment variable and not as arguments.
 fn spawn_arguments(hosted: &HostedSpawn) -> Vec<OsString> {
     // A run file has no keys for the last three.
     let SpawnOptions {

@@ -71,9 +71,10 @@ fn open_tasks(snapshot: &TeamSnapshot) -> Vec<OpenTask> {
         .collect()
 }
 
-/// Whether the member is idle and will not continue by itself. A member continues when its plan or
-/// permission request is answered, or when a pause of its turns ends. `false` for delivery `pull`,
-/// because a program that reads its inbox itself may still work when it is reported as idle.
+/// Whether the member is idle and has no reason to continue. `false` if the member waits for an
+/// answer about its plan or a permission, or for the end of a pause of its turns. Also `false` for
+/// delivery `pull`, because a program that reads its inbox itself may still work when it is
+/// reported as idle.
 fn is_idle_for_good(member: &MemberStatus) -> bool {
     let will_continue = |flag: &MemberFlag| match flag {
         MemberFlag::AwaitingPlanApproval | MemberFlag::AwaitingPermission => true,
@@ -88,9 +89,10 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
     is_idle && !member.flags.iter().any(will_continue)
 }
 
-/// Whether the member's turns are paused because it and another member answered each other too
-/// often within an hour. The limit for a shorter period does not count here. The run does not wait
-/// for the end of the hour, because the two members would only answer each other again.
+/// Whether the member's turns are paused because it answered another member too often within an
+/// hour. The run does not wait for the end of this pause, because the two members would only answer
+/// each other again. `false` if it answered too often within a minute: the run waits for the end of
+/// that pause.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long_exchange_period(pause.within_ms))
 }

@@ -113,8 +113,9 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
 }
 
 /// Corrects the results of the tasks on which members were working when the run ended. `cut_off`
-/// has the ids of these tasks. If the outcome of a task is `NotDone` or `Failed`, it becomes
-/// `NotDone`, with `reason` as its reason. Nothing changes if `reason` is `None`.
+/// has the ids of these tasks. Each of them that is neither completed nor deleted gets the outcome
+/// `NotDone` and the reason `reason`. `reason` is `None` if the run was not cut off, and then
+/// nothing changes.
 pub(crate) fn mark_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

@@ -62,10 +62,9 @@ fn hosted_members(
     Ok(hosted.collect())
 }
 
-/// The activity of a member on another host, before the events that its host logged are taken into
-/// account. A program with delivery `pull` may still work when it is reported as idle. Only the run
-/// file says whether the member has this delivery, so a member that the file lacks never counts as
-/// [`HostedActivity::Idle`].
+/// The activity of a member on another host, as far as config.json and the run file show it. The
+/// member counts as [`HostedActivity::Idle`] only if the run file gives it another delivery than
+/// `pull`. A program with delivery `pull` may still work when it is reported as idle.
 fn hosted_activity(member: &Member, hosts: &[HostStatus], file: &RunFile) -> HostedActivity {
     let is_connected = hosts.iter().any(|status| {
         Some(status.host.as_str()) == member.host.as_deref() && status.contact == HostContact::Connected

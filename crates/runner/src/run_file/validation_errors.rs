@@ -83,8 +83,9 @@ impl<'t> ValidationErrors<'t> {
     }
 }
 
-/// Keeps only the first error of each line. Of consecutive errors about list elements, also keeps
-/// only the first one: a list that is not closed causes an error in each of the following lines.
+/// Keeps only the first error of each line. Also keeps only the first of several consecutive errors
+/// about list elements, because a list that is not closed causes such an error in each of the
+/// following lines.
 fn first_per_line(mut errors: Vec<ValidationError>) -> Vec<ValidationError> {
     errors.sort();
     errors.dedup_by_key(|error| error.line);
