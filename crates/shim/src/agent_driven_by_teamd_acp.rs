@@ -209,8 +209,8 @@ impl DrivenAgent {
         self.driver.as_ref().and_then(|driver| driver.stream.watched_descriptor())
     }
 
-    /// The latest time at which [`DrivenAgent::advance`] must be called again, to send the next
-    /// signal of an interrupt or of a cleanup. `None` if neither of them waits for a deadline.
+    /// When the shim must send the next signal, to interrupt a turn or to end the processes that
+    /// the driver has left behind. `None` if there is no signal to send.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let cleanup = self.driver.as_ref().and_then(|driver| driver.session_cleanup.as_ref());
         let turn = self.turn.as_ref().and_then(|turn| turn.interrupt.as_ref());

@@ -11,13 +11,14 @@ use std::path::PathBuf;
 /// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ShimCommand {
-    /// `run SPAWN --socket PATH --state-dir DIR [--headless LOG]`: start and supervise an agent. Called
-    /// by the daemon.
+    /// `run SPAWN --socket PATH --state-dir DIR [--headless LOG]`: start and supervise an agent.
+    /// Called by the daemon.
     Run(ShimArgs),
-    /// `ask --state-dir DIR`: ask one question. Called by `teamctl ask`, which writes the setup to standard
-    /// input.
+    /// `ask --state-dir DIR`: ask one question. Called by `teamctl ask`, which writes the question
+    /// and its settings to standard input.
     Ask(PathBuf),
-    /// `show-ask SOCKET`: show what an asked program prints. `teamctl ask --pane` runs it in the pane.
+    /// `show-ask SOCKET`: show what an asked program prints. `teamctl ask --pane` runs it in the
+    /// pane.
     ShowAsk(PathBuf),
     /// `log PATH`: write standard input to a log of bounded size. Called by tmux.
     Log(PathBuf),

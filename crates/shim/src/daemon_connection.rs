@@ -96,10 +96,9 @@ impl DaemonConnection {
     /// Whether the daemon refused this shim before the shim started its agent. If so, no agent has
     /// run, and no daemon needs an exit report.
     ///
-    /// If the daemon refused the shim later, the exit report is still needed. The refusing daemon
-    /// does not have this agent in its roster (its list of agents), because it has lost the roster
-    /// or uses a different state directory. Another daemon may still have the agent in its roster
-    /// and look for the exit report.
+    /// After a later refusal an exit report is needed. A daemon refuses a shim if its roster lacks
+    /// the agent, for example because the roster was lost. Another daemon may have the agent in its
+    /// roster and look for the exit report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }

@@ -118,7 +118,7 @@ pub(crate) fn signal_session(session: u32, signal: Signal) {
 }
 
 /// Reaps all children that have exited. Returns false if the shim has no child left. If the shim is
-/// the parent of all orphaned descendants, it then has no descendants at all.
+/// a subreaper, false also means that it has no other descendants.
 pub(crate) fn reap(on_reap: OnReap<'_>) -> bool {
     loop {
         // `nix` returns a decoded wait status, but an `ExitStatus` can only be made from a raw one.

@@ -15,8 +15,8 @@ pub(crate) fn first_string(value: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// The last string under `key`, at any depth. In each object, a string directly under `key` takes
-/// precedence over deeper strings.
+/// The last string under `key`, at any depth. If an object itself has a string under `key`, strings
+/// deeper in this object are ignored.
 pub(crate) fn last_string(value: &Value, key: &str) -> Option<String> {
     match value {
         Value::Object(fields) => {

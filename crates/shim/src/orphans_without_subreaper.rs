@@ -1,5 +1,5 @@
-//! Finds orphans on systems where the shim cannot become the parent of its orphaned descendants, such
-//! as macOS.
+//! Finds orphans on systems where the shim cannot become the parent of its orphaned descendants,
+//! such as macOS.
 //!
 //! When the parent of a process exits, the process keeps its process session and its environment.
 //! So a process counts as a descendant if it is in the process session of a known descendant. It
@@ -12,7 +12,8 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// How the agent's orphans are recognized. Unset if the system makes the shim the parent of orphans.
+/// How the agent's orphans are recognized. Unset if the system makes the shim the parent of
+/// orphans.
 static ORPHAN_CRITERIA: OnceLock<OrphanCriteria> = OnceLock::new();
 
 struct OrphanCriteria {
@@ -44,19 +45,20 @@ pub(crate) fn track_session(leader: u32) {
     }
 }
 
-/// Remembers the process sessions of `descendants`, and returns the orphans. `exempt` and their
-/// descendants are left out. Empty if the system makes the shim the parent of orphans.
+/// Remembers the process sessions of `descendants`, and returns the orphans, except the processes
+/// in `exempt` and their descendants. Returns none on systems where the shim is a subreaper.
 ///
 /// # Errors
 ///
-/// If the process table cannot be read. There may be orphans then.
+/// If the process table cannot be read. There may be orphans nevertheless.
 pub(crate) fn find_orphans(
     descendants: &[ProcessEntry],
     exempt: &[ProcessEntry],
 ) -> io::Result<Vec<ProcessEntry>> {
     let Some(criteria) = ORPHAN_CRITERIA.get() else { return Ok(Vec::new()) };
     let system = platform::system();
-    // The table is read last, so that it has each process of the first list and the daemon above it.
+    // The table is read last, so that it has each process of the first list and the daemon above
+    // it.
     let with_environment = find_by_environment(system, &criteria.environment_entry, Instant::now())?;
     let table = system.processes()?;
     let mut sessions = criteria.sessions.lock().unwrap_or_else(PoisonError::into_inner);

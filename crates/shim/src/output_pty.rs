@@ -1,5 +1,5 @@
-//! The pseudo-terminal that turns and drivers write to. The shim copies their output to the pane or
-//! to a log.
+//! The pseudo-terminal to which drivers and the processes of turns write. The shim copies their
+//! output to the pane or to a log.
 //!
 //! One pseudo-terminal is used for the whole spawn. Background processes of a turn may still write
 //! to it after the turn, so output is also copied between turns. No function of this module blocks.
@@ -41,8 +41,8 @@ const MAX_READS: usize = 16;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much output is kept at most while the pane takes none, in bytes.
 const MAX_PENDING_BYTES: usize = 1 << 20;
-/// How many bytes at the end of a captured output are kept. A reply needs less, but other JSON
-/// lines may follow it in the output.
+/// If the output of a turn is captured to find the agent's reply, at least this many bytes at its
+/// end are kept. A reply is shorter, but other JSON lines may follow it.
 const MAX_CAPTURED_BYTES: usize = 256 << 10;
 /// The size of the terminal if there is no pane.
 const HEADLESS_SIZE: Winsize = Winsize { ws_row: 50, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
@@ -302,7 +302,8 @@ fn wait_readable(fd: &OwnedFd, deadline: Instant) {
     poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], poll_timeout::from_deadline(deadline)).ok();
 }
 
-/// Opens the terminal on standard output again, so that its flags are not shared with other processes.
+/// Opens the terminal on standard output again, so that its flags are not shared with other
+/// processes.
 fn open_stdout(options: &OpenOptions) -> io::Result<File> {
     let path = ttyname(io::stdout(), Vec::new())?;
     options.open(OsStr::from_bytes(path.as_bytes()))
@@ -411,7 +412,8 @@ mod tests {
         yes.kill().unwrap();
         yes.wait().unwrap();
         drop(pane_end);
-        // A process that another test starts at this moment has a copy of `pane_end` until its `exec`.
+        // A process that another test starts at this moment has a copy of `pane_end` until its
+        // `exec`.
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !matches!(terminal.sink, OutputSink::Closed) && Instant::now() < deadline {
             terminal.copy_available();

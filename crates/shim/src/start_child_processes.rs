@@ -1,5 +1,5 @@
-//! Starts the child processes of the shim: agent programs, turns and drivers. Each gets its working
-//! directory, environment and terminal.
+//! Starts the child processes of the shim: agent programs, drivers, and the processes of turns.
+//! Gives each process its working directory, environment and terminal.
 
 use crate::orphans_without_subreaper;
 use crate::output_pty::OutputPty;

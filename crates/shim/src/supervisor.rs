@@ -39,8 +39,8 @@ pub(crate) const DESCENDANT_GRACE: Duration = Duration::from_millis(500);
 /// How long the daemon may take to acknowledge a report of the shim.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs one agent. Returns the exit code of the agent. The code is 75 if the shim got no message
-/// that starts an agent, and 72 if the agent could not be started.
+/// Runs one agent. Returns the exit code of the shim: the agent's exit code, 75 if the shim got no
+/// message that starts an agent, or 72 if the agent could not be started.
 pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     if args.headless.is_some() {
         // A shim without a pane is a child of the daemon, and inherits descriptors that the daemon
@@ -53,9 +53,9 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     let (agent_socket, daemon_socket) = UnixStream::pair()
         .map_err(|error| ErrorReport::new(ErrorKind::Io, format!("cannot make a wake socket: {error}")))?;
     if args.headless.is_some() {
-        // A shim without a pane starts a new session, so that the daemon's terminal does not become
-        // the agent's terminal. `setsid` fails only if the shim already leads a session of its own,
-        // and such a session does not have the daemon's terminal.
+        // A shim without a pane starts a new process session, so that the daemon's terminal does
+        // not become the agent's terminal. `setsid` fails only for the leader of a process group,
+        // and a child of the daemon does not lead one.
         nix::unistd::setsid().ok();
     }
     let mut shim = Shim {
@@ -67,9 +67,9 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
-        // No daemon has let this shim start an agent. Normally the daemon closes a shim's pane.
-        // Here the shim closes its pane itself, because the daemon that opened the pane may have
-        // been killed before it recorded this shim.
+        // The shim starts no agent, and closes its pane itself. Normally the daemon closes a shim's
+        // pane. But the daemon that opened this pane may have been killed before it recorded the
+        // shim.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
@@ -128,8 +128,8 @@ impl Shim<'_> {
     /// Reports to the daemon that no agent was started.
     fn report_start_failure(&mut self, message: String) -> ExitCode {
         let spawn = self.connection.spawn_id().to_owned();
-        // The shim waits for the daemon's reply before it exits, at most for `REPORT_TIMEOUT`. So
-        // the daemon reads the report of the failed start before it notices that the shim has
+        // After the report of the failed start, the shim waits for the daemon's reply, at most for
+        // `REPORT_TIMEOUT`. So the daemon reads the report before it notices that the shim has
         // exited.
         match self.connection.send(&FromShim::Failed(start_error(&message))) {
             true => {
@@ -146,7 +146,7 @@ impl Shim<'_> {
     ///
     /// # Errors
     ///
-    /// A sentence for people that says why the program was not started.
+    /// Why the program was not started, as a sentence for people.
     fn run_long_lived_agent(
         &mut self,
         start: &StartAgent,
@@ -169,9 +169,9 @@ impl Shim<'_> {
         );
         output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
         let exit = match self.signals.is_hung_up() {
-            // SIGHUP has arrived, so the agent has ended because its terminal is gone, whatever its
-            // exit code. If the terminal is lost, SIGHUP always arrives before the agent's exit is
-            // noticed.
+            // SIGHUP has arrived: the agent's terminal is gone. The report says this, and omits the
+            // agent's exit code. A shim that loses its terminal always gets SIGHUP before it
+            // notices the agent's exit.
             true => ExitReport::TerminalGone,
             false => agent.exit_report(),
         };
@@ -184,7 +184,7 @@ impl Shim<'_> {
     ///
     /// # Errors
     ///
-    /// A sentence for people that says why the agent was not started.
+    /// Why the agent was not started, as a sentence for people.
     fn run_turn_agent(
         &mut self,
         start: &StartAgent,

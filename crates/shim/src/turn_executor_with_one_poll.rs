@@ -216,7 +216,8 @@ impl ShimExecutor<'_> {
     ///
     /// # Errors
     ///
-    /// If the driver did not become ready: why the agent was not started, or how it has ended.
+    /// `NotStarted` with the reason why the driver did not become ready. `Terminated` if the daemon
+    /// or a signal ended the agent first.
     fn open_driven_agent(&mut self) -> Result<(), TurnLoopEnd> {
         let Some(driven) = &mut self.driven else { return Ok(()) };
         driven.ensure_started(self.parts.start, self.parts.pane_mode, &self.parts.output).map_err(

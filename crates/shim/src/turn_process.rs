@@ -16,9 +16,10 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn is finished. Without an interrupt, the turn is finished when its process
-    /// has exited. After an interrupt, all other processes of its process session must have ended
-    /// too. Each call of this function also takes the next step to end them.
+    /// Whether the turn is finished. Without an interrupt, the turn is finished when the turn's
+    /// process has exited. After an interrupt, the other processes of the same process session must
+    /// have ended too. Then each call of this function also takes the next step to end these
+    /// processes.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;
@@ -49,8 +50,8 @@ pub(crate) struct PendingStdin {
 
 impl PendingStdin {
     /// Starts to write `text` to the program's standard input. Returns the text that the pipe did
-    /// not take yet. `None` if the pipe took everything, or if writing to the pipe failed. In both
-    /// cases the pipe is closed.
+    /// not take yet. Closes the pipe and returns `None` if the pipe took everything, or if writing
+    /// failed.
     pub(crate) fn new(pipe: ChildStdin, text: String) -> Option<PendingStdin> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, FcntlArg::F_GETFL).ok()?);
         // Only the shim's end of the pipe becomes non-blocking. The program's end has a file
@@ -60,8 +61,8 @@ impl PendingStdin {
     }
 
     /// Writes as much text to standard input as the pipe takes without blocking. Returns the rest.
-    /// `None` if everything is written, or if the program no longer reads. In both cases the pipe
-    /// is closed.
+    /// Closes the pipe and returns `None` if everything is written, or if the program no longer
+    /// reads.
     pub(crate) fn write_some(mut self) -> Option<PendingStdin> {
         while self.written < self.text.len() {
             match self.pipe.write(&self.text[self.written..]) {

@@ -79,13 +79,12 @@ impl HookInput {
         }
     }
 
-    /// Whether the turn that ends now is due to the previous turn-end hook, whose response told the
-    /// program to continue. False if the program has ignored that response.
+    /// Whether the response of the previous turn-end hook started the turn that ends now. False if
+    /// the program ignored the response, as programs do after several responses in a row.
     ///
-    /// A program ignores such a response if there were several in a row. Some programs say under a
-    /// key of the event whether they used the response. Other programs have this key, but never set
-    /// it to true. So only the profiles of the former name the key. If the profile names no key,
-    /// the result is true.
+    /// Some programs report this under a key of the event, which their profile names
+    /// (`continued_key`). If the profile names no key, the result is true. Some programs have the
+    /// key but never set it to true, so their profiles do not name it.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -113,10 +113,12 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits until the daemon replies, until waiting has become useless, or until `deadline`.
-    /// Waiting is useless, for example, when a person types, or after `self.deadline`, the end of
-    /// the whole long poll. Returns `None` if the long poll can go on, because only `deadline` has
-    /// passed or the connection was lost. The caller may then connect to the daemon again.
+    /// Waits for the daemon's reply, but at most until `deadline`. Ends early if waiting has become
+    /// useless, for example because a person types. Returns `None` if the deadline has passed or
+    /// the connection was lost. The caller may then connect to the daemon again.
+    ///
+    /// If `self.deadline`, the end of the whole long poll, has passed too, returns
+    /// [`WaitEnd::NoDelivery`].
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

@@ -19,9 +19,9 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Reports the event to the daemon. The reply may say that the program got its first prompt, or
-    /// the approval of its plan, on its command line. In that case, marks the inbox messages with
-    /// this prompt or approval as read.
+    /// Reports the event to the daemon. If the program got its first prompt or the approval of its
+    /// plan on its command line, the daemon's reply says so. The hook then marks the inbox message
+    /// with this prompt or approval as read.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {

@@ -1,11 +1,10 @@
 //! The turn-end hook. It reports the end of the turn, completes the turn's task, and delivers the
 //! next messages. If there are none, the hook waits for messages.
 //!
-//! A message counts as delivered when it was written to standard output. It is marked read only at
-//! the end of the next turn, when the hook can see whether the program has used the message. If the
-//! program has not used it, the message is delivered again at the end of a later turn. A program
-//! does not use a message if the program no longer waits for its hook, or has reached its limit of
-//! responses in a row.
+//! A message counts as delivered when it was written to standard output. The program may ignore a
+//! message, for example because the program no longer waits for the hook, or after several messages
+//! in a row. So a message is marked read only at the end of the next turn, when the hook can see
+//! whether the program has used the message. If not, a later hook delivers the message again.
 
 use super::hook_owner::HookOwner;
 use super::long_poll::{LongPoll, WaitEnd};
@@ -35,9 +34,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_agent_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // Even if this hook delivers no messages, it makes a long poll. The long poll tells the
-        // daemon that this hook will write no more team files. The daemon waits for that before it
-        // respawns an agent whose plan was approved.
+        // This hook delivers no messages, but its long poll tells the daemon that the hook will
+        // write no more team files. Before the daemon respawns an agent whose plan was approved, it
+        // waits for this long poll.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
@@ -161,8 +160,8 @@ fn long_poll(invocation: &HookInvocation<'_>, started_at: Instant) -> Result<Opt
     ))
 }
 
-/// The time `duration` ago, in milliseconds of the monotonic clock, which is the same in all processes.
-/// 0 if the clock cannot be read.
+/// The time `duration` ago, in milliseconds of the monotonic clock, which is the same in all
+/// processes. 0 if the clock cannot be read.
 fn monotonic_milliseconds_ago(duration: Duration) -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     now.saturating_sub(duration).as_millis() as u64

@@ -1,11 +1,11 @@
 //! Detects whether a person types into a terminal, without taking the input from the program. The
-//! detector learns from the system each time that the program reads from its terminal. Not every
-//! system reports this.
+//! operating system notifies the detector of each read of the program from its terminal. Not every
+//! system can do this.
 //!
 //! A program also reads input that no person types: the terminal's replies to queries, and reports
-//! of focus changes. So only two reads within 1.5 s count as typing. Some programs, such as codex,
-//! query the terminal when its size changes. So reads do not count for a moment after such a
-//! change, and after the detector has started.
+//! of focus changes. So only two reads within 1.5 s count as typing. Reads also do not count for a
+//! moment after the terminal's size has changed, because some programs, such as codex, then query
+//! the terminal. The same holds for a moment after the detector has started.
 
 use nix::fcntl::OFlag;
 use platform::TerminalReads;

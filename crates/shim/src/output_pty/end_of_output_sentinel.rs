@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-/// How many sentinels are awaited at most. The list needs a limit, because a program can discard
-/// the terminal's buffers. A sentinel in a discarded buffer never arrives.
+/// How many sentinels are awaited at most. If a program discards the terminal's buffers, the
+/// sentinels in the buffers never arrive. Without this limit they would be awaited forever.
 const MAX_AWAITED: usize = 8;
 /// The length of a sentinel in bytes. It consists of a UUID between two NULs.
 const SENTINEL_BYTES: usize = 34;

@@ -34,8 +34,8 @@ pub(crate) struct AgentTeamFiles {
     /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
     /// first.
     pub(super) unsent: VecDeque<Message>,
-    /// How often the agent has released each task. The agent claims a released task again only
-    /// after all other tasks, and at most `MAX_RECLAIMS` times.
+    /// How often the agent has released each task: given it back without an outcome. The agent
+    /// claims a released task again only after all other tasks, and at most `MAX_RECLAIMS` times.
     pub(super) release_counts: BTreeMap<TaskId, u32>,
     /// Tasks in progress whose outcome could not be written. The agent does not run them again.
     pub(super) unsettled: BTreeSet<TaskId>,
@@ -94,8 +94,9 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // If the inbox has more or fewer unread entries than `pending`, another program has marked
-        // entries read or removed them. Then the whole inbox is read again.
+        // `pending` should now have all unread entries. If their number differs from that in the
+        // inbox, another program has marked entries read or removed them. Then the whole inbox is
+        // read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

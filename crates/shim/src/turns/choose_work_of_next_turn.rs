@@ -65,7 +65,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Removes the messages of members whose exchange of messages with the agent is paused. Returns
-    /// the other entries, and the pause that ends first.
+    /// the remaining entries. If messages were removed, also returns one pause: the one that ends
+    /// first.
     fn without_paused_exchanges(
         &mut self,
         unread: Vec<InboxEntry>,

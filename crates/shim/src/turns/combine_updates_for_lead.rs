@@ -75,9 +75,9 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// Checks whether `message` repeats the message in `update`. If so, returns the count and the inbox
-/// entries of `update`, and the caller adds the repetition to both. Returns `None` if `message`
-/// does not repeat it, or if `message` is a payload (JSON in the text).
+/// If `message` repeats the message in `update`, returns two fields of `update`: `times` and
+/// `entries`. The caller then adds the repetition to them. Otherwise returns `None`. A message with
+/// JSON as its text never counts as a repetition.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

@@ -120,9 +120,10 @@ mod tests {
         MemberName::parse("bob").unwrap()
     }
 
-    /// Records `count` turns on messages of the member bob, one every `interval` milliseconds. For
-    /// each turn, returns the pause that begins at its end, or `None`. A pause is returned as the
-    /// period of the reached limit in minutes, and the time when the pause ends.
+    /// Records `count` turns on messages of the member bob, one every `interval` milliseconds.
+    /// Returns for each turn the pause that begins at its end, or `None`. The first number of a
+    /// pause is the period of the reached limit in minutes. The second is the end of the pause in
+    /// milliseconds.
     fn pauses(
         turns: &mut ExchangeTurns,
         count: u64,

@@ -14,8 +14,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use store::now;
 use store::{InboxCursor, Team};
 
-/// The modification time of a file can be earlier than the write by this much, because the kernel's
-/// clock for files advances in ticks. Two ticks are enough.
+/// The search includes inboxes whose modification time is up to this much before the start of the
+/// turn. The kernel's clock for files advances in ticks, so a modification time may be slightly
+/// earlier than the write. The value is two ticks of 10 ms.
 const MTIME_SLACK: Duration = Duration::from_millis(20);
 /// The most messages in a summary.
 const MAX_MESSAGES: usize = 20;

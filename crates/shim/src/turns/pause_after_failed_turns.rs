@@ -5,10 +5,10 @@
 //! the agent waits for a message of a person or of the lead. Such a message also ends a pause
 //! early, because its sender may have removed the cause.
 //!
-//! After each of the first [`FAILURES_BEFORE_TASK_RETRY`] failures, the turn's task is marked
-//! failed. After a later failure, the agent tries the same task again when the pause ends. The task
-//! is marked failed after [`MAX_TASK_ATTEMPTS`] failed turns on it, or when the agent begins to
-//! wait for a message.
+//! The first [`FAILURES_BEFORE_TASK_RETRY`] failures in a row mark their tasks failed. If more
+//! turns fail, the program itself is probably the cause. So the agent then tries the same task
+//! again when the pause ends. This task is marked failed only after [`MAX_TASK_ATTEMPTS`] failed
+//! turns on it, or when the agent begins to wait for a message.
 //!
 //! If the program has said when its usage limit ends, the pause lasts at least until then. Then the
 //! agent tries the same message or task again, because neither has caused the failure.
@@ -26,10 +26,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// further turn. Until then, the pauses take about six hours in total, which is longer than the
 /// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// This many failed turns at the beginning of a streak (failed turns in a row) mark their tasks
-/// failed. Later in the streak, the agent tries the same task again, until [`MAX_TASK_ATTEMPTS`]
-/// turns on it have failed. Otherwise a program that cannot work would fail every task, and
-/// `teamctl run` would use up the `retries` of every task.
+/// The first failed turns in a row, up to this number, mark their tasks failed. If the next turn
+/// fails too, the program itself is probably the cause. From then on, the agent tries the same task
+/// again, until [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work
+/// would fail every task, and `teamctl run` would use up the `retries` of every task.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
@@ -49,7 +49,8 @@ pub(super) struct FailureStreak {
     pause: Option<Pause>,
     /// The messages of a person or of the lead that were unread when the last turn started.
     known_messages: BTreeSet<u64>,
-    /// The task of the last failed turn on a task, and how many such turns in a row were on this task.
+    /// The task of the last failed turn on a task, and how many such turns in a row were on this
+    /// task.
     last_task: Option<(TaskId, u32)>,
     /// The usage limit of the last turn that failed at one.
     last_limit: Option<UsageLimit>,
@@ -58,9 +59,9 @@ pub(super) struct FailureStreak {
 /// Until when no turn starts.
 #[derive(Debug)]
 enum Pause {
-    /// The end of the pause on two clocks; the pause ends when the first of them shows the end. The
-    /// monotonic clock stands still while the machine sleeps. The wall clock, in milliseconds since
-    /// the epoch, can be set back.
+    /// The end of the pause on two clocks. The pause ends when one of the clocks has reached it,
+    /// because the other may be late. The monotonic clock stands still while the machine sleeps.
+    /// The wall clock, in milliseconds since the epoch, can be set back.
     Until {
         instant: Instant,
         wall_ms: u64,
@@ -111,8 +112,8 @@ impl FailureStreak {
         self.last_limit.insert(limit).clone()
     }
 
-    /// Whether the task of a turn that has just failed at a usage limit is tried again. Called before
-    /// [`FailureStreak::add_failure`].
+    /// Whether the task of a turn that has just failed at a usage limit is tried again. Called
+    /// before [`FailureStreak::add_failure`].
     pub(super) fn keeps_task_at_limit(&self) -> bool {
         self.failed_turns < MAX_FAILED_TURNS - 1
     }
@@ -132,7 +133,8 @@ impl FailureStreak {
         self.pause = None;
     }
 
-    /// Whether no turn may start. `unread_messages` are the unread messages of a person or of the lead.
+    /// Whether no turn may start. `unread_messages` are the unread messages of a person or of the
+    /// lead.
     pub(super) fn is_paused(&self, unread_messages: &BTreeSet<u64>) -> bool {
         self.pause.is_some() && unread_messages.is_subset(&self.known_messages)
     }

@@ -102,8 +102,8 @@ impl AgentTeamFiles {
         }
     }
 
-    /// Marks the inbox message that contains the first prompt as read. The program got the text of this prompt
-    /// on its command line.
+    /// Sets the read flag of the message with the first prompt, because the program already got the
+    /// prompt on its command line.
     pub(crate) fn mark_prompt_read(&mut self, text: &str) -> Result<(), ErrorReport> {
         let entry = self.find_prompt_message(text)?;
         self.mark_read(entry.into_iter().collect())
@@ -165,8 +165,9 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// Returns a part of a prompt: its text, its summary and its inbox entries. If `message` is `None`,
-/// text and summary are empty: the program gets nothing for `entry`, which is only marked read.
+/// Returns a part of a prompt: its text, its summary and its inbox entries. `message` is the
+/// message in `entry`. If there is no message, text and summary are empty, so that the entry is
+/// marked read but adds nothing to the prompt.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
@@ -178,8 +179,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// The kind of program that is passed to `next_action`. It stands for a program that can work on
-/// every message, unlike a built-in worker.
+/// The program that is passed to `next_action`: one that can work on every message. A built-in
+/// worker cannot.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }
@@ -210,8 +211,8 @@ impl PromptBuilder {
         self.texts.iter().map(String::len).sum::<usize>() >= MAX_PROMPT_BYTES
     }
 
-    /// Builds the prompt. `None` if no part has a text. Entries without a text then stay unread
-    /// until the next prompt.
+    /// Builds the prompt. If no part has a text, returns `None`, and all entries stay unread until
+    /// the next prompt.
     fn finish(self) -> Option<NextPrompt> {
         let PromptBuilder { texts, summary, entries } = self;
         (!texts.is_empty()).then(|| NextPrompt { text: texts.join("\n\n"), summary, entries })

@@ -74,10 +74,10 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     format!("{text}\n{commands}")
 }
 
-/// The text of a member's message for a lead session. A report that a turn or a member has ended
-/// becomes a sentence. If the message is a plan or permission request that the policy lets the lead
-/// answer, the text ends with the commands for the answer. `times` says how often the message was
-/// sent. `output_file` is the log of the member's output.
+/// The text that a lead session gets for a member's message. A report that a turn or a member has
+/// ended becomes a `<task_notification>` element. For a request, the text also has the commands
+/// that answer it, or says that a person answers it. `times` is how often the message was sent.
+/// `output_file` is the log of the member's output.
 pub(super) fn lead_text(
     message: &Message,
     times: usize,
@@ -160,8 +160,8 @@ fn turn_end_text(from: &str, idle: &IdleNotification, output_file: Option<&Path>
     notification(from, status, &format!("{from} has ended a turn. {}", details.join(": ")), output_file)
 }
 
-/// A report about the member `from` for the lead's conversation, as an element
-/// `<task_notification>` (see docs/protocol.md). If `output_file` is `None`, the element
+/// The element `<task_notification>` for the lead's conversation (see docs/protocol.md). `from`
+/// names the subject of the report, usually a member. If `output_file` is `None`, the element
 /// `<output_file>` is omitted.
 fn notification(from: &str, status: &str, message: &str, output_file: Option<&Path>) -> String {
     let output_file = output_file.map_or(String::new(), |path| {

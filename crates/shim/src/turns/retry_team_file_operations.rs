@@ -14,7 +14,8 @@ pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {
     /// Notifies the lead that a turn has ended. If the lead's inbox is damaged, or if other users
-    /// can write to it, the notification is kept and sent later. So the next turn can start.
+    /// can write to it, the notification is kept and sent later. So the next turn does not wait
+    /// until a person has repaired the inbox.
     pub(super) fn notify_lead_of_turn_end(
         &mut self,
         notification: &IdleNotification,

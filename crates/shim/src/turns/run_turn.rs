@@ -87,8 +87,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     }
 
     /// Whether a failed turn is repeated in a new session, because the session of an earlier spawn
-    /// may no longer exist. The turn is not repeated if it has failed at a usage limit, if the agent
-    /// has changed the turn's task, or if the lead has asked the agent to shut down.
+    /// may no longer exist. The turn is not repeated if it has failed at a usage limit, if the
+    /// agent has changed the turn's task, or if the lead has asked the agent to shut down.
     fn should_retry_with_new_session(
         &mut self,
         subject: &TurnSubject,
@@ -114,8 +114,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pid = None;
         if let Some(reading) = end.usage {
             self.status.usage = Some(self.builder.add_usage(self.status.usage.take(), reading));
-            // The status, which contains the usage, is reported at once. The daemon needs it to
-            // notice that the usage exceeds the budget.
+            // The status contains the usage, which the daemon compares with the budget. So the
+            // status is reported at once.
             self.executor.report_status(&self.status);
         }
         Ok(turn_outcome(&end).with_limit(&self.limit_patterns))

@@ -1,5 +1,5 @@
-//! Settles what a turn was about after its end: completes or fails its task, marks its messages
-//! read, and counts failed turns and exchanges between members.
+//! Settles a turn that has ended: completes or fails its task, marks its message read, and counts
+//! failed turns and exchanges between members.
 
 use crate::turns::choose_inbox_action::is_from_user;
 use crate::turns::count_exchange_turns::ExchangeTurnTimes;
@@ -50,7 +50,7 @@ pub(super) fn exchange_line(pause: &ExchangePause) -> String {
 
 impl<H: TurnExecutor> TurnLoop<H> {
     /// Settles the task of the turn: writes its outcome to the task list. Returns `None` if there
-    /// is no task, or if the turn has submitted a plan for the task. In the second case the task
+    /// is no task. Also returns `None` if the turn has submitted a plan for the task; the task then
     /// stays in progress until the plan is answered.
     pub(super) fn settle_work(
         &mut self,
@@ -75,12 +75,12 @@ impl<H: TurnExecutor> TurnLoop<H> {
         })
     }
 
-    /// After a failed turn, begins a pause. After a successful turn, ends the streak: the failures
-    /// in a row.
+    /// Updates the streak, the failed turns in a row. A failed turn lengthens the streak and begins
+    /// a pause. A successful turn ends the streak. An interrupted turn changes nothing.
     ///
-    /// Two kinds of failed turns also end the streak. One is a failed shell command of a worker,
-    /// because the next command may succeed. The other is a turn in which the agent has completed
-    /// its task, because the agent can evidently work.
+    /// Two kinds of failed turns count as successful here. One is a failed shell command of a
+    /// worker, because the next command may succeed. The other is a turn in which the agent has
+    /// completed its task, because the agent can evidently work.
     pub(super) fn settle_streak(
         &mut self,
         work: &TurnWork,
@@ -101,9 +101,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
         self.status.pause = Some(TurnPause::FailedTurns(pause));
     }
 
-    /// Counts a turn for the limit of exchanges, in which two members answer each other's messages.
-    /// The turn counts if it was about a message of another member, and the agent sent a message to
-    /// this member. If the limit is reached, prints how long messages of this member have to wait.
+    /// Counts a turn for the limits of exchanges, in which two members answer each other's
+    /// messages. The turn counts if it was about a message of another member, and the agent sent a
+    /// message to the same member. If a limit is reached, further messages of that member have to
+    /// wait, and the shim prints how long.
     pub(super) fn count_exchange(&mut self, work: &TurnWork, sent: &SentMessages, started_at: u64) {
         let Some(message) = work.entry.as_ref().and_then(InboxEntry::unread) else { return };
         let sender = MemberName::new_unchecked(&message.from);
@@ -123,10 +124,10 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// Marks the message of the turn read, unless the turn has failed. After a failure the message
     /// stays unread, and is delivered again after all other messages and tasks. There are two
-    /// exceptions: a message whose turn failed at a usage limit keeps its place in the order, and
-    /// the answer to a plan is delivered again at once.
+    /// exceptions. A message whose turn failed at a usage limit keeps its place in the order. The
+    /// answer to a plan is delivered again at once.
     ///
-    /// After a success, messages whose turns have failed too often are given up.
+    /// A successful turn also gives up other messages whose turns have failed too often.
     pub(super) fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {
@@ -144,14 +145,15 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.print_line(&format!("A message of {sender} failed too often, and is left out."));
         }
         if let Err(error) = self.files.mark_read(work.entry.into_iter().chain(given_up).collect()) {
-            // The entries will be marked read at a later scan. Until then they are not delivered again.
+            // The entries will be marked read at a later scan. Until then they are not delivered
+            // again.
             self.print_error_once(&error);
         }
     }
 
-    /// Counts a failed turn on `task`. Returns whether the agent tries the task again after the
-    /// pause. True after a turn on the answer to a plan, because the answer is delivered again. A
-    /// failure at a usage limit is not counted.
+    /// Counts a failed turn on `task`, unless it has failed at a usage limit. Returns whether the
+    /// agent tries the task again after the pause. If the turn was about the answer to a plan, the
+    /// agent always tries again, because the answer is delivered again.
     fn add_task_failure(&mut self, task: &Task, work: &TurnWork, outcome: &TurnOutcome) -> bool {
         if outcome.limit.is_some() {
             return work.is_plan_answer() || self.streak.keeps_task_at_limit();

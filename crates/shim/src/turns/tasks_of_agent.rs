@@ -16,9 +16,9 @@ use store::{Error, TaskHold, TaskUpdate};
 /// How often an agent may claim a task again after it has released that task.
 const MAX_RECLAIMS: u32 = 2;
 
-/// How long the agent waits at a time until the home of a mirrored team (the host with the team's
-/// true files) confirms a claimed task. The time is short, because the agent handles no other
-/// events meanwhile. Without an answer, the agent asks again later.
+/// How long the agent waits for the home of a mirrored team (the host with the team's true files)
+/// to confirm a claimed task. The time is short, because the agent handles no other events
+/// meanwhile. If the home has not answered in this time, the agent asks again later.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Chooses the task to claim. First come tasks that only the agent may claim, then tasks that the
@@ -58,7 +58,8 @@ impl AgentTeamFiles {
             let Some(task) = self.claim_or_resume()? else { return Ok(None) };
             match self.confirm(&task)? {
                 ClaimDecision::Confirmed if !self.team.is_mirror() => return Ok(Some(task)),
-                // The home may have given the id of a new task to another one, which has this owner too.
+                // The home may have given the id of a new task to another one, which has this owner
+                // too.
                 ClaimDecision::Confirmed => {
                     let task = self.team.tasks().get(&task.id)?;
                     if task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(&self.me) {

@@ -42,8 +42,8 @@ enum SessionState {
     /// A turn of the session has started, but none has succeeded. So the program may not have
     /// stored the session. The value is the session's id, `None` if the program has no session ids.
     Opened(Option<String>),
-    /// An earlier spawn of the member has opened the session with this id. The current spawn has not
-    /// completed a turn in it, so the program may not have stored the session.
+    /// An earlier spawn of the member has opened the session with this id. The current spawn has
+    /// not completed a turn in it, so the program may not have stored the session.
     Inherited(String),
     /// A turn of the session has succeeded, so the program has stored the session.
     Confirmed(Option<String>),
@@ -131,7 +131,7 @@ impl TurnBuilder {
     ///
     /// # Errors
     ///
-    /// A sentence for people that says why the input cannot be built.
+    /// Why the input cannot be built, as a sentence for people.
     pub(crate) fn turn_input(
         &mut self,
         subject: &TurnSubject,
@@ -155,7 +155,7 @@ impl TurnBuilder {
     ///
     /// # Errors
     ///
-    /// A sentence for people that says why the program cannot run in this mode.
+    /// Why the program cannot run in this mode, as a sentence for people.
     pub(crate) fn set_mode(&mut self, mode: PermissionMode) -> Result<(), String> {
         let TurnProgram::PerTurn(agent) = &self.program else { return Err("it has no modes".to_owned()) };
         // Every program has the default mode, even without arguments for it.

@@ -107,8 +107,8 @@ impl TurnWork {
         message.is_some_and(|message| is_answer(&message.text))
     }
 
-    /// The task on which the turn works. In a turn on the answer to a plan, this is the task for
-    /// which the plan was made.
+    /// The task on which the turn works. If the turn's message is the lead's answer to a plan, this
+    /// is the task for which the plan was made.
     pub(super) fn task(&self) -> Option<&Task> {
         match &self.subject {
             TurnSubject::Task(task) => Some(task),
@@ -160,8 +160,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         (self.status.mode, self.status.plan_stage) = (initial.mode, initial.plan.clone());
         // A program behind a driver is already in this mode, because it was started in the mode.
         if let Some(mode) = initial.mode.filter(|_| !self.builder.is_driven()) {
-            // `set_mode` cannot fail here, because teamd refuses to spawn a member in a mode that its
-            // program does not have.
+            // `set_mode` cannot fail here, because teamd refuses to spawn a member in a mode that
+            // its program does not have.
             self.builder.set_mode(mode).ok();
         }
         let mut first_steps = self.first_steps(initial).into_iter();
@@ -188,8 +188,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// The steps that come before the first scan.
     fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
-        // A worker, whose turns are shell commands, has no first prompt. Its prompt is in its inbox
-        // and is handled like any message.
+        // A worker runs shell commands and has no turn on a prompt. It finds the prompt in its
+        // inbox, and handles it like any other message.
         let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
         let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
         let earlier_work = match self.is_awaiting_approval() {
@@ -204,9 +204,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
             FirstStep::Prompt(text) => {
                 let result = self.files.find_prompt_message(&text);
                 result.as_ref().err().into_iter().for_each(|error| self.print_error_once(error));
-                // The inbox also has a message with the text of this prompt. If the inbox cannot be
-                // read, the turn starts anyway. If the turn does not fail, that message is marked
-                // read later, so that it starts no second turn.
+                // The prompt is also a message in the inbox. If the turn does not fail, the message
+                // is marked read, so that it starts no second turn. If the inbox cannot be read
+                // now, the turn starts anyway, and the message is marked read later.
                 let is_hidden = result.is_err();
                 let entry = result.unwrap_or_default();
                 let subject = TurnSubject::Prompt(text.clone());
@@ -284,9 +284,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.report_idle();
             return Ok(());
         }
-        // Sends messages to the lead that could not be sent before. An error is not printed: the
-        // lead's inbox may stay damaged for a long time, and the same error would be printed after
-        // every turn.
+        // Tries again to send the lead the messages of earlier failed attempts. An error is not
+        // printed: the lead's inbox may stay damaged for a long time, and the same error would be
+        // printed after every turn.
         if self.files.send_queued().is_ok() {
             self.last_error = None;
         }

@@ -6,9 +6,9 @@ use protocol::token_and_cost_usage::{Usage, UsagePaths, UsageReading, to_microdo
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// Maximum number of ids for which the usage is kept separately. A program may report the usage of
-/// one call of its model in several lines with the same id, and each line replaces the one before.
-/// Several ids are kept, because the lines of several calls may alternate.
+/// Maximum number of model calls whose usage a later line can still replace. A program may report
+/// the usage of one model call in several lines with the same id; only the last line counts. The
+/// lines of several model calls may alternate.
 const MAX_OPEN_PARTS: usize = 64;
 
 /// The usage that one output or one file reports.
