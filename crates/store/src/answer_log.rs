@@ -34,9 +34,9 @@ pub struct AnsweredRequest {
     pub approved: bool,
     /// Who answered.
     pub answered_by: AnsweredBy,
-    /// When the member last made the request that was answered, in ms since the epoch, according to
-    /// the request's timestamp. If the member later makes a new request with the same id, this
-    /// answer does not count for the new request.
+    /// When the member made the answered request, in ms since the epoch. If the member made the
+    /// request several times, this is the last time. A later request with the same id needs a new
+    /// answer.
     pub last_asked_at: u64,
 }
 

@@ -6,8 +6,9 @@ use protocol::team_config::{Member, TeamConfig};
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-/// How the list of members changed: first members were removed or changed, then members were
-/// appended. If two members changed places, the first one counts as removed and appended.
+/// How one list of members differs from an earlier list. Each difference counts as a removal, a
+/// change of a member at its place, or an addition at the end. For example, if the list `a, b`
+/// becomes `b, a`, the member `a` counts as removed and added.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MemberDifference {
     /// Members of the earlier config, in its order.

@@ -63,9 +63,9 @@ impl Team {
         self.check_no_unknown_files(unknown_files)
     }
 
-    /// Calls `action` with each of the team's directories, and with a filter for the names of its known
-    /// files. The directories are opened anew, because a writer may have created one again that an
-    /// earlier attempt has deleted.
+    /// Calls `action` with each of the team's directories, and with a filter for the names of its
+    /// known files. Each call opens the directories anew: an earlier attempt may have deleted a
+    /// directory, and a writer may have created it again.
     fn for_each_dir(
         &self,
         mut action: impl FnMut(&DirHandle, NameFilter) -> Result<(), Error>,
@@ -97,8 +97,8 @@ impl Team {
     }
 }
 
-/// How often the files are deleted again if others write meanwhile. Each attempt ends within
-/// milliseconds, and a write must come in between.
+/// Maximum number of attempts to delete the files. An attempt fails if another program writes a
+/// file meanwhile. An attempt takes only milliseconds, so few attempts fail.
 const MAX_ATTEMPTS: usize = 1_000;
 
 type NameFilter = fn(&str) -> bool;

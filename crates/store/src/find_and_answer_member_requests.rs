@@ -1,9 +1,9 @@
 //! The requests of members to their lead, and the answers.
 //!
 //! A request in the lead's inbox, read or unread, is open until there is an answer in the member's
-//! inbox or in the answer log. It is also closed when the member leaves the team or is started
-//! again. If a member with an open plan is suspended, it sends the request again, with the same id,
-//! when it is resumed.
+//! inbox or in the answer log. A request is also no longer open when the member leaves the team or
+//! is started again. A member may be suspended while it waits for the answer to a plan. When it is
+//! resumed, it sends the request for this plan again, with the same id.
 //!
 //! A person, the lead and the daemon may answer the same request. To answer, a process checks the
 //! member's inbox for an answer and appends its own answer in one step. So only the first answer is
@@ -128,8 +128,8 @@ impl MemberRequests {
         Err(Error::NoSuchRequest { id: id.to_owned(), open })
     }
 
-    /// Appends an answer to the member's inbox, logs it, and marks the request read. `at_ms` is the
-    /// current time in ms since the epoch.
+    /// Appends an answer to the member's inbox, adds it to the answer log, and marks the request
+    /// read. `at_ms` is the current time in ms since the epoch.
     ///
     /// If the approval of a plan names no permission mode, the member continues in the lead's mode.
     /// If the member's program is known not to support the lead's mode, the member continues in the

@@ -1,11 +1,12 @@
-//! Finds the limit because of which a process could not be started or a terminal could not be
-//! opened. The error of the kernel does not name the limit.
+//! If a process could not be started or a terminal could not be opened, finds the system limit that
+//! was reached, such as the maximum number of processes. The kernel's error does not name the
+//! limit.
 
 use platform::ResourceLimit;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
-/// All limits of this process that the system reports. The limit with the fewest units left comes
-/// first.
+/// The system's limits on processes and pseudo-terminals that apply to this process. The limit that
+/// leaves the smallest number free comes first.
 pub fn process_limits() -> Vec<ResourceLimit> {
     let mut limits = platform::system().resource_limits();
     limits.sort_by_key(|limit| limit.allowed.saturating_sub(limit.used));

@@ -36,8 +36,8 @@ use uuid::Uuid;
 /// seconds of watching, so this wait is longer.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// First wait between two attempts to take a lock. The wait is short because teamd's programs hold a
-/// lock for about this long.
+/// First wait between two attempts to take a lock. The wait is short because teamd's programs hold
+/// a lock for about this long.
 const INITIAL_BACKOFF: Duration = Duration::from_micros(50);
 /// Longest wait between two attempts to take a lock.
 const MAX_BACKOFF: Duration = Duration::from_millis(20);
@@ -231,8 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit, so another process that takes it over holds its flock.
-        // Nobody holds the flock: a creator that was stopped for six seconds still owns the lock.
+        // The lock now has the sticky bit. A process that took over a sticky lock would hold its
+        // flock. No process holds this flock, so the creator still owns the lock, even if it was
+        // stopped for six seconds.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

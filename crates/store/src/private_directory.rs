@@ -33,9 +33,9 @@ pub(crate) fn open_private_dir(path: &Path) -> Result<DirHandle, Error> {
     Ok(dir)
 }
 
-/// Checks that no other user can put another directory in the place of `path`. The parent must belong
-/// to this user or to root. It must also be sticky, as `/tmp` is, or writable for its owner alone. A
-/// missing parent is no error.
+/// Checks that no other user can put another directory in the place of `path`. The parent must
+/// belong to this user or to root. It must also be sticky, as `/tmp` is, or writable for its owner
+/// alone. A missing parent is no error.
 ///
 /// # Errors
 /// [`Error::Untrusted`].
@@ -48,8 +48,8 @@ pub fn check_not_replaceable(path: &Path) -> Result<(), Error> {
         .map_or(Ok(()), |(reason, remedy)| Err(Error::Untrusted { path: parent.to_owned(), reason, remedy }))
 }
 
-/// If `path` is a symbolic link, checks that this user or root owns the link. Another user's link could
-/// lead teamd into any directory of this user.
+/// If `path` is a symbolic link, checks that this user or root owns the link. Another user's link
+/// could lead teamd into any directory of this user.
 ///
 /// # Errors
 /// [`Error::Untrusted`].
@@ -65,8 +65,8 @@ pub fn check_own_link(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Why another user can change the entries of a directory, and what to do. `None` if no other user
-/// can.
+/// If another user can change the entries of the directory: the reason, and the remedy to show in
+/// the error message. Otherwise `None`.
 fn untrusted_parent(metadata: &Metadata, path: &Path) -> Option<(&'static str, String)> {
     let own_uid = geteuid().as_raw();
     let quoted_path = shell_quote(&path.to_string_lossy());
@@ -94,7 +94,8 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     DirHandle::open(path)
 }
 
-/// The error names the nearest directory that exists, because its owner or permissions are the cause.
+/// The error names the nearest directory that exists, because its owner or permissions are the
+/// cause.
 fn create_error(path: &Path, cause: io::Error) -> Error {
     let parents = path.ancestors().skip(1);
     match parents.into_iter().find(|parent| parent.is_dir()) {

@@ -1,10 +1,12 @@
 //! Removes temporary files and locks that a killed program left beside the files of a team. Such
 //! stale files do no harm.
 //!
-//! Temporary files and moved locks are deleted after an hour. A moved lock is a stale lock that a
-//! program had renamed in order to remove it. Any other lock is stale after ten seconds, by the
-//! rules of [`crate::mkdir_lock`]. The next program that wants the lock then takes it over, or
-//! [`Team::remove_stale_locks`] removes it.
+//! A program renames a stale lock before it removes the lock. If the program is killed between
+//! these steps, the renamed lock stays; it is called a moved lock. Moved locks and temporary files
+//! are deleted after an hour.
+//!
+//! A lock that was not moved is stale after ten seconds, by the rules of [`crate::mkdir_lock`]. The
+//! next program that wants the lock then takes it over, or [`Team::remove_stale_locks`] removes it.
 
 use crate::directory_handle::{DirHandle, file_type};
 use crate::error::Error;
@@ -19,8 +21,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
-    /// Deletes temporary files and moved locks that have not changed for an hour. Other locks stay.
-    /// If such a lock is stale, the next program that needs it takes it over.
+    /// Deletes temporary files, and locks that a program had renamed in order to remove them, if
+    /// they have not changed for an hour. Other locks stay. If such a lock is stale, the next
+    /// program that needs it takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];

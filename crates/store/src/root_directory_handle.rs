@@ -114,9 +114,9 @@ impl Root {
         self.lock_file()?.unlock().map_err(|cause| Error::io("unlock", self.0.teams.path(), cause))
     }
 
-    /// A duplicate of the descriptor of the teams directory. The daemon takes and releases its lock
-    /// on the root (a flock) with such a duplicate. The flock belongs to the open directory, and
-    /// not to one descriptor, so it stays held when the duplicate is closed.
+    /// A duplicate of the descriptor of the teams directory. The daemon uses it to take and release
+    /// its lock on the root (a flock). Closing the duplicate does not release the flock, which
+    /// belongs to the open file description that all duplicates share.
     fn lock_file(&self) -> Result<File, Error> {
         let duplicate = self.0.teams.as_fd().try_clone_to_owned();
         duplicate.map(File::from).map_err(|cause| Error::io("lock", self.0.teams.path(), cause))
@@ -224,9 +224,9 @@ impl Root {
         Ok(team)
     }
 
-    /// Marks a team as a mirror, which is a copy of a team whose true files are on another host. The
-    /// text `mark` identifies the connection to that host and the copied team. Called before the
-    /// mirror is created, see [`Team::is_mirror`].
+    /// Marks a team as a mirror, which is a copy of a team whose true files are on another host.
+    /// The text `mark` identifies the connection to that host and the copied team. Called before
+    /// the mirror is created, see [`Team::is_mirror`].
     ///
     /// # Errors
     /// `Untrusted`, `Io`.

@@ -53,7 +53,8 @@ impl ForeignSettings {
     /// settings file before.
     ///
     /// # Errors
-    /// `UnexpectedFileType` if the file has changed since it was read; `Io`.
+    /// `UnexpectedFileType` if another program has changed the file since
+    /// [`ForeignSettings::read`]; `Io`.
     pub fn replace(&self, bytes: &[u8], suffix: &str) -> Result<Option<PathBuf>, Error> {
         let (directory, name) = split_path(&self.path)?;
         DirBuilder::new()

@@ -1,6 +1,6 @@
-//! Directories for teamd's own files, outside any root. Only teamd's programs write these files,
-//! and they take no lock. So a caller that writes a file must itself ensure that no second process
-//! replaces the file at the same time.
+//! Directories for teamd's own files, outside any root. Only teamd's programs write these files.
+//! The functions of this module take no lock, so a caller that writes a file must itself ensure
+//! that no second process replaces the file at the same time.
 
 use crate::directory_handle::DirHandle;
 use crate::durability::Durability;
@@ -23,8 +23,8 @@ impl StateDir {
     /// Opens a private directory. Creates it and its parents with mode 0700 if they are missing.
     ///
     /// # Errors
-    /// [`Error::Untrusted`] if the directory belongs to another user, or if other users have access or
-    /// can replace it; `Io`.
+    /// [`Error::Untrusted`] if the directory belongs to another user, or if other users have access
+    /// or can replace it; `Io`.
     pub fn open(path: &Path) -> Result<StateDir, Error> {
         open_private_dir(path).map(StateDir)
     }
@@ -72,8 +72,9 @@ impl StateDir {
         append(&self.0, name, bytes, limit_bytes)
     }
 
-    /// Appends whole lines, each with its line feed. If this fails, no part of them is in the file.
-    /// Removes an incomplete last line first, which a crash has left.
+    /// Appends whole lines, each with its line feed. If a crash has left an incomplete last line in
+    /// the file, that line is removed first. If the write fails, no part of the new lines is in the
+    /// file.
     pub fn append_whole_lines(&self, name: &str, lines: &[u8]) -> Result<(), Error> {
         self.check_plain_name(name)?;
         append_whole_lines(&self.0, name, lines)

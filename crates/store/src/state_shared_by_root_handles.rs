@@ -1,5 +1,5 @@
-//! The state that all handles of one root share: open directories, durability, the log of answers
-//! to members' requests, and the journal.
+//! The state that all handles of one root share: open directories, options for writes, cached
+//! configs, the log of answers to members' requests, and the journal.
 
 use crate::answer_log::AnswerLog;
 use crate::directory_handle::DirHandle;
@@ -53,7 +53,8 @@ impl SharedRootState {
         read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
     }
 
-    /// The plans that members of the team submit again at their next spawn, from the daemon's roster.
+    /// The plans that members of the team submit again at their next spawn, from the daemon's
+    /// roster.
     pub(crate) fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
         read_roster_file(&self.state_dir).unwrap_or_default().plans_to_resubmit(team)
     }

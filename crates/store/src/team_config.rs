@@ -1,8 +1,8 @@
 //! Reads and changes a team's `config.json`, which lists all members.
 //!
 //! The config that was read or written last is kept in a cache. If a `stat` shows that the file is
-//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. So
-//! members can join or leave a large team without parsing all members at every change.
+//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. This
+//! saves time when members join or leave a large team.
 
 use crate::error::Error;
 use crate::file_io::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, read_raw};
@@ -86,8 +86,8 @@ impl Team {
         Some(self.cached_config_if_valid()?.team.clone())
     }
 
-    /// Reads the team's config like [`Team::config_if_valid`], but returns the cached config without
-    /// copying it.
+    /// Reads the team's config like [`Team::config_if_valid`], but returns the cached config
+    /// without copying it.
     pub fn cached_config_if_valid(&self) -> Option<Arc<CachedConfig>> {
         let cached = self.config_cache().get();
         if let Some(cached) = &cached
@@ -197,9 +197,10 @@ impl Team {
         Ok(change)
     }
 
-    /// Puts the config that was just written to the file into the cache. The file's version (inode,
-    /// size and timestamps) is cached too, if the file system gives each change a different
-    /// timestamp. Without a version, the next call reads the file again and compares the text.
+    /// Puts the config that was just written to the file into the cache. If the file system gives
+    /// each change a different timestamp, the file's version (inode, size and timestamps) is cached
+    /// too. Then the next call reads the file only if its version has changed. Without a cached
+    /// version, the next call reads the file and compares the text.
     fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();

@@ -61,8 +61,8 @@ impl CachedConfig {
     }
 }
 
-/// The last result of [`CachedConfig::members_since`]. It is kept, because each link to another
-/// host asks for the same difference.
+/// The last result of [`CachedConfig::members_since`]. It is kept because each link to another host
+/// compares the same two configs.
 #[derive(Debug, Default)]
 pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
 
@@ -94,9 +94,9 @@ impl Deref for CachedConfig {
     }
 }
 
-/// The caches of all teams that have a handle. If a team was deleted and created again, its cache
-/// is still used, but does no harm: the inode in the cached version shows that `config.json` is
-/// another file.
+/// The caches of all teams that have a handle, by team name. If a team was deleted and created
+/// again, the new team may get the cache of the old one. That does no harm: the inode in the cached
+/// version shows that `config.json` is another file, so it is read again.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigCaches(Mutex<HashMap<TeamName, Weak<ConfigCache>>>);
 

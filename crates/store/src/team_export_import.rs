@@ -132,11 +132,10 @@ impl TeamArchive {
     /// `teams/NAME/config.json`.
     ///
     /// # Errors
-    /// `InvalidData` if the path is not that of a team's file, or if the archive already has it.
-    /// `InvalidData` also if the file is too large, or if its content is not valid for this path.
-    /// In the lead's inbox, each request must have a date, and the date must not be in the future.
-    /// Otherwise the request would count as open when a member of the same name is spawned after
-    /// the import.
+    /// `InvalidData` if no file of this team has such a path, if the archive already has the file,
+    /// if the file is too large, or if its content is not valid for this path. `InvalidData` also
+    /// if a request in the lead's inbox has no date or a date in the future. Such a request would
+    /// count as open when a member of the same name is spawned after the import.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());

@@ -24,8 +24,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A handle of a team. All handles of a team share the cached config. A clone also shares the cached
-/// task list with the original.
+/// A handle of a team. All handles of a team share the cached config. A clone also shares the
+/// cached task list with the original.
 #[derive(Debug, Clone)]
 pub struct Team(Arc<TeamHandles>, ConfigWait);
 
@@ -226,9 +226,8 @@ impl Team {
         self.0.root.member_capabilities(&self.0.name, name)
     }
 
-    /// Whether the member `name` begins a task only after the team's home has confirmed the claim.
-    /// The home is the host with the team's true files; the team here is a mirror, a copy of it.
-    /// The daemon's roster has this setting.
+    /// Whether teamd lets the member `name` begin a claimed task only after the team's home has
+    /// confirmed the claim. False if no such member runs. Used in the mirror of a team.
     pub fn confirms_claims(&self, name: &MemberName) -> bool {
         self.0.root.confirms_claims(&self.0.name, name)
     }

@@ -13,8 +13,8 @@ use protocol::team_and_member_names::MemberName;
 use protocol::team_home::TeamHome;
 
 impl Team {
-    /// Which machine is the team's home. If the record of a move is about an earlier team of this
-    /// name, it does not count.
+    /// Reads the record that says whether the team's home was moved to another host, or is being
+    /// moved. If the record is about a deleted team of the same name, returns the default: no move.
     ///
     /// # Errors
     /// `Untrusted`, `Malformed`, `Io`.
@@ -31,16 +31,19 @@ impl Team {
     /// Checks that the team's home was not moved away from here, and is not being moved.
     ///
     /// # Errors
-    /// `Refused`, with the new home; errors of the record.
+    /// `Refused` if the home was moved or is being moved; the error names the new home. Errors of
+    /// [`Team::home`].
     pub fn check_home_is_here(&self) -> Result<(), ErrorReport> {
         self.home()?.check(self.name())
     }
 
-    /// Makes a change of the team, if its home is here before and after it. A move that begins after
-    /// the change hands it over. A move that begins during the change may not.
+    /// Calls `change`, which changes the team. Checks before and after the change that the team's
+    /// home is here. If a move of the home begins during the change, the new home may not get the
+    /// change.
     ///
     /// # Errors
-    /// As [`Team::check_home_is_here`]; errors of the change.
+    /// As [`Team::check_home_is_here`]; `Partial` if a move has begun during the change; errors of
+    /// the change.
     pub fn change_at_home<T>(
         &self,
         change: impl FnOnce() -> Result<T, ErrorReport>,
@@ -54,7 +57,8 @@ impl Team {
         Ok(result)
     }
 
-    /// Writes the team's policy, which its old home has handed over.
+    /// Stores the team's policy. Called when the team's home moves to this host: the old home has
+    /// sent the policy.
     ///
     /// # Errors
     /// `Untrusted`, `Io`.
@@ -63,21 +67,22 @@ impl Team {
         StateDir::open(self.state_dir())?.replace(&state_file_names::policy(self.name()), &bytes)
     }
 
-    /// Adds answers to the answer log, which the team's old home has handed over.
+    /// Adds answers to the answer log, except those that the log already has. Called when the
+    /// team's home moves to this host: the old home has sent the answers.
     ///
     /// # Errors
-    /// `Untrusted`, `Io`. A later call adds the rest.
+    /// `Untrusted`, `Io`. Some of the answers may have been added; the caller can repeat the call.
     pub fn add_answers(&self, answers: &[AnsweredRequest]) -> Result<(), Error> {
         let known = self.answer_log().read_team(self.name());
         let new = answers.iter().filter(|answer| !known.contains(answer));
         new.into_iter().try_for_each(|answer| self.answer_log().append(self.name(), answer))
     }
 
-    /// Removes members whose host is gone for good, and releases their unfinished tasks. A failed
-    /// task stays failed.
+    /// Removes members whose host is gone for good. Their open tasks become pending, without an
+    /// owner. Tasks with a recorded failure stay as they are.
     ///
-    /// # Errors Errors of the files. A later call completes the work, because the members are
-    /// removed last.
+    /// # Errors
+    /// Errors of the files. The caller can repeat the call, because the members are removed last.
     pub fn remove_lost_members(&self, members: &[MemberName]) -> Result<(), Error> {
         let is_held = |task: &Task| {
             let is_open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);

@@ -1,5 +1,5 @@
-//! Finds the usage limit that a program's output names. Unlike the parser in
-//! `protocol`, this module knows the clock and the time zones of the machine.
+//! Finds the end of a program's usage limit in the program's output. The parser is in `protocol`.
+//! This module gives it the current time and the machine's time zones.
 
 use crate::clock::now;
 use jiff::tz::TimeZone;
@@ -7,8 +7,8 @@ use protocol::control_socket::UsageLimit;
 use protocol::find_usage_limit::find_limit_end;
 use protocol::timestamp::local_time;
 
-/// The usage limit that `text` names, according to the `limits` of a profile. `None` if the text
-/// names none, or if the end of the limit is not known.
+/// The usage limit that `text` reports. `patterns` are the `limits` of the program's profile.
+/// `None` if no pattern matches, or if the limit does not end within the next eight days.
 pub fn read_usage_limit(text: &str, patterns: &[String]) -> Option<UsageLimit> {
     let now = now();
     let until = find_limit_end(text, patterns, now, &time_zone)?;

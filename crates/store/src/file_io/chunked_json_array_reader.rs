@@ -51,8 +51,8 @@ impl From<std::io::Error> for ArrayReadError {
 
 impl ArrayReader {
     /// Opens the file `name` and positions the reader before the first element of its array. `None`
-    /// if there is no such file. `kept_before` is the maximum number of bytes that
-    /// [`bytes_before`](ArrayReader::bytes_before) returns.
+    /// if there is no such file. The reader keeps up to `kept_before` bytes that precede its
+    /// position: [`bytes_before`](ArrayReader::bytes_before) returns them.
     pub(crate) fn open(
         dir: &DirHandle,
         name: &str,

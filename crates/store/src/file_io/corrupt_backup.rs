@@ -1,4 +1,4 @@
-//! Copies of files that are not valid JSON, byte for byte, in teamd's state directory. Another
+//! Exact copies of files that are not valid JSON. They are in teamd's state directory. Another
 //! program may overwrite the damaged file, but a person can restore its content from the copy.
 //! Copies are named by a hash of their content, so the same damage is copied only once. At most
 //! five copies of each file are kept.

@@ -80,16 +80,18 @@ impl<'d> PreparedChange<'d> {
 
 /// Changes the text of the file `name`.
 ///
-/// `edit` gets the current text, or `None` if there is no file. It returns the new text, or
-/// `Ok(Ok(None))` to leave the file unchanged.
+/// `edit` parses the current text and returns the new text. It gets `None` if there is no file. To
+/// leave the file unchanged, it returns `Ok(Ok(None))`.
 ///
-/// `edit` also parses the text, so that a long text is parsed only once. If the text can't be
-/// parsed, `edit` returns a [`JsonError`]. Another program may then be in the middle of a write, so
-/// the file is read again. After a timeout the call fails with [`Error::Corrupt`].
+/// If the text can't be parsed, `edit` returns a [`JsonError`]. Another program may then be in the
+/// middle of a write, so the file is read again. After a timeout the call fails with
+/// [`Error::Corrupt`].
 ///
-/// A caller that has already read the file passes what it has read as `current`. The file is then
-/// read again only if another program has changed it. When the new file is in place, `on_placed` is
-/// called with the new file's version, while the lock is still held.
+/// A caller that has already read the file passes the content as `current`. The file is then read
+/// again only if another program has changed it.
+///
+/// When the new file is in place, `on_placed` is called with its version, while the lock is still
+/// held.
 pub(crate) fn modify_file(
     io: &IoOptions,
     dir: &DirHandle,

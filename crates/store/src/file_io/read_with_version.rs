@@ -27,8 +27,8 @@ pub(crate) const HALF_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct FileSnapshot {
     bytes: Vec<u8>,
     version: FileVersion,
-    /// Whether the file had been changed shortly before this snapshot was read. If so, a later change
-    /// may get the same timestamp.
+    /// Whether the file had been changed shortly before this snapshot was read. If so, a later
+    /// change may get the same timestamp.
     recently_changed: bool,
     stat: FileStat,
 }
@@ -66,8 +66,9 @@ impl FileSnapshot {
         self.bytes
     }
 
-    /// The file's version, for a later comparison. `None` if the file was changed shortly before
-    /// the read or during the read, because a later change may then leave the same version.
+    /// The file's version, to detect later changes. `None` if the file was changed shortly before
+    /// the read or during the read: a later change might then get the same timestamp and go
+    /// unnoticed.
     pub(crate) fn stable_version(&self) -> Option<FileVersion> {
         (!self.recently_changed && self.bytes.len() as u64 == self.version.size()).then_some(self.version)
     }

@@ -27,9 +27,10 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// The shadow copy (a second copy of the file) lacks the last change, so bytes before the new tail
-/// may be missing from it. Up to this many bytes are read and written together with the tail. The
-/// kernel copies a longer part in a separate step.
+/// The shadow copy (a second copy of the file) lacks the file's last change. So a change first
+/// copies the missing bytes into the shadow copy, and then writes the new tail after them. This is
+/// the maximum number of missing bytes that are written in one call with the tail. If more are
+/// missing, the kernel copies them in a separate step.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -167,9 +168,9 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // This file, the shadow copy, was the inbox itself before the last exchange, so a reader
-        // may still have it open and would see the new bytes. The kernel grants the write lease
-        // only if no reader has the file open, and lets new readers wait until the lease ends.
+        // The write lease keeps readers away from the shadow copy while it is overwritten. Before
+        // the last exchange, the shadow copy was the inbox itself, so a reader may still have it
+        // open. In this case the kernel grants no lease. While the lease is held, new readers wait.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
             // This file, the shadow copy, was the inbox itself before the last exchange of the two
@@ -262,8 +263,8 @@ fn copy_range(file: &File, shadow: &File, start: u64, end: u64) -> std::io::Resu
     if count == end - start { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Writes `tail` into the shadow copy, which has `size` bytes, from `offset` on. If the shadow copy
-/// was longer than its new content, the rest is cut off.
+/// Writes `tail` into the shadow copy, at `offset`. Cuts off any bytes after the tail. `size` is
+/// the size of the shadow copy before the write.
 fn write_tail(
     (shadow, size): (&File, u64),
     tail: &[u8],

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// insert it. `sent` has the messages in the journal, `lost` has the ids of the lost messages, and
 /// `entries` is the content of the inbox.
 ///
-/// A lost message is inserted before the messages that come after it in the journal, and after the
-/// earlier messages of its sender. A sender writes to the inbox first, so the newest messages in
-/// the inbox may not be in the journal yet. For such a message, the timestamps show whether a lost
-/// message of the same sender is earlier.
+/// A lost message is inserted after the earlier messages of its sender, and before the messages
+/// that come later in the journal.
+///
+/// The newest messages in the inbox may not be in the journal yet, because a sender writes to the
+/// inbox first. If such a message is from the lost message's sender, the order of the two is that
+/// of their timestamps.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
@@ -54,16 +56,18 @@ pub(super) fn missing_messages<'m>(
     unique.map(|((position, _), (_, message))| (position, message)).collect()
 }
 
-/// For one message of the journal: the lowest inbox index of the messages that come later in the
-/// journal, for all senders and for the same sender.
+/// For one message in the journal: the inbox positions of the messages that come later in the
+/// journal.
 struct NextPositions {
+    /// The lowest inbox index of the later messages of all senders.
     any_sender: usize,
+    /// The lowest inbox index of the later messages of the same sender.
     same_sender: usize,
 }
 
-/// For each message of `sent`, the messages in the journal, looks up the messages that come later
-/// in the journal. Returns the lowest inbox index of these messages, once for those of all senders,
-/// and once for those of the same sender. The index is `end` if none of them is in the inbox.
+/// Returns the [`NextPositions`] of each message in the journal. `sent` has the messages in the
+/// journal, and `positions` has the inbox index of each message id. A position is `end` if the
+/// inbox has no later message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

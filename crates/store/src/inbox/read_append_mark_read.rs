@@ -155,8 +155,8 @@ impl Inbox {
         Ok(TextLimit::MESSAGE_SUMMARY.check_all(summaries)?)
     }
 
-    /// Appends a message, unless `is_needless` returns true for the current entries. Returns whether
-    /// the message was appended.
+    /// Appends a message, unless `is_needless` returns true for the current entries. Returns
+    /// whether the message was appended.
     ///
     /// # Errors
     /// `TooLarge` if the text of the message is longer than `limit` bytes.
@@ -201,9 +201,9 @@ impl Inbox {
         Ok(restored.into_inner())
     }
 
-    /// Marks entries read. Each entry is found by its text: at its index, or else at another index,
-    /// because other programs may have removed earlier entries. An entry that is no longer in the
-    /// inbox is not an error.
+    /// Marks entries read. The index of an entry may have changed, because other programs may have
+    /// removed earlier entries. So each entry is recognized by its text. An entry that is no longer
+    /// in the inbox is not an error.
     pub fn mark_read(&self, entries: &[InboxEntry]) -> Result<(), Error> {
         self.team.check_writable()?;
         self.team.record_read(&self.file, entries);
@@ -267,10 +267,11 @@ impl Inbox {
     /// Tries to change only the tail, which is the end of the file. Returns false if the caller
     /// must change the whole inbox.
     ///
-    /// A cheap change is prepared while the lock is held. A costly change is first prepared without
-    /// the lock, because other programs wait for the lock only briefly. If another program changes
-    /// the inbox meanwhile, the change is prepared again while the lock is held. So senders that
-    /// write at the same time do not fail again and again.
+    /// A cheap change is prepared while the lock is held. A costly change takes longer, and other
+    /// programs give up if they wait too long for the lock. So a costly change is first prepared
+    /// without the lock. If another program changes the inbox meanwhile, the costly change is
+    /// prepared again, now while the lock is held. Otherwise it could fail again and again while
+    /// others write.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

@@ -1,7 +1,10 @@
 //! Reads the entries that were added to an inbox since an earlier read. If the file has only grown,
 //! reading continues where the last read ended. Otherwise the file is read from its start, to find
-//! the entry that the earlier read returned last. The file is read in parts, to save memory. If
-//! that fails for two seconds, the whole file is read at once, which succeeds or reports the error.
+//! the entry that the earlier read returned last.
+//!
+//! The file is read in parts, to save memory. If the file can't be parsed, for example because
+//! another program is writing it, the reader tries again for about two seconds. Then it reads the
+//! whole file at once. This last read succeeds or reports the error.
 
 use super::inbox_handle::Inbox;
 use super::message_id::{entry_uuid, hash_bytes};
@@ -49,10 +52,9 @@ impl InboxCursor {
 
     /// Number of unread entries before the cursor, which is the position where the last read ended.
     ///
-    /// A later read counts these entries again only if the bytes right before the cursor have
-    /// changed. Marking an entry read moves the bytes after the entry, because `true` and `false`
-    /// differ in length. If a program changed a read flag and kept the length, the count would
-    /// become wrong, but no known program does.
+    /// Marking an entry read changes the length of the entry (`false` becomes `true`), so all later
+    /// bytes move. A later read notices this and counts again. A program that changed a read flag
+    /// without changing the length would make the count wrong, but no known program does so.
     pub fn unread_count(&self) -> usize {
         self.unread_count
     }

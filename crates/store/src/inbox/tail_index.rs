@@ -22,9 +22,9 @@ use uuid::Uuid;
 
 /// Minimum size of an inbox that gets an index, in bytes. Reading a smaller inbox whole is faster.
 pub(super) const MIN_INDEXED_BYTES: u64 = 16 << 10;
-/// Maximum length of a tail that is replaced without the rest of the inbox, in bytes. If the tail is
-/// longer, the whole inbox is rewritten: that takes longer, but usually needs the lock only for the
-/// final rename.
+/// Maximum length of a tail (the end of an inbox file) that is replaced alone, in bytes. If the
+/// tail is longer, the whole inbox is rewritten. That takes longer, but the lock is usually held
+/// only during the final rename.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
 /// Size of an index file without its line feed, in bytes. Every index is padded with spaces to this
 /// size. So a reader never sees the end of an older, longer index while a new index is being
@@ -95,8 +95,9 @@ impl TailIndex {
         (stored_checksum == checksum(json)?).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// Whether the tail from the position `from` on is short enough to be changed under the lock.
-    /// Other programs do not wait long for the lock, so a long tail is not changed in this way.
+    /// Whether the tail that begins at `from` is short enough to be replaced while the lock is
+    /// held. Replacing a longer tail would hold the lock for too long, because other programs wait
+    /// only briefly for a lock.
     pub(super) fn is_small(&self, from: fn(&TailIndex) -> EntryPosition) -> bool {
         self.file.size().saturating_sub(from(self).offset) <= MAX_TAIL_BYTES
     }
@@ -116,8 +117,8 @@ impl TailIndex {
         inbox.team.journal().write_tail_index(inbox.team.name(), &inbox.file, line.as_bytes()).ok();
     }
 
-    /// Opens the tail of `inbox` from the position `from` on. `None` if the file no longer has the
-    /// version that this index describes.
+    /// Opens the tail of `inbox` that begins at `from`. `None` if the file has changed since this
+    /// index was written.
     pub(super) fn open_tail<'i>(
         self,
         inbox: &'i Inbox,

@@ -1,6 +1,6 @@
-//! The lead's answers to members' requests. The program that calls this module writes the answer
-//! into the files itself. It does not start `teamctl` for this, because an answer may be longer
-//! than the kernel allows for command-line arguments.
+//! The lead's answers to members' requests, given through `teamctl` or teamd's MCP server. The MCP
+//! server writes an answer with this module instead of starting `teamctl`, because an answer may be
+//! longer than the kernel allows for command-line arguments.
 
 use super::calling_member::Caller;
 use protocol::allowed_callers::AllowedCallers;
@@ -10,9 +10,9 @@ use protocol::policy::{AnsweredBy, Approver, PolicyDecision};
 use serde_json::{Value, json};
 
 impl Caller {
-    /// Answers the request with the id `id`. If no request has this id, answers the only request whose
-    /// id begins with `id`. Returns a JSON object with the fields success, message, request_id and
-    /// target.
+    /// Answers the request with the id `id`. If no request has this id, answers the only request
+    /// whose id begins with `id`. Returns a JSON object with the fields success, message,
+    /// request_id and target.
     ///
     /// # Errors
     /// `NotPermitted` for a teammate, `Usage` for a rejection without a reason, and the errors of

@@ -1,7 +1,6 @@
-//! Changes of the task list by members. A task can have a command, which a worker (a member whose
-//! program only runs such commands) runs. The operations check who may set a command or have it run
-//! again, and notify the lead when a teammate completes a task. All other rules are in
-//! [`crate::Tasks`].
+//! Changes of the task list by members. A task can have a command, which a built-in worker runs.
+//! This module checks who may set a command or cause it to run again. It also notifies the lead
+//! when a teammate completes a task. All other rules are in [`crate::Tasks`].
 
 use super::calling_member::Caller;
 use crate::task_list::{NewTask, TaskHolder, TaskUpdate};
@@ -32,9 +31,9 @@ impl Caller {
 
     /// Changes a task. If a teammate completes the task, the lead is notified.
     ///
-    /// The run file may name an owner for the task. If the update makes the task pending and names
-    /// no owner, the owner in the run file owns the task again. There are two exceptions: that
-    /// owner is the caller, or has left the team.
+    /// The run file can give the task an owner. If an update makes such a task pending and names no
+    /// owner, the task gets its owner from the run file again. This does not happen if that owner
+    /// is the caller or has left the team.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
@@ -162,12 +161,11 @@ impl Caller {
     }
 
     /// Whether the update only records progress. Every teammate may make such an update, even if
-    /// the task has a command. An update that changes the task's texts or deletes the task is not
-    /// progress.
+    /// the task has a command.
     ///
-    /// For some tasks, three more changes are not progress: to start the task again, to give it a
-    /// new owner, and to change the recorded failure. These are tasks that are closed, have failed
-    /// or belong to another member.
+    /// An update that changes the task's texts or deletes the task is never progress. If the task
+    /// is closed, has failed or belongs to another member, an update is also no progress if it
+    /// starts the task again, gives it a new owner, or changes the recorded failure.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

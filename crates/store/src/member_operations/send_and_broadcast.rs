@@ -2,8 +2,8 @@
 //! inbox separately. If the broadcast fails for some members, the result lists them.
 //!
 //! A text that is too long for an inbox is rejected. A teammate's text is also rejected if it has
-//! the form of a protocol message, such as an approval. If a deceived agent could send such a text,
-//! it could end other agents or approve requests.
+//! the form of a protocol message, such as an approval. Otherwise an agent that was tricked by a
+//! malicious text could end other agents or approve requests.
 
 use super::calling_member::Caller;
 use crate::error::Error;
@@ -77,9 +77,9 @@ impl SentMessage {
 }
 
 impl BroadcastResult {
-    /// The result of a broadcast: a JSON object with the fields `success`, `message` and `recipients`.
-    /// If the team has a member besides the sender, the object has the field `routing`. If the
-    /// broadcast failed for some members, it has the fields `failed` and `error`.
+    /// The result of a broadcast: a JSON object with the fields `success`, `message` and
+    /// `recipients`. If the team has a member besides the sender, the object has the field
+    /// `routing`. If the broadcast failed for some members, it has the fields `failed` and `error`.
     pub fn to_json(&self) -> Value {
         if self.stored.is_empty() && self.failed.is_empty() {
             let no_recipients: [&str; 0] = [];

@@ -2,10 +2,11 @@
 //! from their inbox.
 //!
 //! Only the daemon restores messages. The daemon keeps the ids of unread messages in memory; the
-//! texts stay in the journal files. A team has a current and a previous journal file. When the
-//! current file is large, the daemon rotates the files: it copies the entries of unread messages
-//! from the previous file to the current file, and then renames the current file to replace the
-//! previous one.
+//! texts stay in the journal files.
+//!
+//! A team has a current and a previous journal file. When the current file is large, the daemon
+//! rotates the files in two steps. First it copies the entries of unread messages from the previous
+//! file to the current file. Then it renames the current file, which replaces the previous file.
 
 use super::entry::{JournalEntry, JournalEntryKind, entry_id, message_id, parse_lines, read_file};
 use super::journal_and_tail_index_files::MAX_JOURNAL_BYTES;
@@ -19,16 +20,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Minimum size of a journal file that is rotated, in bytes. The current file must also be larger
-/// than the previous file. If it is larger than half of [`MAX_JOURNAL_BYTES`], it is always
-/// rotated.
+/// A current journal file up to this size, in bytes, is never rotated. A file larger than half of
+/// [`MAX_JOURNAL_BYTES`] always is. Between these sizes, the current file is rotated if it is
+/// larger than the previous file.
 const ROTATE_BYTES: u64 = 256 << 10;
-/// A recipient may read a message before the sender records it in the journal. This is the maximum
-/// number of such messages whose ids are remembered.
+/// Maximum number of early reads that are remembered. In an early read, the recipient reads a
+/// message before the sender has recorded the message in the journal.
 const MAX_EARLY_READS: usize = 1_024;
-/// Number of times that restored messages may disappear from an inbox again. After that, the
-/// program that reads the inbox is assumed to remove read messages itself. No more messages are
-/// then restored in this inbox.
+/// After this many removals of restored messages from an inbox, no more messages are restored in
+/// it. The program that reads the inbox is then assumed to remove messages after reading them.
 const REMOVALS_UNTIL_READER: u32 = 3;
 
 /// What kind of program reads an inbox.
@@ -207,9 +207,9 @@ impl InboxReconciler {
             .iter_mut()
             .filter(|(id, state)| **state == MessageState::InInbox && missing_ids.contains(*id))
             .for_each(|(_, state)| *state = MessageState::NotSeen);
-        // The journal is read again. Since the previous read of the journal, the inbox's owner may
-        // have read one of these messages, and another program may then have removed the message. A
-        // message that the journal records as read is not lost.
+        // Since the previous read of the journal, the recipient may have read a missing message,
+        // and a program may then have removed it. The new journal entries show whether the message
+        // was read. If so, the message is not lost.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &missing_ids, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
@@ -298,8 +298,8 @@ impl InboxReconciler {
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &older_team_log(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // An earlier rotation copied some entries into this previous file. They are older than the
-        // others, so they come first.
+        // The entries that an earlier rotation copied into the previous file are older than the
+        // other entries of that file, so they are sorted to the front.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
@@ -325,9 +325,9 @@ impl InboxReconciler {
     }
 }
 
-/// Updates `unread`, the unread messages in the journal, by one entry of the inbox. If the entry is
-/// marked read, its message is removed from `unread`. Otherwise `unread` records that the inbox has
-/// the message. Returns the message's id if the message is in `unread` after the update.
+/// Compares an inbox entry with `unread`, the unread messages that the journal records. If the
+/// entry is marked read, removes its message from `unread`. Otherwise records in `unread` that the
+/// message is in the inbox. Returns the message's id if the message is still in `unread`.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

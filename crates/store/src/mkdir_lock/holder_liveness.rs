@@ -45,10 +45,10 @@ pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// processes watch the lock for `PROBE_DELAY` (50 ms) before they may take it over. The time is
 /// only half of `PROBE_DELAY`, because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// How long after `mkdir` the creator may still confirm a lock that has no flock or no sticky bit,
-/// because the file system does not support it. Other processes take over such a lock when it is
-/// older than [`LOCK_STALE_AFTER`], which is ten seconds. So a creator that was stopped for longer
-/// than this timeout gives up the lock.
+/// How long after `mkdir` the creator may still confirm a lock that has no flock or no sticky bit.
+/// Some file systems have no flock on directories, and on some systems `mkdir` can't set the sticky
+/// bit. Other processes take over such a lock when it is older than [`LOCK_STALE_AFTER`], which is
+/// ten seconds. So a creator that was stopped for longer than this timeout gives up the lock.
 ///
 /// The timeout is only half of [`LOCK_STALE_AFTER`], because the clock of this process and that of
 /// a file server, which sets the lock's timestamp, may differ.
@@ -112,17 +112,18 @@ pub(super) fn confirm(
             })
         }
         // The directory can't be opened, for example because this process has no free descriptor.
-        // Shortly after `mkdir`, the process can still hold the lock, but without the flock.
+        // Shortly after `mkdir`, no other process can have taken over the lock, so this process
+        // keeps the lock without the flock.
         Err(_) if creation_time.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, creation_time),
         Err(_) => Ok(None),
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Shortly after `mkdir`
-/// the answer is always yes, because no other process takes over a lock so early. Later the answer
-/// depends on the sticky bit. A lock with the bit is still owned if it is at its path. A lock
-/// without the bit is lost. But on systems where `mkdir` can't set the bit, a lock without it
-/// counts as owned for five seconds.
+/// Whether this process still owns a new lock, whose flock it has just taken. Within 25 ms after
+/// `mkdir` the answer is always yes, because no other process takes over a lock so early. After
+/// that, a lock with the sticky bit is still owned if it is at its path. A lock without the bit is
+/// lost if `mkdir` can set the bit on this system. Where `mkdir` can't set the bit, the lock is
+/// owned for five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

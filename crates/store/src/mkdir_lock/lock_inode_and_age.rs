@@ -1,5 +1,5 @@
-//! The stamp of a lock, which distinguishes it from later locks of the same name. Also defines the
-//! age from which on a lock is stale, so that any program may take it over.
+//! The stamp of a lock, which distinguishes the lock from later locks of the same name. Also the
+//! age at which a lock becomes stale. Any program may take over a stale lock.
 
 use nix::sys::stat::FileStat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

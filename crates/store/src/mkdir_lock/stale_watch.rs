@@ -57,17 +57,18 @@ impl StaleWatch {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // The holder has removed the sticky bit since this function called `stat`. The holder
-            // is alive, but had no free descriptor, so it holds the lock without the flock.
+            // The holder had no free descriptor for the flock, so it removed the sticky bit after
+            // this function called `stat`. The holder is alive and owns the lock without the flock.
             HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
             HolderProbe::NotAlive(flock) => {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The lock looks stale by its age, but a live process has its flock. With the sticky
-            // bit, this is usually the holder, which was stopped for too long: the lock is stale.
-            // Without the bit, it is usually a process that is about to remove the lock, so the
-            // lock counts as stale only after it was watched for ten seconds.
+            // The lock looks stale by its age, but a live process has its flock. If the lock has
+            // the sticky bit, that process is usually the holder. The holder was stopped for too
+            // long, so the lock counts as stale. If the lock has no sticky bit, the process is
+            // usually about to remove the lock. The lock then counts as stale only after it was
+            // watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

@@ -1,10 +1,12 @@
 //! Cache of parsed task files. Reading the list again costs one read of the directory, one `stat`
 //! for each file, and a read of each changed file.
 //!
-//! If a file was read right after a change, a second change could get the same timestamp and stay
-//! unnoticed. So the cached task is used only if some time had passed between the file's last
-//! change and the read. Otherwise the file is read again each time. The cache keeps no texts, so a
-//! change of a task first reads the task's file.
+//! The `stat` shows a change by its timestamp, but two changes in quick succession can have the
+//! same timestamp. So if a file was read right after a change, its cached task is not used, and the
+//! file is read again.
+//!
+//! The cache has the parsed tasks, but not the text of their files. So a change of a task first
+//! reads the task's file.
 
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
@@ -78,8 +80,7 @@ impl TaskCache {
             read_some(io, dir, &cached, changed)?.into_iter().map(|task| (task.id, task)).collect();
         let mut guard = self.lock();
         let list = guard.get_or_insert_with(|| CachedList::new(Arc::clone(&cached)));
-        // If another reference to the list exists, `update` copies the whole list. So this function
-        // first drops its own reference.
+        // If `cached` still referred to the list, `update` would copy the whole list.
         drop(cached);
         changed.iter().for_each(|id| list.update(*id, changed_tasks.remove(id)));
         Ok(Arc::clone(&list.tasks))
@@ -164,9 +165,9 @@ fn read_parallel(
     })
 }
 
-/// Reads the blockers that are missing from `tasks`, and adds them. If a directory is listed during
-/// a write, the listing may contain a new file and lack an older file. A blocker that is missing
-/// from the list would wrongly count as completed.
+/// Reads the blockers that are missing from `tasks`, and adds them. Otherwise they would wrongly
+/// count as completed. Blockers can be missing because the directory was listed while another
+/// program created files: the listing may contain a new file and lack an older one.
 fn add_missing_blockers(
     io: &IoOptions,
     dir: &DirHandle,
@@ -219,9 +220,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task. `timeout` is the time that is left to wait for half-written files of the
-    /// list. If this function waits for this file in vain, the time is subtracted from `timeout`.
-    /// It does not wait for a file that has been damaged for a long time.
+    /// Reads one task. If its file can't be parsed, it may be half-written: it is read again until
+    /// it has been unchanged for `timeout`. If that does not help, the time of this wait is
+    /// subtracted from `timeout`, which all files of the list share.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,

@@ -89,8 +89,8 @@ impl Tasks {
     /// is read once.
     ///
     /// In a long list, first asks `hint` to suggest a task. If `hint` says that there is no task,
-    /// the files are not read to check this. So the caller must be a program that is woken when
-    /// there is a task.
+    /// this function fails with `NoTaskAvailable` and does not read the files. The hint may be out
+    /// of date. So only a program that is woken when there is a task may call this function.
     pub fn resume_or_claim(
         &self,
         owner: &MemberName,

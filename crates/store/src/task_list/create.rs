@@ -1,10 +1,13 @@
 //! Creates tasks. A new id is higher than all existing and earlier ids. A file appears with its
 //! whole content and never replaces another file.
 //!
-//! In a batch, each file contains the task's blockers from the start, and the files of the blockers
-//! are created first. A blocker without a file counts as completed, so in another order a member
-//! could claim a blocked task too early. Before the files are created, their ids are reserved in
-//! the file of the high-water mark. So ids whose files were lost in a crash are never used again.
+//! In a batch, each file contains the task's blockers from the start. The files of the blockers are
+//! created first. Otherwise a member could claim a blocked task too early, because a blocker
+//! without a file counts as completed.
+//!
+//! Before the files of a batch are created, the highest of their ids is stored in the file of the
+//! high-water mark. New tasks get higher ids. So an id is not used again even if its file was lost
+//! in a crash.
 
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
@@ -33,9 +36,9 @@ impl Tasks {
     /// Each owner is notified once.
     ///
     /// # Errors
-    /// `TextTooLong`, `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`: after these
-    /// errors no task is created. After another error, such as a full disk, some of the tasks may
-    /// exist.
+    /// `TextTooLong`, `NoSuchMember` for an owner, `NoSuchTask` for a dependency, and `BatchCycle`:
+    /// after these errors no task is created. After another error, such as a full disk, some of the
+    /// tasks may exist.
     pub fn create_all(&self, mut batch_tasks: Vec<BatchTask>) -> Result<Vec<Task>, Error> {
         self.team.check_writable()?;
         let members = self.possible_owners()?;
@@ -55,7 +58,8 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// The highest id of all tasks that exist or existed. 0 if there was none. New tasks get higher ids.
+    /// The highest id of all tasks that exist or existed. 0 if there was none. New tasks get higher
+    /// ids.
     ///
     /// # Errors
     /// As [`Tasks::high_water_mark`].
@@ -64,7 +68,8 @@ impl Tasks {
         Ok(self.high_water_mark()?.max(ids.last().map_or(0, |id| id.number())))
     }
 
-    /// Keeps the ids up to `last_id` from new tasks, because the team had them on another host.
+    /// Reserves all ids up to `last_id`, so that no new task gets one of them. The team has used
+    /// these ids on another host.
     ///
     /// # Errors
     /// `Contended` if other programs change the high-water mark too often; errors of file access.
@@ -156,10 +161,10 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Creates the files of new tasks. `order` has the indexes of the tasks in the order in which
-    /// their files are created. `build_tasks` gets the lowest new id and returns the tasks, with
-    /// ascending ids. If another program uses one of these ids in the meantime, `build_tasks` is
-    /// called again.
+    /// Creates the files of new tasks. `build_tasks` gets the lowest new id and returns the tasks,
+    /// with ascending ids. If another program uses one of these ids in the meantime, `build_tasks`
+    /// is called again. `order` says in which order the files are created: it has the indexes of
+    /// the returned tasks.
     fn place_files(
         &self,
         ticket: &Ticket,

@@ -1,5 +1,6 @@
-//! The high-water mark of a task list, which is kept in a file: the highest id of all tasks that
-//! were deleted or created in a batch. New tasks get higher ids, so no id is used again.
+//! The high-water mark of a task list: a number in a file. Each new task gets an id above this
+//! number and above the ids of all existing tasks, so no id is used again. The mark is raised when
+//! a task is deleted, when a batch of tasks is created, and when ids are reserved.
 
 use crate::backoff::Backoff;
 use crate::directory_handle::DirHandle;

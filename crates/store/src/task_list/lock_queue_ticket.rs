@@ -43,9 +43,10 @@ impl<'d> Ticket<'d> {
     }
 }
 
-/// Waits for the flock in a separate thread, because flock has no timeout. If this function returns
-/// after its timeout, the thread still waits for the flock. When the thread then gets the flock,
-/// the receiver of the channel is gone, so the flock is released at once.
+/// Waits for the flock in a separate thread, because flock has no timeout. The thread sends the
+/// flock to this function through a channel. After the timeout, this function returns, but the
+/// thread still waits. When the thread then gets the flock, no receiver is left, so the flock is
+/// released at once.
 fn wait_in_queue(dir: &DirHandle, file: File) -> Result<Flock, Error> {
     let (sender, receiver) = channel();
     let wait = move || drop(sender.send(Flock::lock(file)));

@@ -30,8 +30,9 @@ enum Rewritten {
 }
 
 impl Tasks {
-    /// Replaces the content of a task by the result of `edit`. `None` stands for a task that does
-    /// not exist. If another program changes the file meanwhile, `edit` is called again.
+    /// Replaces the fields of a task. `edit` gets the old fields, or `None` if there is no such
+    /// task. It returns the new fields, or `None` if there should be no such task. If another
+    /// program changes the file meanwhile, `edit` is called again.
     ///
     /// # Errors
     /// With [`RewriteRules::Checked`]: `TaskBlocked`, and `AlreadyExists` for an id that was used

@@ -1,8 +1,9 @@
 //! Which process runs a task now.
 //!
-//! While a process runs a task, it holds the kernel's lock (flock) on a file in the state directory. The
-//! file contains the process's pid and the member's name. While the lock is held, no other member can
-//! release, delete or reassign the task. The kernel releases the lock when the process ends.
+//! While a process runs a task, it holds the kernel's lock (flock) on a file in the state
+//! directory. The file contains the process's pid and the member's name. While the lock is held, no
+//! other member can release, delete or reassign the task. The kernel releases the lock when the
+//! process ends.
 
 use crate::error::Error;
 use crate::flock::Flock;
@@ -38,8 +39,8 @@ pub struct TaskHolder {
 
 impl Team {
     /// Marks the task `id` as being run by this process for `member`, until the returned value is
-    /// dropped. `None` if another process runs the task, or if the file that marks the task was
-    /// removed during this call.
+    /// dropped. `None` if another process runs the task, or if another process removes the task's
+    /// lock file during this call.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.

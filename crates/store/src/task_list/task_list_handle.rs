@@ -46,12 +46,13 @@ impl Tasks {
         Ticket::acquire(self.team.create_tasks_dir()?).map(drop)
     }
 
-    /// The highest id of all tasks that were deleted or that were created in a batch. 0 if there
-    /// was no such task. New tasks get higher ids.
+    /// The high-water mark of the list: new tasks get higher ids, so that no id is used again. It
+    /// is raised when a task is deleted, when a batch of tasks is created, and when ids are
+    /// reserved. 0 if it was never raised.
     ///
     /// # Errors
-    /// Fails if the file that stores this number (the high-water mark) can't be read or has no
-    /// number. No task can be created then.
+    /// Fails if the file of the high-water mark can't be read or has no number. In that case no
+    /// task can be created.
     pub fn high_water_mark(&self) -> Result<u32, Error> {
         Ok(self.team.tasks_dir()?.map(read_high_water_mark).transpose()?.map_or(0, |(mark, _)| mark))
     }

@@ -1,7 +1,9 @@
 //! A transaction on the task list. Edits are made in memory and checked against the list with the
 //! edits applied. On commit, the files are replaced one by one. The file of the main task, which
-//! the caller wants to change, comes last. So a crash during the commit can leave a dependency in
-//! only one of its two tasks. A claim changes a single file, so it is never half done.
+//! the caller wants to change, comes last.
+//!
+//! A dependency is stored in the files of both tasks. So a crash during the commit can leave it in
+//! only one of the files. A claim changes a single file, so it is never half done.
 
 use super::cache::{CachedTask, read_one};
 use super::high_water_mark::raise_high_water_mark;

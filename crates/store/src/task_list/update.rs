@@ -50,8 +50,9 @@ impl TaskUpdate {
         metadata.as_ref().map_or(Ok(()), |_| TextLimit::TASK_METADATA.check_json(&task.metadata))
     }
 
-    /// The tasks that this update must read. An update of dependencies reads the whole list, to find
-    /// cycles and the files of the other tasks. An update that starts a task reads its blockers.
+    /// The tasks that this update must read. An update of dependencies reads the whole list, to
+    /// find cycles and the files of the other tasks. An update that starts a task reads its
+    /// blockers.
     fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = [&self.add_blocks, &self.add_blocked_by, &self.remove_blocked_by];
         let links = links.iter().any(|ids| !ids.is_empty());
@@ -70,8 +71,9 @@ impl Tasks {
     /// a recorded failure is removed. If the owner changes, the new owner is notified.
     ///
     /// # Errors
-    /// `TextTooLong`; `TaskBlocked` if the update starts a task that has open blockers; `TaskClaimed` if a
-    /// teammate starts a task of another member; `InvalidTransition`; errors of the files.
+    /// `TextTooLong`; `TaskBlocked` if the update starts a task that has open blockers;
+    /// `TaskClaimed` if a teammate starts a task of another member; `InvalidTransition`; errors of
+    /// the files.
     pub fn update(&self, id: &TaskId, update: TaskUpdate, by: &MemberName) -> Result<Task, Error> {
         if update.status == Some(TaskStatus::Deleted) {
             return self.delete(id);
@@ -126,10 +128,9 @@ impl Tasks {
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
-    /// Records that `member` was to be started for this task, but could not be started. This counts
-    /// as a failed attempt: `member` becomes the owner of the task, although it is no current
-    /// member, and the text `failure` is recorded in the task. Nothing changes if the task is no
-    /// longer pending.
+    /// Records that the start of `member`, who was to do this task, has failed. The task becomes a
+    /// failed task in progress, with `failure` as the reason and `member` as its owner, although
+    /// the team has no such member now. Nothing changes if the task is no longer pending.
     ///
     /// # Errors
     /// `NoSuchTask`; `TaskBlocked` if the task has open blockers; errors of the files.
