@@ -71,10 +71,10 @@ pub(crate) const COMMAND_NAMES: [&str; 51] = [
     "why",
 ];
 
-/// Returns a builder for commands that are suggested to the user. Each command gets the `--root`
-/// and `--socket` of this invocation, except an option whose environment variable already has the
-/// same value. If the user typed `teamctl --host NAME …` on another machine, this process runs on
-/// the host NAME, and each command also gets `--host NAME`.
+/// Returns a builder for commands that are suggested to the user. The builder adds the `--root` and
+/// `--socket` of this invocation to each command. It omits an option if the option's environment
+/// variable already has the same value. If the user typed `teamctl --host NAME …` on another
+/// machine, and so started this process, the builder also adds `--host NAME`.
 pub(crate) fn suggested_commands(context: &CommandContext) -> SuggestedCommands {
     let options =
         [("--root", "TEAMD_ROOT", &context.args.root), ("--socket", "TEAMD_SOCKET", &context.args.socket)];

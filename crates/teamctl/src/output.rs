@@ -93,9 +93,9 @@ pub(crate) fn print_partial_error(context: &CommandContext, error: &ErrorReport)
     print_error_to_stderr(&with_suggested_commands(context, error));
 }
 
-/// Adds the options of this invocation, such as `--root`, to the `teamctl` commands in the help of
-/// an error. If the error says that something was not found, also adds the path of the root that
-/// was searched.
+/// Adds the options of this invocation, such as `--root`, to the `teamctl` commands that an error
+/// suggests, so that they work when they are typed. If the error says that something was not found,
+/// also adds the path of the root that was searched.
 pub(crate) fn with_suggested_commands(context: &CommandContext, error: &ErrorReport) -> ErrorReport {
     let help = error.help.as_ref().map(|help| rewrite_commands(context, help));
     ErrorReport { help, message: message_with_root(context, error), ..error.clone() }

@@ -30,8 +30,8 @@ pub(crate) fn check_may_use_other_hosts(context: &CommandContext) -> Result<(), 
     Ok(())
 }
 
-/// Checks that the caller may run a command that connects to other hosts by itself. Another machine
-/// may run such a command by `teamctl --host`.
+/// Checks that the caller may run a command that connects to other hosts. Unlike
+/// [`check_may_use_other_hosts`], accepts a command that another machine runs by `teamctl --host`.
 ///
 /// # Errors
 ///

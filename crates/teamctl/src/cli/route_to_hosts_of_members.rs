@@ -80,9 +80,8 @@ fn team_and_members(context: &CommandContext, acted_on: ActedOnMembers) -> Optio
     Some((team, members))
 }
 
-/// Returns the config entries of the members that the command names. The result is empty for a
-/// command for all members. Called in a mirror of a team, where such a command acts only on the
-/// members of this host.
+/// Returns the config entries of the members that the command names. A command for all members
+/// names none, so the result is empty.
 fn named<'a>(
     team: &'a Team,
     members: &'a [Member],

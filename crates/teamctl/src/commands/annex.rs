@@ -93,8 +93,8 @@ fn connect_home(
 }
 
 /// Copies bytes from standard input to the daemon, and from the daemon to standard output, until
-/// one side ends. `received` are the daemon's first bytes after its reply to `ConnectHome`, which
-/// arrived together with that reply.
+/// one side ends. `received` has the bytes that the daemon sent directly after its reply to
+/// `ConnectHome`. They were read together with the reply, so `stream` no longer has them.
 fn carry_frames(received: &[u8], mut stream: UnixStream) -> std::io::Result<()> {
     let mut to_daemon = stream.try_clone()?;
     let copy_input = move || {

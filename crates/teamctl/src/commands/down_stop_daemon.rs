@@ -33,9 +33,8 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The handle of the daemon's process is opened while the daemon still runs. After the daemon's
-    // exit, another process can get the same process id. This command would then wait for the wrong
-    // process.
+    // The handle is opened while the daemon still runs. After the daemon's exit, another process
+    // can get the daemon's process id, and a handle opened then could belong to that process.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => ExitHandle::open(status.daemon.pid),
         _ => None,

@@ -26,8 +26,8 @@ const SERVER_PROGRAM: &str = "teamd-mcp";
 /// Example: claude mcp add team -- teamctl mcp
 ///
 /// The server uses standard input and output. docs/mcp.md describes its tools: SendMessage,
-/// TeamCreate, TeamDelete, SpawnTeammate, Ask, TaskCreate, TaskGet, TaskList, TaskUpdate, ReadInbox,
-/// MarkRead, Wait, Requests, Approve, Deny.
+/// TeamCreate, TeamDelete, SpawnTeammate, Ask, TaskCreate, TaskGet, TaskList, TaskUpdate,
+/// ReadInbox, MarkRead, Wait, Requests, Approve, Deny.
 ///
 /// All calls are made for one member. The option --member names this member; without it, the
 /// environment of this process or of a parent process does. Exit code 67: there is no such member.
@@ -158,10 +158,9 @@ fn resolve_identity(
     Ok(McpIdentity { name, team })
 }
 
-/// Checks a member that only an option names, and not the environment. If the member is a teammate,
-/// the team must have a member of this name, because messages to a misspelled name would not
-/// arrive. If the member is the lead and no team is named, the team is the one that the session in
-/// this terminal leads.
+/// Checks the server's member if the environment of this process names no member. A teammate must
+/// be a member of its team, because messages to a misspelled name would not arrive. A lead without
+/// a team gets the team that the session in this terminal leads.
 fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<McpIdentity, ErrorReport> {
     match &identity.team {
         Some(team) if !identity.name.is_lead() => {
@@ -176,8 +175,8 @@ fn checked_identity(context: &CommandContext, identity: McpIdentity) -> Result<M
     }
 }
 
-/// Returns the path of the MCP server that is in the same directory as this `teamctl`. The server
-/// is not searched in the PATH, because both programs must be of the same release.
+/// Returns the path of the MCP server that is in the same directory as this `teamctl`. The PATH is
+/// not searched, because both programs must be of the same release.
 fn server_path() -> Result<PathBuf, ErrorReport> {
     Ok(installed_program(&own_program()?, SERVER_PROGRAM, Path::is_file))
 }

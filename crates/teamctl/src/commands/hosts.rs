@@ -1,7 +1,9 @@
 //! `teamctl hosts`: lists the other machines of the hosts file, checks them, and installs teamd
-//! there. Hidden subcommands are used between two machines: `report` answers a check, `exec` runs
-//! the command of `teamctl --host`, and `send-branch` sends the branch of a member, which
-//! `fetch-branch` fetches here.
+//! there.
+//!
+//! Three hidden subcommands run on another machine, for a command here: `report` answers a check,
+//! `exec` runs the command of `teamctl --host`, and `send-branch` sends the branch of a member. The
+//! hidden subcommand `fetch-branch` runs here, and fetches the branch that `send-branch` sends.
 
 pub(super) mod branch_records;
 mod bundle_file;
@@ -71,8 +73,8 @@ enum HostsCommand {
     /// If members of a team here run on a host, the daemon connects to the host with the connect
     /// command that the hosts file has now.
     ///
-    /// Exit code 72: teamctl or tmux is missing there. 74: the host cannot be reached. 75: it does not
-    /// answer in time. 78: it has another version.
+    /// Exit code 72: teamctl or tmux is missing there. 74: the host cannot be reached. 75: it does
+    /// not answer in time. 78: it has another version.
     Check {
         /// The hosts [default: all]
         #[arg(value_name = "NAME")]

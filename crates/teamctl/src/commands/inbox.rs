@@ -153,8 +153,8 @@ impl InboxReader<'_> {
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
         // If another program rewrites the inbox during the read, `fold` begins again with the first
-        // entry and with empty counts. The entries that were read until then stay in `last_entries`
-        // and `printed`. They are also in `seen`, so they are not printed twice.
+        // entry. The entries that were read until then are in `seen`, so they are not printed
+        // twice.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -171,8 +171,8 @@ fn print_chunk(context: &CommandContext, spawn: &SpawnOutput<'_>) -> OutputState
     }
 }
 
-/// Finds the log file of the member. Capital and small letters in `name` count as equal. The
-/// returned path has the name of an existing file, so a `name` such as `../x` cannot lead out of
+/// Finds the log file of the member. Capital and small letters in `name` count as equal. `name` is
+/// only compared with the names of the existing logs, so a `name` such as `../x` cannot lead out of
 /// the directory.
 fn find_log(directory: &Path, name: &str) -> Result<PathBuf, ErrorReport> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

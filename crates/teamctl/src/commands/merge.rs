@@ -272,8 +272,9 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The member's commits may be in the commit at which merges start, and not yet in
-                // an older merge branch. So an existing merge branch is moved to that commit.
+                // There may be nothing to merge because the start commit of the merges has the
+                // member's commits already. A merge branch that is older than the start commit
+                // lacks them, so it is moved to the start commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }
@@ -310,9 +311,10 @@ impl MergeRun<'_> {
         test.run(&self.context.state_dir()?, self.team.name(), &member.member)
     }
 
-    /// Creates the merge branch if it does not exist, at its start commit: the commit of the
-    /// repository's main worktree, or the commit that the user has named. If the start commit
-    /// contains all commits of an existing merge branch, moves the branch to the start commit.
+    /// Creates the merge branch at the start commit. An existing merge branch is moved to the start
+    /// commit if that commit contains all commits of the branch. The start commit is the commit
+    /// that the user has named, or else the one that is checked out in the repository's main
+    /// worktree.
     fn move_to_base(&mut self) -> Result<(), ErrorReport> {
         self.branch.move_to_base(&self.environment).map_err(|error| to_report(&error))
     }

@@ -115,8 +115,8 @@ pub(super) fn worktree_command_lines(policy: &TeamPolicy) -> Vec<String> {
     policy.worktree_commands().map(line).collect()
 }
 
-/// Refuses a policy file with commands. The file may come from another person, so each command is
-/// shown in full.
+/// Refuses a policy file with commands for worktrees. Called if the user has not typed `--yes`. The
+/// error shows each command in full, so that the user can decide whether to trust it.
 pub(super) fn check_no_worktree_commands(policy: &TeamPolicy, file: &Path) -> Result<(), ErrorReport> {
     let lines = worktree_command_lines(policy);
     if lines.is_empty() {

@@ -37,8 +37,8 @@ pub(crate) enum TerminalUse {
     NeedsTerminal,
     /// It reads standard input.
     ReadsInput,
-    /// The command reads standard input if an argument or the text of an option is `-`, as in
-    /// `--prompt=-`. Otherwise it leaves standard input to other programs.
+    /// The command reads standard input only if an argument or the text of an option is `-`, as in
+    /// `--prompt=-`.
     ReadsInputForDash,
 }
 
@@ -162,8 +162,9 @@ fn run_with_streams(
 struct FrameSender(Arc<Mutex<ChildStdin>>);
 
 impl FrameSender {
-    /// Sends a frame to the host. A failed write is no error here: the connection is lost, and the
-    /// exit of the transport (the command that connects to the host, such as ssh) reports that.
+    /// Sends a frame to the host. A failed write is no error here: it means that the connection is
+    /// lost. The caller notices that by the exit of the transport (the command that connects to the
+    /// host, such as ssh).
     ///
     /// # Errors
     ///

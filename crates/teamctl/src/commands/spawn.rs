@@ -78,8 +78,8 @@ pub(crate) fn run(context: &CommandContext, mut args: SpawnArgs) -> Result<ExitC
     }
 }
 
-/// Spawns the member on this machine. `host` is the name of this machine in the output. `None` if
-/// the user has neither typed `--host` nor called this command from another machine.
+/// Spawns the member on this machine. `host` is the name of this machine in the output. It is
+/// `None` if the command has no `--host` and was not called from another machine.
 fn run_here(
     context: &CommandContext,
     mut args: SpawnOptions,

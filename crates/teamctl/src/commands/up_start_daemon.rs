@@ -109,10 +109,10 @@ fn unused_name_warning(name: &str, status: &StatusReply) -> Option<String> {
     })
 }
 
-/// Waits after the start of a daemon until the daemon has found out which shims of an earlier
-/// daemon still run. This is so when no member is disconnected any more: each shim has either
-/// connected or counts as gone. A stopped shim does not connect, so this function gives up after
-/// [`SETTLE_TIMEOUT`]. Returns the daemon's status.
+/// Waits until a new daemon has found out which shims of an earlier daemon still run. Returns the
+/// daemon's status. The wait ends when no member is disconnected any more: each shim has either
+/// connected or counts as gone. It ends after [`SETTLE_TIMEOUT`] at the latest, because a shim that
+/// was stopped by SIGSTOP does not connect.
 fn wait_until_settled(context: &CommandContext) -> Result<StatusReply, ErrorReport> {
     // The state directory contains the event log, so it changes with each adoption and exit.
     let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;

@@ -60,10 +60,12 @@ impl AskRecords {
         Ok(records)
     }
 
-    /// Whether the worktree that is named after `ask` is in use: a program works in it, or a new
-    /// ask is about to work in it. A new ask first writes a record of the worktree, then creates
-    /// the worktree, and last writes the record of the ask. So if the record of the worktree is
-    /// recent, and no record of an ask is newer, a new ask is about to begin.
+    /// Whether the worktree that is named after `ask` is in use: an ask runs in it, or a new ask
+    /// prepares to run in it.
+    ///
+    /// A new ask first writes a file about the worktree, then creates the worktree, and writes its
+    /// own record last. So a new ask prepares to run if the worktree's file is less than an hour
+    /// old, and if no ask in this worktree has a newer record.
     pub(crate) fn is_worktree_in_use(&self, ask: &AskId) -> Result<bool, ErrorReport> {
         let mut records = self.all()?;
         records.retain(|record| record.options.worktree.as_ref() == Some(ask));
@@ -94,8 +96,9 @@ impl AskRecords {
         })
     }
 
-    /// Removes files older than [`KEPT_FOR`], if there are many files. Another process may remove
-    /// the same files at the same time; that is no error.
+    /// If the directory has more than [`PRUNE_ABOVE`] files, removes the files that are older than
+    /// [`KEPT_FOR`], except those about worktrees. Another process may remove the same files at the
+    /// same time; that is no error.
     pub(crate) fn prune_if_many(&self) -> Result<(), ErrorReport> {
         let names = self.0.names()?;
         if names.len() <= PRUNE_ABOVE {

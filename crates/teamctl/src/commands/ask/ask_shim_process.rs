@@ -50,9 +50,9 @@ pub(super) struct AskShim {
 }
 
 impl AskShim {
-    /// Starts a shim and sends it `setup`, which says what to ask. If the shim runs in the
-    /// foreground, `inputs` keeps the pipe to the shim's standard input open. When this pipe is
-    /// closed, the shim ends its program.
+    /// Starts a shim and sends it `setup`, which says what to ask. A shim in the foreground ends
+    /// its program when the shim's standard input is closed. So `inputs` keeps the pipe to this
+    /// shim open.
     pub(super) fn start(
         context: &CommandContext,
         setup: &AskSetup,
@@ -82,8 +82,8 @@ impl AskShim {
         Ok(AskShim { id, child, stdout })
     }
 
-    /// Waits until the shim has written its first record. From then on, other commands find the
-    /// ask.
+    /// Waits until the shim prints the ask's first record. The shim has then stored this record, so
+    /// other commands find the ask.
     ///
     /// # Errors
     ///

@@ -55,8 +55,9 @@ fn list_json(records: &[AskRecord], worktrees: Vec<(AskId, AskWorktree)>) -> Val
     json!({"asks": asks, "worktrees": worktrees.into_iter().map(worktree).collect::<Vec<_>>()})
 }
 
-/// Returns the latest record of the ask. If the shim of the ask has exited, this function reads the
-/// record again, because the shim may have stored a new record after `record` was read.
+/// Returns the latest record of an ask. `record` can be out of date: a shim stores the last record
+/// before it exits. So if `record` says that the ask is running, but the shim has exited, the
+/// record is read again.
 fn latest(store: &AskRecords, record: AskRecord) -> AskRecord {
     let is_current = state_name(&record) != LOST;
     if is_current { record } else { store.find(&record.id.to_string()).unwrap_or(record) }

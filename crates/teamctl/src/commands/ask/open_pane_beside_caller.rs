@@ -1,10 +1,10 @@
 //! `teamctl ask --pane`: a tmux pane beside the caller that shows what the program prints.
 //!
-//! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of this command. This
-//! command starts the shim of the ask with the connection as the shim's standard error. When that
-//! shim ends or is killed, the connection closes, the process in the pane exits, and tmux closes
-//! the pane. If this command is killed before the process in the pane has connected, that process
-//! cannot connect, and exits too. So no command is needed that closes the pane.
+//! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of `teamctl ask` and
+//! prints what it receives. `teamctl ask` starts the ask's shim with this connection as standard
+//! error. When the shim ends, the connection closes, `show-ask` exits, and tmux closes the pane. If
+//! `teamctl ask` is killed before `show-ask` has connected, `show-ask` cannot connect, and exits
+//! too.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -75,7 +75,8 @@ impl AskPaneOpener {
             ErrorReport::new(ErrorKind::Refused, format!("cannot open a pane beside this one: {error}"))
                 .with_help("make the window larger, or leave out --pane")
         })?;
-        // Without this, the pane may stay with a dead process. The process waits for its connection.
+        // Without this, the pane may stay with a dead process. The process waits for its
+        // connection.
         tmux_output(&server, &["set-option", "-p", "-t", pane.trim(), "remain-on-exit", "off"]).ok();
         Ok(())
     }

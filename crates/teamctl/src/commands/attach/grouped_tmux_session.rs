@@ -50,9 +50,10 @@ pub(super) struct AttachedClient {
 }
 
 impl PaneLocation {
-    /// Asks the tmux server with the socket `tmux` where a pane is. If several tmux sessions show
-    /// the pane, returns the first one that tmux lists. This is the members' session: its name
-    /// sorts before the names of its views, the sessions that `attach` creates.
+    /// Asks the tmux server with the socket `tmux` for the window and the tmux session of a pane.
+    /// If several sessions show the pane, the first one in tmux's list is returned. This is the
+    /// members' session: its name sorts before the names of its views, the sessions that `attach`
+    /// creates.
     ///
     /// # Errors
     ///
@@ -87,9 +88,10 @@ impl PaneLocation {
         format!("{}-view-{pid}", plain_name(&self.group))
     }
 
-    /// The tmux commands with which a new client shows the pane in the view `name`. The flag
-    /// `active-pane` gives the client its own selected pane: typed text goes there, whatever other
-    /// clients select. tmux records this pane only when the selection changes. So the commands
+    /// The tmux commands with which a new client shows the pane in the view `name`.
+    ///
+    /// With the flag `active-pane`, the client has a selected pane of its own, which gets the text
+    /// typed in this client. tmux sets this pane only when the selection changes. So the commands
     /// select a neighbouring pane first, and then the pane itself.
     pub(super) fn commands_of_new_client(&self, name: &str) -> Vec<String> {
         let window = format!("={name}:{}", self.window);

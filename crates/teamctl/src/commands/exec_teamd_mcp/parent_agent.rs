@@ -77,8 +77,8 @@ fn nearest_agent(
             };
         }
         if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
-            // A program that `teamctl ask` has started is no member of a team. The result is not
-            // `NotFound`, because the program would then be taken for a person.
+            // A program that `teamctl ask` has started is no member of a team. If this function
+            // returned `NotFound`, the caller would take the program for a person.
             return ParentAgent::Unidentified;
         }
         if let Some(socket) = shim_socket(&process.cmdline)
@@ -120,7 +120,8 @@ fn asks_a_program(cmdline: &[u8]) -> bool {
     is_shim && arguments.next() == Some(shim_subcommands::ASK)
 }
 
-/// Splits a list whose entries end with a NUL. Entries that are not UTF-8 are skipped: teamd sets none.
+/// Splits a list whose entries end with a NUL. Entries that are not UTF-8 are skipped: teamd sets
+/// none.
 fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &str> {
     bytes.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok())
 }

@@ -1,6 +1,6 @@
-//! The record of a team's worktrees on other hosts: which repository here gets the branch of each
-//! member, and what was fetched last. It is a file in the state directory, which the daemon removes
-//! with the team.
+//! For each member with a worktree on another host: which repository here gets the member's branch,
+//! and what was fetched last. Each team has one file of these records in the state directory. The
+//! daemon removes this file when it deletes the team.
 
 use crate::commands::open_lock_file::open_lock_file;
 use protocol::error_kind_and_report::ErrorReport;
@@ -113,8 +113,8 @@ impl<'a> LockedBranchRecords<'a> {
         self.write(&records)
     }
 
-    /// Notes that a host was forgotten. Removes the records of branches that were never fetched from
-    /// it. Returns whether there was a record to change.
+    /// Notes that a host was forgotten. Removes the records of branches that were never fetched
+    /// from it. Returns whether there was a record to change.
     pub(in crate::commands) fn forget_host(&self, host: &HostName) -> Result<bool, ErrorReport> {
         let mut records = self.read()?;
         let before = records.clone();

@@ -20,7 +20,8 @@ pub(in crate::commands) struct CommandOnHost<'a> {
     pub(in crate::commands) host: &'a HostName,
     /// The command with its arguments.
     pub(in crate::commands) words: &'a [&'a str],
-    /// What the command is for: with the name of the host, it is a whole, as in "cannot ACTION HOST".
+    /// What the command is for: with the name of the host, it is a whole, as in "cannot ACTION
+    /// HOST".
     pub(in crate::commands) action: &'a str,
     /// How long it may take.
     pub(in crate::commands) timeout: Duration,
@@ -32,7 +33,7 @@ impl CommandOnHost<'_> {
     /// # Errors
     ///
     /// `NotPermitted` if the caller may not use other hosts. `Config` if the hosts file has errors,
-    /// which are printed. The errors of the connection, and the error of the command on the host.
+    /// which are printed. If the connection or the command on the host fails, its error.
     pub(in crate::commands) fn run(&self, context: &CommandContext) -> Result<Value, ErrorReport> {
         check_may_connect_to_hosts(context)?;
         let mut source = HostSource::default();

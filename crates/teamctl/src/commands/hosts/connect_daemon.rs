@@ -21,8 +21,8 @@ pub(in crate::commands) fn use_host_request(
     Ok(Request::UseHost(UseHostRequest { team, host: name.clone(), command }))
 }
 
-/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends the
-/// home's identity and the host's name.
+/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends further
+/// arguments of `annex`, such as the id of the home and the name of the host.
 fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
     if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
         let message = format!(
@@ -36,10 +36,10 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
     Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
 }
 
-/// After a check of hosts: lets the daemon connect to the checked hosts on which a team has
-/// members, because the hosts file may have changed since they were spawned. Adds the daemon's
-/// errors to the checks. If the daemon refuses a team, for example because its budget is exhausted,
-/// that is no error of the host, and is not added.
+/// Called after a check of hosts. Lets the daemon connect to each checked host on which a team has
+/// members, because the hosts file may have changed since their spawns. If the daemon cannot
+/// connect, its error is added to the check of the host. An error `Refused` is not added, because
+/// its cause is the team, for example an exhausted budget.
 pub(super) fn connect_daemon(context: &CommandContext, checks: &mut [HostCheck]) {
     let teams = context.daemon_status().map(|status| status.teams).unwrap_or_default();
     for check in checks.iter_mut().filter(|check| check.errors.is_empty()) {

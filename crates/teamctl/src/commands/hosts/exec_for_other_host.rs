@@ -1,5 +1,6 @@
-//! The other side of `teamctl --host`: runs a `teamctl` command for another machine. The command
-//! comes through standard input, or as hexadecimal digits if standard input is a terminal.
+//! The other side of `teamctl --host`: runs the `teamctl` command that another machine sends. The
+//! command comes through standard input. If standard input is a terminal, the command comes as an
+//! argument, in hexadecimal digits.
 
 use super::transport_command::OWN_VERSION;
 use client::catch_terminating_signals::{call_on_signals, catch_terminal_signals};
@@ -52,7 +53,8 @@ fn run_with_framed_input() -> Result<ExitCode, ErrorReport> {
     let Some(HostInput::Command(command)) = read_frame(&mut input) else { return Err(command_error()) };
     let program = own_program()?;
     let mut command = own_command(&command)?;
-    // A transport can have started this process with ignored signals, and a command would inherit them.
+    // A transport can have started this process with ignored signals, and a command would inherit
+    // them.
     catch_terminal_signals();
     let mut child = command
         .stdin(Stdio::piped())
@@ -88,9 +90,8 @@ impl CommandGroup {
     }
 }
 
-/// Passes input and signals to the command until the connection ends. The caller is gone, as when a
-/// terminal is closed, if the connection ends before the end of the caller's input, or while the
-/// command still runs.
+/// Passes input and signals to the command until the connection ends. If the command still runs
+/// then, it gets SIGHUP, as when a terminal is closed: its caller is gone.
 fn pass_input(mut frames: impl Read, mut command_input: Option<ChildStdin>, group: &CommandGroup) {
     loop {
         match read_frame(&mut frames) {

@@ -1,5 +1,6 @@
-//! Fetches the branches of members on other hosts into the repositories here. A hidden command does
-//! it for the daemon when such a member has completed a task, and for a run before it deletes its team.
+//! Fetches the branches of members on other hosts into the repositories here. The daemon runs the
+//! hidden command `fetch-branch` when a member on another host has completed a task. `teamctl run`
+//! runs this command before it deletes its team.
 
 use super::branch_records::{BranchRecord, FetchedBranch, HostUse, LockedBranchRecords, read_branch_records};
 use super::bundle_file::BundleFile;
@@ -32,12 +33,12 @@ pub(super) fn run(context: &CommandContext, args: &FetchBranchArgs) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fetches the branches of the chosen members whose repository here is known, but not those of
-/// forgotten hosts.
+/// Fetches the branches of the chosen members. Skips a member if its repository here is not known,
+/// or if its host was forgotten.
 ///
 /// # Errors
 ///
-/// The errors of all branches as one, after all were tried.
+/// All branches are tried. Then all errors are returned as one.
 pub(in crate::commands) fn fetch_recorded_branches(
     context: &CommandContext,
     team: &TeamName,
@@ -100,13 +101,13 @@ impl<'a> BranchFetcher<'a> {
         Ok(BranchFetcher { root, state, team, source, hosts, environment })
     }
 
-    /// Fetches the branch of a member into `repository`, and records that. `None` if the member has no
-    /// worktree on the host.
+    /// Fetches the branch of a member into `repository`, and writes a record of the fetch. `None`
+    /// if the member has no worktree on the host.
     ///
     /// # Errors
     ///
-    /// The error names the host and the member. If only the record can't be written, the branch here
-    /// has changed already.
+    /// The error names the host and the member. If the fetch succeeds but its record cannot be
+    /// written, the branch here has changed nevertheless.
     pub(in crate::commands) fn fetch(
         &self,
         member: &MemberName,

@@ -1,5 +1,6 @@
 //! A connection to a program on another machine: to `teamctl`, or to `sh` for an installation. The
-//! program answers with lines of text, and perhaps with other bytes after them. Every wait has a deadline, and every error says on which host what failed.
+//! program answers with lines of text, and perhaps with other bytes after them. Every wait has a
+//! deadline. Every error names the host, and says what failed there.
 
 use super::transport_command::{CtrlC, transport_command};
 use platform::ExitHandle;
@@ -109,12 +110,12 @@ impl HostConnection {
         self.stdin.take()
     }
 
-    /// Receives a line. `action` is what the caller needs it for, as in "cannot ACTION".
+    /// Receives a line. `action` completes the error message "cannot ACTION HOST".
     ///
     /// # Errors
     ///
-    /// `Timeout` after the deadline. If the transport has ended: `MissingPath` if the program was not
-    /// found on the host, else `Io`.
+    /// `Timeout` after the deadline. If the transport has ended: `MissingPath` if the program was
+    /// not found on the host, else `Io`.
     pub(super) fn receive_line(
         &mut self,
         action: &str,
@@ -124,8 +125,9 @@ impl HostConnection {
         Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned())
     }
 
-    /// Receives bytes: those up to the next newline, with the newline, or what one read returns if
-    /// that has no newline. The errors are those of [`HostConnection::receive_line`].
+    /// Receives bytes up to the next newline, which is included. More than `MAX_LINE_BYTES` bytes
+    /// without a newline are received in several parts. The errors are those of
+    /// [`HostConnection::receive_line`].
     pub(super) fn receive_bytes(
         &mut self,
         action: &str,
@@ -187,9 +189,9 @@ impl HostConnection {
     }
 }
 
-/// Kills the transport and the processes that it has started, for example if it is a wrapper
-/// script. They have no process group of their own, because ssh can ask for a password only in the
-/// terminal's foreground.
+/// Kills the transport and all its descendants, such as the ssh that a wrapper script has started.
+/// The transport stays in the process group of teamctl, because ssh can ask for a password only in
+/// the terminal's foreground. So a signal to its group would also reach teamctl.
 fn kill_with_descendants(child: &mut Child) {
     let table = platform::system().processes().unwrap_or_default();
     let descendants = descendants_of(&table, &[child.id()]);
@@ -204,8 +206,8 @@ fn kill_with_descendants(child: &mut Child) {
 impl Drop for HostConnection {
     fn drop(&mut self) {
         self.stdin = None;
-        // The input has ended now, so the program on the host ends. A transport that is not connected
-        // yet does not notice the end of the input, and is killed.
+        // The program on the host ends when its input is closed. A transport that is not connected
+        // yet does not notice that, and is killed.
         self.end(Duration::from_millis(200));
     }
 }

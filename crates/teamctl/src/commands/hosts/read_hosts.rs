@@ -26,9 +26,10 @@ impl HostSource {
         HostSource { run_file, run_file_of_team: None }
     }
 
-    /// The hosts that commands about members of `team` use. If a run drives the team, they include
-    /// the hosts of the run file. If the run file has errors, [`HostSource::find`] returns them
-    /// when a command names a host that the hosts file lacks.
+    /// Reads the hosts for a command about members of `team`. They are the hosts of the hosts file
+    /// and, if the team was started by `teamctl run`, those of its run file. Errors in the run file
+    /// are not returned here. [`HostSource::find`] returns them when a command names a host that
+    /// the hosts file lacks.
     pub(in crate::commands) fn read_for_team(
         &mut self,
         context: &CommandContext,
@@ -52,17 +53,18 @@ impl HostSource {
         hosts
     }
 
-    /// Checks that all hosts of the team are known.
+    /// Checks that the team's run file has no errors. If it has errors, the hosts in it are
+    /// unknown.
     ///
     /// # Errors
     ///
-    /// The error of the team's run file.
+    /// The error of the run file.
     pub(in crate::commands) fn check_run_file_of_team(&self) -> Result<(), ErrorReport> {
         self.run_file_of_team.clone().transpose().map(drop)
     }
 
-    /// Reads all hosts. A hosts file that does not exist has no hosts. If a file has errors, they are
-    /// printed, and the inner `Err` is the exit code.
+    /// Reads all hosts. A hosts file that does not exist has no hosts. If a file has errors, they
+    /// are printed, and the inner `Err` is the exit code.
     pub(in crate::commands) fn read(
         &self,
         context: &CommandContext,

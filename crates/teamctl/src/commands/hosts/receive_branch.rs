@@ -40,12 +40,12 @@ pub(super) struct BranchToReceive<'a> {
 }
 
 impl BranchToReceive<'_> {
-    /// Fetches the branch: moves the branch of the same name here forward. `None` if the member has no
-    /// worktree there.
+    /// Fetches the member's branch, and moves the branch of the same name here forward. `None` if
+    /// the member has no worktree on the host.
     ///
     /// # Errors
     ///
-    /// The error names the host and the member. Then no branch has changed.
+    /// The error names the host and the member. After an error, no branch here has changed.
     pub(super) fn receive(&self) -> Result<Option<OfferedBranch>, ErrorReport> {
         let mut connection = self.connect()?;
         connection.set_deadline(AnswerDeadline::after(FETCH_TIMEOUT));
@@ -92,11 +92,11 @@ impl BranchToReceive<'_> {
         Ok(connection)
     }
 
-    /// The offered commits that the repository here has.
+    /// Of the commits that the host has offered, those that the repository here has.
     ///
     /// # Errors
     ///
-    /// `Refused` if it has none, because the repositories are not related.
+    /// `Refused` if the repository has none of them: the two repositories are not related.
     fn known(&self, branch: &OfferedBranch) -> Result<Vec<String>, ErrorReport> {
         let offered: Vec<String> = branch.commits.iter().chain([&branch.base_commit]).cloned().collect();
         let known = known_commits(self.repository, &offered, self.environment);

@@ -1,5 +1,6 @@
-//! The side of a member's host when its branch is fetched: offers the branch, and sends the commits
-//! that the home lacks. It only reads the roster and the repository, so it works without a daemon.
+//! `teamctl hosts send-branch`: runs on a member's host when the team's home fetches the member's
+//! branch. It offers the branch, and sends the commits that the home lacks. It only reads the
+//! roster and the repository, so it works without a daemon.
 
 use crate::command_context::CommandContext;
 use protocol::branch_exchange::{BundleReply, KnownCommits, OfferReply, OfferedBranch, Receipt};

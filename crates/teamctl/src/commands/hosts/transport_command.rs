@@ -21,12 +21,12 @@ pub(in crate::commands) enum CtrlC {
     IsSent,
 }
 
-/// The command `argv` of a host, followed by `words`, which are plain words
-/// (`protocol::hosts_file_entry::is_plain_word`): a remote shell leaves them unchanged.
+/// Builds the command that reaches a host: `argv` followed by `words`. These are plain words
+/// (`protocol::hosts_file_entry::is_plain_word`), which a remote shell leaves unchanged.
 ///
-/// The command does not get the root, and not the variables that teamd also hides from agents. Some
-/// transports pass their environment on, and these variables name a member, a session and files of
-/// this machine.
+/// Some transports pass their environment on to the host. So variables that are true only on this
+/// machine are removed: `CLAUDE_CONFIG_DIR`, and those that no agent inherits, such as
+/// `TEAMD_MEMBER`.
 ///
 /// # Errors
 ///

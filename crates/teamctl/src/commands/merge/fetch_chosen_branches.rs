@@ -1,6 +1,7 @@
 //! Fetches the chosen branches that are on other hosts. Each branch is fetched into the repository
-//! that was recorded when the member was spawned. If none was recorded, it is the repository of the
-//! other chosen branches, or else the one in which the command was typed.
+//! that was recorded when the member was spawned. If none was recorded, the branch is fetched into
+//! the first known repository of another chosen branch, or else into the repository in which the
+//! command was typed.
 
 use super::choose_branches_to_merge::{ChosenMember, MemberElsewhere, member_without_worktree_error};
 use crate::command_context::CommandContext;

@@ -26,8 +26,7 @@ pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgr
 }
 
 /// Returns one profile for each installed program. If several profiles start the same program, the
-/// result has the first one with a command that asks for the login. If none has such a command, the
-/// result has the first profile.
+/// first one that can check the login is chosen. If none can, the first one is chosen.
 fn profiles_by_path() -> BTreeMap<PathBuf, Profile> {
     let registry = ProfileRegistry::for_user();
     let mut profiles: BTreeMap<PathBuf, Profile> = BTreeMap::new();

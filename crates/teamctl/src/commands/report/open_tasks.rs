@@ -1,5 +1,5 @@
-//! Lists the tasks that have neither been completed nor failed in the period of the report, with
-//! the reason why each of them is not completed.
+//! Lists the open tasks, each with the reason why it is open. A task is open if it is not
+//! completed, unless it failed in the period of the report.
 
 use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};

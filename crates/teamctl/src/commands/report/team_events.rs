@@ -110,8 +110,8 @@ impl TeamEvents {
         team
     }
 
-    /// Returns these events if they are about the team that exists now. If they end with a
-    /// deletion, they are about an earlier team of the same name, and the result is empty.
+    /// Returns the events of the team that exists now. If the events in `self` end with the
+    /// deletion of a team, they are about an earlier team of the same name, so the result is empty.
     pub(super) fn for_existing_team(self) -> TeamEvents {
         if self.deleted_at.is_some() { TeamEvents::default() } else { self }
     }
@@ -179,9 +179,9 @@ impl TeamEvents {
     }
 }
 
-/// Whether an event after the deletion of a team shows that a new team of the same name exists. A
-/// team that another program creates has no `TeamCreated` event, so its first member or task
-/// counts. Other events may still be about the deleted team.
+/// Whether an event after the deletion of a team shows that a new team of the same name exists. If
+/// another program creates a team, no `TeamCreated` event is logged. So a spawned member or a
+/// created task is the sign of a new team. Other events may still be about the deleted team.
 fn begins_life(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberSpawned { .. } | EventKind::TaskCreated { .. })
 }

@@ -1,5 +1,5 @@
-//! What a report contains: a team's finished tasks, failures, branches and costs, and what waits for
-//! a person.
+//! What a report contains: a team's finished tasks, failures, branches and costs, and what waits
+//! for a person.
 
 use super::failures::{ReportedFailure, failures};
 use super::finished_tasks::finished_tasks;
@@ -45,8 +45,8 @@ pub(super) struct TeamReport {
     pub(super) cost: TeamCost,
 }
 
-/// How many tasks ended in the period of the report. `open` counts all other tasks that are not
-/// completed, including those that failed before this period.
+/// The numbers of tasks. `completed` and `failed` count the tasks that ended in the period of the
+/// report. `open` counts the tasks that are not completed and did not fail in this period.
 #[derive(Debug, Serialize)]
 pub(super) struct ReportedTaskCounts {
     pub(super) completed: usize,

@@ -7,7 +7,8 @@ use protocol::team_and_member_names::TeamName;
 /// host evaluates them, so they are not sent to the member's host.
 const OPTIONS_OF_THIS_HOST: [&str; 6] = ["--host", "--needs", "--root", "--socket", "--team", "-t"];
 
-/// The arguments without the option `--host` before the command. A later `--host` is one of `spawn`.
+/// The arguments without the option `--host` before the command. A later `--host` is one of
+/// `spawn`.
 pub(super) fn without_host_option(typed: Vec<String>) -> Vec<String> {
     let mut global = typed;
     let rest = global.split_off(command_index(&global));
@@ -45,9 +46,9 @@ fn without_options(typed: Vec<String>, options: &[&str]) -> Vec<String> {
     split_options(typed, options).0
 }
 
-/// Takes `options`, each of which has a value, out of the arguments. Returns the other arguments
-/// and the values. The text of a text option and the arguments after `--` are not taken for
-/// options.
+/// Removes `options` and their values from the arguments. Returns the other arguments, and the
+/// removed values. An argument after `--`, or after an option that takes any text (such as
+/// `--prompt`), is never taken for an option.
 fn split_options(typed: Vec<String>, options: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut values) = (Vec::new(), Vec::new());
     let mut typed = typed.into_iter();

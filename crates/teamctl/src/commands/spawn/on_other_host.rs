@@ -15,8 +15,9 @@ use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
 
-/// Spawns a member on the host of `placement`. The daemon has reserved a slot (room for one member)
-/// on this host. `placement` keeps the slot reserved until config.json here lists the member.
+/// Spawns a member on another host, `host`. The daemon here has reserved a slot (room for one
+/// member) on that host. The slot stays reserved until `placement` is dropped, after the new member
+/// is in the team's config.json on this machine.
 pub(super) fn run(
     context: &CommandContext,
     (host_name, host): (&HostName, &Host),
@@ -64,8 +65,8 @@ pub(super) fn check_is_home(team: &Team) -> Result<(), ErrorReport> {
         .with_help("type this command on the machine that is the team's home"))
 }
 
-/// Checks that the team has no member of this name yet. The daemon on the other host cannot check
-/// this, because it does not know the members that run on different hosts.
+/// Checks that the team has no member of this name yet. The daemon on the other host does not check
+/// this: it compares the name only with the members that run on its own host.
 fn check_name_is_free(team: &Team, options: &SpawnOptions) -> Result<(), ErrorReport> {
     let name = MemberName::new_unchecked(&options.name);
     if options.unique || team.config()?.member(&name).is_none() {

@@ -1,6 +1,6 @@
-//! A member that was spawned on another host may have a worktree there. This module records into
-//! which repository on this host the branch of that worktree is fetched: the one that contains the
-//! directory in which the command was typed.
+//! A member that was spawned on another host may have a worktree and a branch there. This module
+//! records the repository on this host into which the branch can be fetched. This is the repository
+//! that contains the directory in which the command was typed.
 
 use crate::command_context::CommandContext;
 use crate::commands::hosts::branch_records::{BranchRecord, HostUse, LockedBranchRecords};
@@ -18,9 +18,10 @@ pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<Member
     Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
 }
 
-/// Writes the record for each member of the host that is not in `before`, the members before the
-/// spawn. The new member is found in this way, because with `--unique` the other host chooses its
-/// name. A record of a member without a worktree does no harm.
+/// Records the repository for each new member on the host. A member is new if it is not in
+/// `before`, the list from before the spawn. The lists are compared because with `--unique` the
+/// other host chooses the name of the new member. A record of a member without a worktree does no
+/// harm.
 pub(super) fn record_worktree(
     context: &CommandContext,
     (team, host): (&Team, &HostName),

@@ -1,5 +1,5 @@
-//! Details of one member, which the table does not show: its process, its flags in words, its
-//! worktree and its environment.
+//! Details of one member that the table does not show: its process, its worktree, its environment,
+//! and a sentence for each of its flags, such as `AtDialog`.
 
 use crate::commands::status::table_cells::{activity_name, age};
 use crate::output::sanitize;

@@ -83,7 +83,8 @@ fn check_needs_no_command(
         .with_help(format!("say which one: teamctl task create {subject} --owner {owner} --command COMMAND")))
 }
 
-/// Returns the object of `--metadata`, with the text of `--command` as its key `command`.
+/// Returns the metadata of the new task: the object of `--metadata`, and the text of `--command`
+/// under the key `command`.
 ///
 /// # Errors
 ///

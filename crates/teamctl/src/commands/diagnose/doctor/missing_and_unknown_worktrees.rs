@@ -1,7 +1,7 @@
-//! Finds worktrees that need a person's attention: the directory is gone, the team is gone, or the
-//! worktree belongs to no team. `doctor` never removes these worktrees, even with `--fix`, because
-//! only their owner can judge what is in them. `--fix` removes only empty directories that were
-//! created for a worktree.
+//! Finds worktrees that need a person's attention: those whose directory is gone, those whose team
+//! is gone, and those that the daemon does not know. `doctor` never removes these worktrees, even
+//! with `--fix`, because only their owner can judge what is in them. `--fix` removes only the empty
+//! directories that killed spawns have left.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;

@@ -50,7 +50,8 @@ pub(super) fn check(root: &Path, state: &Path, mode: FixMode, report: &mut Docto
     }
 }
 
-/// Returns the agent processes of this root, except teamctl itself and its parent processes.
+/// Returns the agent processes of this root. Leaves out teamctl and its parent processes, which are
+/// agent processes too if an agent has called `doctor`.
 ///
 /// # Errors
 ///

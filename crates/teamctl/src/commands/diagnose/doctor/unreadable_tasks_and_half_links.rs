@@ -3,8 +3,8 @@
 //! and in the blocked task (`blockedBy`).
 //!
 //! If a writer is killed between the two writes, only one of the tasks records the dependency. The
-//! code calls this a half link. The blocked task waits for the other task even then, so `--fix`
-//! completes the record in the second task.
+//! code calls this a half link. A half link already makes the blocked task wait. So `--fix` keeps
+//! the dependency, and records it in the other task too.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;

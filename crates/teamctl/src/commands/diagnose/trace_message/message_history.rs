@@ -23,8 +23,8 @@ const CLOCK_SKEW_MS: u64 = 1_000;
 pub(super) struct MessageHistory {
     /// When the daemon noticed the message in the inbox. `None` if the event log does not have it.
     pub(super) stored: Option<u64>,
-    /// When the message was stored on the recipient's host. `None` if the event log does not say, or
-    /// the recipient is on this host.
+    /// When the message was stored on the recipient's host. `None` if the event log does not say,
+    /// or the recipient is on this host.
     pub(super) arrival: Option<Arrival>,
     /// The turn with which the recipient got the message. `None` if it is not known.
     pub(super) delivered: Option<Turn>,
@@ -97,8 +97,8 @@ impl MessageReply {
 }
 
 /// Returns the member's events in the order of the log. If an earlier team had the same name, that
-/// team's events are left out. An event of another host has the time of that host's clock, and is
-/// logged here later.
+/// team's events are left out. The times of the events need not ascend, because an event of another
+/// host has the time of that host's clock.
 pub(super) fn member_events(log: &EventLog, team: &TeamName, name: &MemberName) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     let candidates = log.events_of(name, &["\"team_"]).into_iter();
@@ -160,7 +160,7 @@ impl Arrival {
     }
 }
 
-/// Finds the `message_stored` events of all messages that this sender has sent since this message.
+/// Finds the `message_stored` events of this message and of all later messages of the same sender.
 /// Returns for each event its position in `events`, and the message's index in the inbox.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
@@ -182,10 +182,12 @@ fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Opt
 }
 
 /// Finds the event with which the recipient's host logged that it stored this message. Returns the
-/// event's position in `on_host`, the events of that host. `candidates` are the events with which
-/// this host stored the sender's messages, and `stored_index` is the position of this message's
-/// event. Both hosts store the messages of one sender in the same order. So if this message's event
-/// is the third of `candidates`, the third such event of the other host is returned.
+/// event's position in `on_host`, the events of that host. `candidates` is the result of
+/// [`stored_events`] for the events of this host, and `stored_index` is the result of
+/// [`stored_event`].
+///
+/// Both hosts store the messages of one sender in the same order. So if this host stored this
+/// message as the third of `candidates`, the recipient's host also stored it as the third.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
@@ -195,8 +197,8 @@ fn arrival_event(
     stored_events(copy, on_host).get(place).map(|(at, _)| *at)
 }
 
-/// Returns the event with which the message was read. `since_stored` has the recipient's events from
-/// this message's `message_stored` event on.
+/// Returns the event with which the message was read. `since_stored` has the recipient's events
+/// from this message's `message_stored` event on.
 ///
 /// Messages are read in the order of the inbox. Each `message_read` event says how many messages
 /// are still unread. While this message is unread, that number is greater than the number of
@@ -214,10 +216,10 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
     })
 }
 
-/// Returns the turn in which the recipient got the message. A read message was delivered in the
-/// last turn that began before the message was read. An unread message counts as delivered in the
-/// current turn if the turn may be about this message. The summary of the turn shows this: for
-/// example, it names the sender. `None` if there is no such turn.
+/// Returns the turn in which the recipient got the message, or `None` if there is no such turn. A
+/// read message was delivered in the last turn that began before the message was read. An unread
+/// message counts as delivered in the current turn if the summary of this turn fits the message,
+/// for example if it names the sender.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],

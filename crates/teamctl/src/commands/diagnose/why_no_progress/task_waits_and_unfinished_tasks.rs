@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
-    /// The direct and indirect blockers of the task that do not wait for another task themselves.
-    /// Empty if all blockers are in cycles of tasks that wait for each other.
+    /// Those direct and indirect blockers of the task that wait for no other task. Empty if all
+    /// blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
     /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
     /// cycle.
     awaited: BTreeSet<TaskId>,
 }
 
-/// Returns the tasks that the member would work on next but that cannot start yet. The member works
-/// first on the pending tasks that only it may claim, so these are returned. If there are none, the
-/// pending tasks that any member may claim are returned. The result is empty if the member works on
-/// a task or can start one of these tasks.
+/// Returns the pending tasks that the member would work on next, if none of them can start yet.
+/// These are the tasks that only this member may claim or, if there are none, the tasks that any
+/// member may claim. The result is empty if one of these tasks can start, or if the member already
+/// works on a task.
 pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
         .filter(|task| task.claimer().is_none_or(|claimer| claimer == *name))
@@ -87,9 +87,9 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks of other members that can start now. `why` names these tasks if the member
-/// itself cannot get any pending task. Empty if there is a pending task that the member owns or
-/// that has no owner, even a blocked one.
+/// The pending tasks of other members that can start now. `why` names these tasks if there is no
+/// pending task that the member itself could get. So the result is empty if the member owns a
+/// pending task, or if a pending task has no owner. Such a task counts even if it is blocked.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
