@@ -188,8 +188,9 @@ fn leave_working_directory(state_dir: &Path) {
 /// logged, because such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    // Only the daemon that holds the lock writes temporary files with these names. This daemon
-    // holds the lock and has written none yet, so these files are left from killed daemons.
+    // Only the daemon that holds the lock writes temporary files whose names begin with these
+    // prefixes. This daemon holds the lock and has written none yet. So killed daemons have left
+    // all such files.
     let prefixes = [ROSTER, LEADS, HOSTS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()

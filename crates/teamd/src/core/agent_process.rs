@@ -39,8 +39,8 @@ pub(crate) enum OnExit {
 /// spawn is in `RespawnRecord::approved_mode`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PlanApprovalRespawn {
-    /// The latest time at which the agent is ended for its respawn, in milliseconds on the
-    /// monotonic clock. 0: at once.
+    /// The agent is ended for its respawn at this time or earlier. In milliseconds on the monotonic
+    /// clock. 0: at once.
     #[serde(skip)]
     pub(crate) deadline: u64,
 }

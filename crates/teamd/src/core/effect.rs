@@ -36,7 +36,7 @@ impl Effects {
     }
 
     /// Wakes an agent through its wake socket. If a hook of the agent waits in a long poll, the
-    /// daemon answers the long poll once it has handled this event.
+    /// daemon also answers the long poll, after the present event has been handled.
     pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
         self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
         self.woken_agents.push(spawn.clone());
@@ -122,8 +122,8 @@ pub(crate) enum Effect {
     /// Show a notice in the daemon's terminal, and run the user's notify command `argv`.
     ShowNotice { text: String, argv: Vec<String> },
     /// At the home: run the command `argv`, which fetches the branch of a member on another host.
-    /// Does nothing unless the file `record` exists, which names the member's repository on this
-    /// host.
+    /// Does nothing if the file `record` does not exist. This file says into which repository on
+    /// this host the branch is fetched.
     FetchBranch { team: TeamName, member: MemberName, record: PathBuf, argv: Vec<String> },
     /// Write an event to the event log and the daemon's terminal. If the event has no time yet, the
     /// effect runner sets the time first.

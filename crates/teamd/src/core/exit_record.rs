@@ -56,8 +56,8 @@ pub(crate) enum ReportTo {
     Nobody,
     /// The lead is notified, for example of a crash, a kill or a closed pane.
     Lead,
-    /// The agent ended before it answered a shutdown request. The lead's inbox is read once more,
-    /// because the agent may have approved the request just before it ended. The lead is notified
-    /// only if there is no approval. The exit is logged after that read.
+    /// The agent ended while the daemon waited for its answer to a shutdown request. The lead's
+    /// inbox is read once more, because the agent may have approved the request just before it
+    /// ended. Then the exit is logged. The lead is notified only if there is no approval.
     LeadUnlessApproved,
 }

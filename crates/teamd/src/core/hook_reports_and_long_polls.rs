@@ -115,10 +115,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // If the agent is about to be respawned after a plan approval, it is not terminated while its
-    // hook may still write a file. A hook that has no messages to mark as read writes no more
-    // files, so the agent can be terminated now. Any other hook marks its messages and then starts
-    // a long poll. The agent is terminated when that long poll begins.
+    // An agent that is about to be respawned after a plan approval is not terminated while its hook
+    // may write a file. If the hook has messages to mark as read, it writes a file and then starts
+    // a long poll. The agent is terminated when that long poll begins. If the hook has no such
+    // messages, the agent can be terminated now.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -152,10 +152,10 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
 /// report the same turn: the hook that delivered the messages, and the hook that runs when a turn
 /// starts. Such a turn counts once.
 ///
-/// After a restart, the daemon does not know whether a turn is running. But the roster keeps the
-/// task of a turn until a hook reports the end of the turn. If the roster has such a task, and a
-/// hook reports a turn without a task, the reported turn is the one that works on this task. So no
-/// new turn is recorded, and the end of the turn completes the task.
+/// A turn may have started before a restart of the daemon. The new daemon then knows only the task
+/// of the turn, which the roster keeps until the turn ends. If the roster has a task, and a hook
+/// reports the start of a turn without a task, the report is about that earlier turn. So no new
+/// turn is recorded, and the end of the turn completes the task.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);

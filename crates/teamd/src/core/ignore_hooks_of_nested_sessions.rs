@@ -32,9 +32,9 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         && process.agent_pid.is_some()
         && !ran_below(process.agent_pid)
     {
-        // The hook is a descendant of the shim, but not of the agent's process. So the agent
-        // started another program in a shell, and that shell has ended. The other program became a
-        // child of the shim, which adopts orphans, and then ran this hook.
+        // The hook is a descendant of the shim, but not of the agent's process. So another program
+        // ran the hook. The agent started that program in a shell, and the shell has ended. The
+        // shim has then adopted the program, as it adopts all orphans.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
@@ -67,10 +67,10 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
 /// session has started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are
 /// those of the first hook that the own program has run. Both lists begin with the nearest process.
 ///
-/// A nested program is a descendant of the own program, so its hook has more ancestors. Among them
-/// are all `known_ancestors`, except perhaps the nearest: it may be a shell that ran only the first
-/// hook. If more of the `known_ancestors` are missing, the program that runs this hook has replaced
-/// the own program, and is not nested.
+/// A nested program is a descendant of the own program. So its hook has more ancestors, and they
+/// include the `known_ancestors`. Only the nearest known ancestor may be missing, because it may be
+/// a shell that ran only the first hook. If more of them are missing, the hook's program is not
+/// nested: it has replaced the own program.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()
@@ -110,9 +110,9 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// Returns how a hook report relates to the agent's own program. In these tests, that program
-    /// is the process 20, which the shell 10 has started. The program's session is `old`, and its
-    /// first hook ran in the shell 21. `pids` are the ancestors of the reported hook.
+    /// Returns how a hook report relates to the agent's own program. `pids` are the ancestors of
+    /// the hook that sends the report. In these tests, the own program is process 20, a child of
+    /// the shell 10. Its session is `old`, and its first hook ran in the shell 21.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
         let hook_state = HookState { ancestors: ancestors(&[21, 20, 10]), ..HookState::default() };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());

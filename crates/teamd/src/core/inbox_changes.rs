@@ -47,11 +47,9 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether messages that another program has removed from the inbox of `owner` are restored.
-/// `Never` for a program with native delivery, because such a program itself removes the messages
-/// that it has read. `NotNow` if the owner has no agent, because no program reads the inbox then.
-/// If the owner runs on another host, the messages are restored. On this host only teamd reads the
-/// inbox, to copy the messages to the other host, and teamd itself removes no message.
+/// Whether the daemon restores messages that another program has removed from the inbox of `owner`.
+/// If the owner runs on another host, the rule is `OwnDelivery`: only teamd reads the inbox here,
+/// to copy the messages to the other host, and teamd itself removes no message.
 fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;

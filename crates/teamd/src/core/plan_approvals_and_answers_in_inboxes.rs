@@ -19,8 +19,8 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 
 /// Handles the messages that a scan of one inbox found. If a message may open or close a request,
-/// schedules a scan of the team's requests. If the inbox is a member's, also applies the approvals
-/// of plans and the answers to requests that the lead has sent.
+/// schedules a scan of the team's requests. In a member's inbox, the lead's messages may approve
+/// the member's plan or answer its requests: these approvals and answers are applied at once.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,

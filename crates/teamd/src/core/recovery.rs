@@ -32,8 +32,9 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn recover_all(context: &mut Context) {
     decide_respawns_and_suspensions::restore_deadlines(context.state, context.now);
-    // Shutdowns are continued before the budgets are checked. An exhausted budget requests new
-    // shutdowns, and `recover_shutdown` must only continue those that the last daemon began.
+    // Shutdowns that the last daemon began are continued before the budgets are checked. If a
+    // budget is exhausted, the check requests new shutdowns, and `recover_shutdown` must not see
+    // these.
     for agent in context.state.agents.values_mut() {
         shutdown_requests::recover_shutdown(agent, context.now, &mut context.effects);
     }
@@ -65,8 +66,8 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(write_job).map(Effect::File));
     rescan_files::rescan_all(context);
-    // The roster must be saved before all other effects run. The saved file must already have each
-    // shutdown request and each added team, and lack each removed team.
+    // The roster is saved before all other effects run. They need a saved file that has each
+    // shutdown request and each added team, and no removed team.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }

@@ -18,7 +18,7 @@ use crate::core::watch_team_directories::request_watches;
 
 /// How often the daemon tests whether file events arrive, in milliseconds.
 const PROBE_INTERVAL: u64 = 30_000;
-/// How long the watcher may take to confirm that its watches are in place, in milliseconds. After
+/// How long the watcher may take to confirm that it watches all directories, in milliseconds. After
 /// that, the files are scanned without the confirmation.
 const WATCH_CONFIRM_TIMEOUT: u64 = 2_000;
 /// The shortest time between two rescans, in milliseconds. Without this limit, a program that
@@ -60,8 +60,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
-        // The watcher has not confirmed the last request for watches. The files are scanned now,
-        // without the confirmation.
+        // An earlier request for watches is not confirmed yet. The files are scanned now, without
+        // the confirmation.
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);

@@ -31,9 +31,9 @@ pub(crate) fn schedule_all_request_scans(context: &mut Context) {
     context.state.team_names().iter().for_each(|team| schedule_request_scan_if_open(context, team));
 }
 
-/// Schedules a scan of config.json. The scan restores members and hidden panes that another program
-/// dropped, repairs a damaged file, and reads which members are active. If the file changes several
-/// times during a scan, one more scan follows.
+/// Schedules a scan of config.json. The scan repairs a damaged file, restores members and hidden
+/// panes that another program dropped, and reads which members the file shows as active. If the
+/// file changes during a scan, however often, one more scan follows.
 pub(crate) fn schedule_config_scan(context: &mut Context, team: &TeamName) {
     if team.is_claude_session() {
         if !context.state.session_teams.contains_key(team) {

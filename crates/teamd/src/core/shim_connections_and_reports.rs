@@ -88,7 +88,7 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
 }
 
 /// Adopts an agent that an earlier daemon started. If the shim has no agent, the earlier daemon
-/// ended before it told the shim to start one. Such a spawn is given up, because the client that
+/// ended before it told the shim to start one. The spawn is then given up, because the client that
 /// asked for it has lost its connection. If the spawn was a respawn, another respawn is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
@@ -107,8 +107,9 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     }
 }
 
-/// Gives up a spawn that an earlier daemon began, and that was stopped before its shim started an
-/// agent. So there is no agent that could answer a shutdown request.
+/// Gives up a spawn that was told to stop before its shim had started an agent. An earlier daemon
+/// began the spawn, so this daemon does not continue it. No agent exists that could answer a
+/// shutdown request.
 fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     cleanup_after_exit::start_cleanup(context, id, None);

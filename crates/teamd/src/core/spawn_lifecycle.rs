@@ -155,9 +155,9 @@ impl Lifecycle {
         }
     }
 
-    /// Which time limit of the spawn has passed at the time `mono`, in milliseconds on the
-    /// monotonic clock. `None` after the agent's exit. The caller must have checked that the
-    /// spawn's deadline has passed.
+    /// Returns which time limit of a spawn has passed. The caller must have checked that the
+    /// spawn's deadline has passed. `mono` is the present time, in milliseconds on the monotonic
+    /// clock. `None` after the agent's exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),
@@ -214,16 +214,16 @@ pub(crate) enum ExpectedShim {
     NotStarted,
     /// The process with this pid.
     Pid(u32),
-    /// Any process that knows the id of the spawn: iTerm2 does not tell which process a session runs.
+    /// Any process that knows the id of the spawn: iTerm2 does not tell which process a session
+    /// runs.
     AnyPid,
 }
 
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartStage {
-    /// tmux opens the pane, or the daemon starts the shim without a pane. tmux reports the shim's
-    /// pid, or the daemon knows the pid because it has started the shim itself. The shim may
-    /// connect before or after that.
+    /// The pane is being opened, or the shim is being started without a pane. `shim` says which
+    /// process must connect as the shim. The shim may connect before the daemon knows that process.
     Opening { shim: ExpectedShim },
     /// The files thread registers the member.
     Registering,

@@ -5,14 +5,16 @@ use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::team_and_member_names::TeamName;
 
-/// Asks the watcher to watch the directories of all teams. The files are scanned only after the
-/// watches are in place, so that no change is missed. While an earlier request is under way,
-/// returns false. The new request is then sent when the earlier one is done.
+/// Asks the watcher to watch the directories of all teams, and returns true. The files are scanned
+/// only after the watches are in place, so that no change is missed.
+///
+/// Returns false if an earlier request is still under way. Once that request is done, a rescan asks
+/// the watcher again.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
-        // Watches are requested for the directories of all teams: a directory that was removed and
-        // created again needs a new watch. For a directory that has a watch, nothing changes.
+        // The request includes directories that have a watch already. If such a directory was
+        // removed and created again, it needs a new watch. Otherwise nothing changes.
         let teams =
             context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
         context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));

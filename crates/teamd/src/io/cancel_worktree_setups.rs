@@ -24,8 +24,8 @@ impl CancelledSetups {
         lock(&self.paths).remove(worktree);
     }
 
-    /// Ends the setup command in this worktree, on a thread of its own. A command that has not
-    /// started yet does not start.
+    /// Starts a thread that ends the setup command in this worktree. A command that has not started
+    /// yet does not start.
     pub(super) fn cancel(&self, worktree: PathBuf) {
         lock(&self.paths).insert(worktree.clone());
         let end = move || {

@@ -207,9 +207,9 @@ async fn read_with_timeout(
     }
 }
 
-/// The event for a call `text` that cannot be parsed. The event has the call's protocol version if
-/// the version can be read. If that version is not the daemon's own, the core replies that the
-/// client is of another release.
+/// Returns the event for a call that cannot be parsed. `text` is the call. If the client's protocol
+/// version can be read from it, the event has that version. If the daemon has another version, the
+/// core replies that the client is of another release.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

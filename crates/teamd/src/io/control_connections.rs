@@ -5,7 +5,8 @@
 //! closes a connection in the cases below. Other connections are not affected:
 //!
 //! - the client has another uid than the daemon;
-//! - a line is longer than 64 KiB, or an object is larger than `protocol::control_socket::framing` allows;
+//! - a line is longer than 64 KiB, or an object is larger than `protocol::control_socket::framing`
+//!   allows;
 //! - an object does not arrive completely within seconds;
 //! - the incomplete objects of all clients together are too large;
 //! - the client does not read its replies;
@@ -33,8 +34,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 /// Maximum number of open client connections. The connections of shims, and of hooks that wait for
-/// work, do not count. If such a process opens further connections, only [`MAX_CLIENTS_OF_PROCESS`]
-/// limits them.
+/// work, do not count here. [`MAX_CLIENTS_OF_PROCESS`] limits them.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -163,8 +163,8 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Turns a connection into the link to a team's home (the host with the team's true files),
-    /// because the home's daemon has asked for this on the connection. Sends the reply to the home,
+    /// Turns the connection `conn` into the link to another host. That host is a team's home, and
+    /// its daemon has opened the connection and asked for the link. Sends the reply to that daemon,
     /// and returns the stream.
     ///
     /// # Errors
@@ -294,9 +294,9 @@ pub(crate) async fn accept(listener: UnixListener, accepted: UnboundedSender<Uni
     }
 }
 
-/// The write task of a connection: writes the queued lines to the client. Shuts the connection down
-/// at [`Outgoing::Close`] or when a write fails, because otherwise the client would wait forever
-/// for a reply.
+/// The write task of a connection: writes the queued lines to the client. Ends at
+/// [`Outgoing::Close`] or when a write fails, and then shuts the connection down. Otherwise the
+/// client would wait forever for a reply.
 async fn write(
     stream: Arc<UnixStream>,
     mut queue: UnboundedReceiver<Outgoing>,

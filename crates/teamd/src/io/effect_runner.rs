@@ -138,8 +138,9 @@ impl EffectRunner {
         ControlFlow::Continue(())
     }
 
-    /// Removes the control socket and waits until the files threads have finished their jobs. The
-    /// queues of the panes thread and of the watcher thread are closed, so these threads end too.
+    /// Ends the threads before the daemon exits. Removes the control socket and waits until the
+    /// files threads have finished their jobs. The panes thread and the watcher thread end too,
+    /// because their queues are closed.
     pub(crate) fn finish(self) {
         let EffectRunner { files, listener, .. } = self;
         listener.remove();

@@ -30,8 +30,8 @@ impl HeadlessShims {
         HeadlessShims { shims: BTreeMap::new(), limits }
     }
 
-    /// Creates the directory of the file `log`, and starts the shim of `spawn` with the command line
-    /// `argv`. Returns the shim's pid.
+    /// Creates the directory of the file `log`, and starts the shim of `spawn` with the command
+    /// line `argv`. Returns the shim's pid.
     ///
     /// # Panics
     ///
@@ -60,9 +60,9 @@ impl HeadlessShims {
         })?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // Gives the shim the resource limits that the daemon had before the daemon changed its own.
-        // The agent inherits them, because the shim starts the agent only later, when the daemon
-        // sends `StartAgent`.
+        // The daemon has raised its own resource limits, so this restores the original limits for
+        // the shim. The agent inherits them, because the shim starts the agent only later, when the
+        // daemon sends `StartAgent`.
         self.limits.restore_for_child(pid);
         self.shims.insert(spawn.clone(), child);
         Ok(pid)

@@ -1,5 +1,5 @@
-//! The error reports for processes and threads that could not be started. A report names the limit
-//! that was reached, if there is one.
+//! The error reports for processes and threads that could not be started. If a limit was reached,
+//! the report names the limit.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use rustix::process::{Resource, getrlimit};

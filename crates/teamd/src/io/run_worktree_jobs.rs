@@ -1,10 +1,10 @@
 //! Runs worktree jobs with git: creates, checks and removes the worktrees of members.
 //!
-//! Each job has its own thread, because git can take seconds, and even minutes with the user's
-//! hooks and filters. The event loop and the files threads must not wait for git.
+//! Each job has its own thread, because git can take seconds, and even minutes if the user has set
+//! git hooks or filters. The event loop and the files threads must not wait for git.
 //!
-//! Invariant: git fills and removes only worktrees that the roster on disk names; the simulator
-//! (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
+//! Invariant: git writes files only into worktrees that the roster on disk names, and removes no
+//! others; the simulator (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{
@@ -162,9 +162,9 @@ struct CheckedWorktree<'a> {
 /// Checks whether a request to delete a team would be refused because of unsaved work. Changes
 /// nothing.
 ///
-/// Worktrees that the request discards are not checked. A worktree is also skipped if another
-/// directory is at its path now. A process that uses a worktree is a reason to refuse, unless it is
-/// a descendant of one of the shims `shim_pids`.
+/// A worktree is skipped if the request allows its unsaved work to be discarded, or if another
+/// directory is at its path now. A process that uses a worktree is a reason to refuse, unless the
+/// process is a descendant of one of the shims `shim_pids`.
 fn check_unsaved(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -184,8 +184,8 @@ fn check_unsaved(
     }
 }
 
-/// Returns `reasons` without the processes of the team's own agents, which are descendants of the
-/// shims `shim_pids`. Such a process ends with its shim, so it is no reason to keep a worktree.
+/// Removes from `reasons`, the reasons to keep a worktree, the processes of the team's own agents.
+/// These are the descendants of the shims `shim_pids`, and they end with their shims.
 fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
     let without_team_processes = |reason| match reason {
@@ -202,8 +202,8 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
 /// request discards a worktree with unsaved work, or if `teardown` leaves files in a worktree, that
 /// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
 ///
-/// `removed_worktrees` receives the result for each worktree. After an error it has the results
-/// from before the error.
+/// The result for each worktree is added to `removed_worktrees`, so the caller has the earlier
+/// results even after an error.
 ///
 /// # Errors
 ///

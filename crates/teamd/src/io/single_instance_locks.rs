@@ -79,9 +79,9 @@ impl InstanceLock {
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
         let length = text.len();
-        // The new text of the lock file is padded with zeros to the length of the old text, and
-        // then written over the old text. Only then is the file truncated to the new length. So a
-        // client never reads a mixture of both texts, and a full disk leaves no empty file.
+        // The new text is padded with zero bytes to the length of the old text, and written over
+        // the old text. Then the file is truncated to the length of the new text. So a client never
+        // reads a mixture of both texts, and a full disk leaves no empty file.
         let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
         text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
         let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
@@ -102,8 +102,7 @@ impl InstanceLock {
 /// Until then the file has no pid or the pid of an earlier daemon.
 ///
 /// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
-/// wait. If the lock holder runs in another pid namespace, its pid has no meaning here. Only the
-/// socket can then end the wait.
+/// wait. This also covers a lock holder in another pid namespace, whose pid seems not to run.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
     let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {
@@ -130,10 +129,10 @@ fn read_holder_pid(file: &mut File) -> Option<u32> {
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
 /// pid of that daemon, and `socket` its control socket.
 ///
-/// If the socket accepts connections, this function waits up to 200 ms, because a killed daemon
-/// keeps its lock and even its socket for a moment. Otherwise the other daemon is exiting or
-/// starting, and this function waits up to 2 s. It stops waiting if the socket accepts connections,
-/// because the other daemon has then started and stays.
+/// If the socket accepts connections at the start, this function waits up to 200 ms, because a
+/// killed daemon keeps its lock and even its socket for a moment. Otherwise the other daemon is
+/// exiting or starting, and this function waits up to 2 s. If the socket accepts connections during
+/// these 2 s, the other daemon has started, and the wait ends at once.
 ///
 /// The waits are short because a user may end the other daemon with `teamctl down`. After a long
 /// wait, this process would then become the daemon against the will of the user.

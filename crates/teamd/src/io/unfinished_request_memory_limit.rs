@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 /// Maximum number of bytes of all unfinished requests together. This is enough for four requests of
-/// the maximum size, or for a hundred spawns with long prompts. Only complete lines of a request
-/// count, not the line that is being received.
+/// the maximum size, or for a hundred spawns with long prompts. A request can have several lines.
+/// The line that is being received does not count.
 const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control_socket::framing::MAX_OBJECT_BYTES;
 
 /// How many bytes may still be reserved for unfinished requests. All connections share this limit.

@@ -1,5 +1,5 @@
-//! The threads of the simulated daemon: they run jobs on the simulated disk, tmux server and git, and
-//! report file events.
+//! The threads of the simulated daemon: they run jobs on the simulated disk, tmux server and git,
+//! and report file events.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
@@ -119,9 +119,9 @@ impl<C: Conditions> Simulation<C> {
     }
 }
 
-/// Takes the first job of one lane. A lane is the queue of one team, or that of the daemon's own
-/// files. A job of a team may run only after all earlier jobs that save the roster or the environment
-/// of an agent.
+/// Takes a job from one of the lanes: each team has a queue of file jobs, and the daemon's own
+/// files have another. `chance` chooses the lane, and the first job of the lane is taken. A job of
+/// a team may run only after all earlier jobs that save the roster or the environment of an agent.
 fn take_file_job(files: &mut VecDeque<FileJob>, chance: &mut impl Chance) -> Option<FileJob> {
     let mut lanes = BTreeSet::new();
     let mut has_save = false;

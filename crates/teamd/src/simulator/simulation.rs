@@ -65,7 +65,8 @@ pub(super) struct Simulation<C: Conditions> {
 /// What differs between the kinds of simulations: the decisions of [`Chance`], the programs of
 /// agents, and the checks of each step.
 ///
-/// A function such as `event_starts` is called at the step that its name says.
+/// The simulation calls a function such as `event_starts` when the step in the function's name
+/// happens.
 pub(super) trait Conditions: Chance + Sized {
     /// The client that sent a call.
     type Caller;
@@ -123,8 +124,8 @@ pub(super) trait Conditions: Chance + Sized {
     /// Changes the state of a starting daemon, before it recovers.
     fn complete_state(&mut self, _state: &mut State, _now: Now) {}
 
-    /// Runs a file job that is not for the simulated disk, for example a job on real files. Returns
-    /// the job if it is for the simulated disk.
+    /// Runs a file job outside of the simulated disk, for example on real files. A job for the
+    /// simulated disk is not run but returned.
     fn run_file_job_elsewhere(_simulation: &mut Simulation<Self>, job: FileJob) -> Option<FileJob> {
         Some(job)
     }

@@ -83,8 +83,8 @@ impl SimulatedTmux {
         matches!(self.panes.get(&pane), Some(Some(pane)) if pane.spawn.pane_tag() == *owner)
     }
 
-    /// Runs a pane job. Returns the result of the job and its effect on processes. If the job
-    /// starts a shim, `pid` becomes its pid.
+    /// Runs a pane job. Returns the result of the job and what it does to processes. If the job
+    /// opens a pane, the shim in this pane gets the process id `pid`.
     pub(super) fn run_job(&mut self, job: PaneJob, pid: u32) -> (Option<CoreEvent>, PaneJobOutcome) {
         let mut outcome = PaneJobOutcome::Nothing;
         let hangs = self.is_hung;

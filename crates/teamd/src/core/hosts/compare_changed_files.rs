@@ -7,8 +7,8 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use mirror::FileChange;
 use protocol::team_and_member_names::{MemberName, TeamName};
 
-/// Makes the mirrors look for changes in the file of `event`. They look in all files if the watcher
-/// has lost events or the root was opened again.
+/// Queues jobs that compare the file of `event` with what the other hosts have. The jobs compare
+/// all files if the watcher has lost events, or if the root directory was opened again.
 pub(crate) fn compare_file_of_event(context: &mut Context, event: &CoreEvent) {
     if context.state.host_links.links.is_empty() {
         return;

@@ -13,8 +13,8 @@ use protocol::member_task_and_request_ids::TaskId;
 use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeSet;
 
-/// Replies once the home has answered this host's changes of the task. Clients ask only about
-/// mirrored teams, so a team without a link to its home is an error.
+/// Replies when the home has accepted or rejected this host's changes of the task. If there is no
+/// link to the home of the team, replies with an error at once.
 pub(crate) fn confirm_task(context: &mut Context, client: ConnId, request: ConfirmTaskRequest) {
     let Some(link) = context.state.host_links.home_of(&request.team).cloned() else {
         let ConfirmTaskRequest { team, task, .. } = request;

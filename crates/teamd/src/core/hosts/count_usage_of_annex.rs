@@ -1,5 +1,5 @@
-//! At the home: counts what the members on other hosts use. The events of an annex arrive once and in
-//! order.
+//! At the home: counts what the members on other hosts use. The events of an annex arrive once and
+//! in order.
 
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::budget;
@@ -43,9 +43,9 @@ pub(crate) fn count_event_of_annex(context: &mut Context, host: &str, team: &Tea
     budget::check(context, team);
 }
 
-/// Limits the records of a team with many short-lived members: of the members that are not listed
-/// any more, removes those with the lowest usage. The usage of the whole team still includes
-/// theirs.
+/// Limits the number of records of a team with many short-lived members. Of the members that have
+/// ended, only the [`MAX_ENDED_MEMBERS`] with the highest usage keep their record. The usage of the
+/// whole team still includes the other members.
 fn remove_lowest_of_ended(
     members: &mut BTreeMap<MemberName, Usage>,
     is_listed: impl Fn(&MemberName) -> bool,

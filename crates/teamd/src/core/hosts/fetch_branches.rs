@@ -36,8 +36,8 @@ fn fetch_branch(context: &mut Context, team: TeamName, member: MemberName) {
     context.effects.push(Effect::FetchBranch { team, member, record, argv });
 }
 
-/// Logs a failure, unless the last fetch of the member has failed too. The next completed task and
-/// `teamctl merge` fetch again.
+/// Logs a failed fetch of a member's branch. Of several failures in a row, only the first is
+/// logged. The next completed task of the member and `teamctl merge` fetch the branch again.
 pub(crate) fn handle_branch_fetched(
     context: &mut Context,
     team: TeamName,

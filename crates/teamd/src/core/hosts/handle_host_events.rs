@@ -79,8 +79,8 @@ fn set_home_budget(context: &mut Context, link: &LinkId, team: &TeamName, budget
     budget::check(context, team);
 }
 
-/// Looks for the team of a new mirror, as for a team that another program has created. If this host
-/// was the team's home before, its daemon knows the team already.
+/// Handles a new mirror: looks for the team's files, so that the daemon adds the team. If this host
+/// was the team's home before, the daemon has the team already.
 fn handle_mirror_made(context: &mut Context, team: TeamName) {
     context.state.host_links.moved_homes.remove(&team);
     if !context.state.teams.contains_key(&team) {
@@ -112,7 +112,8 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
     context.state.host_links.links.entry(link.clone()).or_insert_with(|| HostLink::new(now))
 }
 
-/// Sends again all barriers for which clients wait. An annex that was killed has forgotten the
+/// Handles the connection of a link. Sends again all barriers for which clients wait
+/// (`use_and_await_host` explains barriers), because an annex that was killed has forgotten the
 /// barriers that it had not answered.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;

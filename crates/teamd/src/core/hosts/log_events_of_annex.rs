@@ -1,5 +1,5 @@
-//! At the home: logs the events of the members on an annex, and notifies people of them. The annex has
-//! acted on these events already.
+//! At the home: logs the events of the members on an annex, and notifies people of them. The annex
+//! has acted on these events already.
 
 use crate::core::effect::Effect;
 use crate::core::hosts::count_usage_of_annex::count_event_of_annex;
@@ -45,8 +45,8 @@ fn log_event(context: &mut Context, team: &TeamName, event: Event) {
     context.effects.push(Effect::Log(event));
 }
 
-/// Whether the annex may report this event. It may only report what its own members do. The team may
-/// have been deleted meanwhile.
+/// Whether the annex may report this event. It may not report an event of a member on another host,
+/// or of a team that was deleted meanwhile.
 fn may_report(state: &State, link: &LinkId, team: &TeamName, event: &Event) -> bool {
     let is_of_other_host = |member: &MemberName| {
         let others = state.host_links.links.iter().filter(|(id, _)| *id != link);

@@ -1,6 +1,6 @@
-//! At the home: moves the home of a team to an annex that has contact. The annex first answers a
-//! barrier, so that each of the two hosts has all changes of the other. Only then this host offers
-//! the annex the home.
+//! At the home: moves the home of a team to an annex that has contact. First the home sends a
+//! barrier. When the annex has answered it, each of the two hosts has all changes of the other.
+//! Then the home offers the annex to be the new home.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::hosts::compare_changed_files::push_job;

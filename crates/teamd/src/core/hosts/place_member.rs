@@ -66,8 +66,9 @@ fn used_slots(state: &State, host: &MemberHost) -> u64 {
     (count + unplaced) as u64
 }
 
-/// The members on a host, of all teams. At the home, members that are suspended or wait for a
-/// respawn keep their slots. On another host they keep none, because that host does not list them.
+/// The members that take a slot on a host, of all teams. On this host, members that are suspended
+/// or wait for a respawn count too. On another host, only the members that the host lists count,
+/// and a host does not list suspended or waiting members.
 fn members_on<'s>(state: &'s State, host: &MemberHost) -> BTreeSet<(&'s TeamName, &'s MemberName)> {
     match host {
         MemberHost::Home => {

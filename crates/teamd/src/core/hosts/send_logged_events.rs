@@ -1,5 +1,5 @@
-//! At the annex: sends the logged events of mirrored teams to their home, which also notifies people
-//! of them.
+//! At the annex: sends the logged events of mirrored teams to their home, which also notifies
+//! people of them.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
@@ -51,15 +51,16 @@ fn is_told_by_home(event: &Event) -> bool {
     event.member.is_none() && matches!(event.kind, EventKind::BudgetExhausted { .. })
 }
 
-/// Whether the event is about a member that runs here. The mirror also has inboxes of other members.
+/// Whether the event is about a member that runs here. The mirror also has inboxes of other
+/// members.
 fn is_of_own_member(state: &State, event: &Event) -> bool {
     let (team, member) = (event.team.as_ref(), event.member.as_ref());
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Marks the event of a notice, so that the home notifies people of it. Returns false if there is
-/// no such event. The notice that all tasks are done needs no event: the home finds this out by
-/// itself.
+/// Leaves a notice to the home: marks the logged event that the notice is about, so that the home
+/// notifies people of it. Returns false if there is no such event. The notice that all tasks are
+/// done needs no event, because the home finds this out by itself.
 fn leave_notice_to_home(events: &mut [&mut Event], notice: &Notice) -> bool {
     matches!(notice.kind, NoticeKind::AllTasksDone(_)) || mark_event(events, notice)
 }

@@ -1,5 +1,5 @@
-//! At an annex: `teamctl home take` makes this host the home of a team. At the old home: refuses
-//! changes of a team whose home has moved away, and ends its members here.
+//! Handles `teamctl home take`, which makes an annex the home of a team. The old home then refuses
+//! changes of the team, and ends the members that it runs itself.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::effect::Effect;
@@ -69,8 +69,8 @@ pub(crate) fn handle_home_taken(
     }
 }
 
-/// At a third host: a new home has connected on `link`. Ends the mirror of the earlier home, with
-/// its members, because the new home does not know them.
+/// At a host that is neither the old nor the new home: the new home has connected on `link`. Ends
+/// the mirror of the old home, with its members, because the new home does not know them.
 pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, team: &TeamName) {
     let links = context.state.host_links.links_of(team).filter(|other| *other != link).cloned();
     links.collect::<Vec<_>>().into_iter().for_each(|other| {
@@ -78,7 +78,8 @@ pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, t
     });
 }
 
-/// At the old home: ends the members, here and on other hosts, because the new home does not know them.
+/// At the old home: ends the members, here and on other hosts, because the new home does not know
+/// them.
 pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: MovedHome) {
     let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
     context.effects.push(Effect::log_team(team, kind));
@@ -127,8 +128,9 @@ fn is_allowed_during_move(request: &Request) -> bool {
     matches!(request, Request::LocatePane(_) | Request::CapturePane(_) | Request::AwaitHost(_))
 }
 
-/// Requests that look at the team, end its members or delete its files here, or that change which
-/// session leads the team.
+/// Whether the old home still accepts this request after the home has moved away. It accepts
+/// requests that look at the team, end its members or delete its files here, or change which
+/// session leads it.
 fn is_allowed_after_move(request: &Request) -> bool {
     matches!(
         request,

@@ -36,13 +36,12 @@ pub(crate) enum FileJob {
     /// inbox, and create the internal task that tracks the member. For a respawn, the inbox keeps
     /// the messages that the previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox. Does nothing if the
-    /// inbox has an earlier request that is unread. `unless_unread` has the ids of the earlier
-    /// requests.
+    /// Put the shutdown request with the id `request` into a member's inbox, unless an earlier
+    /// request is still unread there. `unless_unread` has the ids of the earlier requests.
     ///
-    /// After a crash, it is unknown whether the last daemon has sent `request`. `unless_unread`
-    /// then contains `request` too, and the job does nothing if the inbox has this request, even if
-    /// it is read.
+    /// After a crash, the last daemon may have sent `request` already. `unless_unread` then
+    /// contains `request` too, and the job does nothing if `request` is in the inbox, read or
+    /// unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -89,7 +88,7 @@ pub(crate) enum FileJob {
     /// List all teams in the root.
     ListTeams,
     /// Look for the files of a team that the daemon does not know, because another program may have
-    /// created the team. The call in `waiting` is handled after the result is known.
+    /// created the team. `waiting` is a client's call that needs the result.
     FindTeam { team: TeamName, waiting: Option<WaitingCall> },
     /// Reply to a client once the roster is saved.
     ReplyWhenSaved { client: ConnId, reply: Box<Reply> },
@@ -112,9 +111,9 @@ pub(crate) enum FileJob {
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },
     /// Check whether the files of a team can be deleted, before its worktrees are removed.
     CheckDeletable { client: Option<ConnId>, request: DeleteTeamRequest },
-    /// Delete the files of a team whose worktrees are removed already. Fails unless the roster on
-    /// disk records the deletion, because the next daemon completes an interrupted deletion from
-    /// the roster.
+    /// Delete the files of a team whose worktrees are removed already. Fails unless the saved
+    /// roster records the deletion: after a crash, the next daemon completes the deletion from that
+    /// record.
     DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest, removed_worktrees: RemovedWorktrees },
 }
 

@@ -141,9 +141,9 @@ pub(crate) enum FileResult {
         teams: Vec<TeamName>,
     },
     /// The result of the search for a team's files. `member_count` is the number of entries in the
-    /// team's config.json, including the lead. It is `None` if the team does not exist. It is an
-    /// error if config.json cannot be read and a client's call waits for the result (`waiting`).
-    /// Without such a call, it is `None` in this case too.
+    /// team's config.json, including the lead, or `None` if the team does not exist. If config.json
+    /// cannot be read, `member_count` is an error if a client's call waits for it (`waiting`), and
+    /// otherwise `None`.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,
@@ -173,8 +173,9 @@ pub(crate) enum FileResult {
 pub(crate) struct InboxScanResult {
     /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
-    /// Messages that the event log has already. Only scans that read the whole inbox return them:
-    /// the first scan after the daemon's start, and the scan of an inbox file that was rewritten.
+    /// Messages that the event log has already. Empty if the scan has read only new messages. The
+    /// first scan after the daemon's start, and the scan of a rewritten inbox file, read the whole
+    /// inbox.
     pub(crate) logged: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was marked read since the last scan.
     pub(crate) unread: Option<usize>,

@@ -1,5 +1,6 @@
-//! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. They are
-//! pane jobs: the panes thread passes them on, and the iTerm2 thread reports their results.
+//! The jobs of the iTerm2 thread, which runs agents in sessions of the terminal iTerm2. The core
+//! sends these jobs to the panes thread, which passes them on. The iTerm2 thread reports the
+//! results.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use protocol::control_socket::Iterm2Access;
@@ -33,8 +34,9 @@ pub(crate) struct Iterm2Spec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) access: Iterm2Access,
-    /// The iTerm2 sessions of the team's other members, the latest first. The new session is made
-    /// by splitting the first of these sessions that still exists, or else the caller's session.
+    /// The iTerm2 sessions of the team's other members, the latest first. iTerm2 makes the new
+    /// session by splitting the first of them that still exists. If none exists, it splits the
+    /// caller's session.
     pub(crate) siblings: Vec<String>,
     pub(crate) title: String,
     pub(crate) argv: Vec<String>,

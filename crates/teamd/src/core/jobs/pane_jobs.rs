@@ -53,9 +53,9 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. If the pane
-    /// that is moved was opened in a window of its own, its tag is missing here. The pane then gets
-    /// a window of its own again.
+    /// The pane tags of the team's members, in the order in which the members joined. If this pane
+    /// was opened in a window of its own, its tag is not in this list, and it gets a window of its
+    /// own again.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

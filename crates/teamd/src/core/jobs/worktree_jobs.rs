@@ -65,8 +65,8 @@ pub(crate) enum WorktreeJob {
         shim_pids: BTreeSet<u32>,
     },
     /// Remove all worktrees of a team, after the policy's command `teardown` has run in them.
-    /// `request` lists the worktrees whose unsaved work may be moved below the directory `trash`.
-    /// If any other worktree has unsaved work, no worktree is removed.
+    /// `request` lists the worktrees that are removed despite unsaved work: the work is moved to
+    /// the directory `trash`. If any other worktree has unsaved work, no worktree is removed.
     RemoveAll {
         client: Option<ConnId>,
         request: DeleteTeamRequest,
@@ -92,9 +92,9 @@ pub(crate) enum WorktreeResult {
         name: MemberName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// Git has checked out the files of a worktree, or failed to. `result` is the directory in the
-    /// worktree in which the member works. `path` says whether anything exists at the path of the
-    /// worktree, even after an error.
+    /// Git has checked out the files of a worktree, or failed to. `result` is the member's working
+    /// directory, which is in the worktree. `path` says whether anything exists at the path of the
+    /// worktree, which may be so even after an error.
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// The result of the job `CheckUnsaved`: an error if a worktree can't be removed. The members
     /// still run during the check, so the removal can fail even after `Ok`.

@@ -1,5 +1,5 @@
-//! Builds the message with which the daemon has a shim start its agent: the command line with what
-//! only the daemon knows, the directory and the environment.
+//! Builds the message that tells a shim to start its agent. The message has the directory, the
+//! environment and the command line. Only the daemon knows some values in the command line.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::pane_labels::color_name;
@@ -54,8 +54,8 @@ fn append_to_path(path: &mut String, directory: &str) {
 }
 
 /// What the shim runs for each turn of the agent. `None` if the shim does not run the agent's
-/// turns. If an earlier spawn has changed the member's permission mode, a program with a driver
-/// (`teamd-acp`) starts in the new mode.
+/// turns. A program with a driver (`teamd-acp`) starts in the permission mode to which an earlier
+/// spawn of the member has switched, if any.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));

@@ -1,5 +1,6 @@
 //! The cleanup after the exit of an agent: closes the pane and deregisters the member. After that,
-//! the member's name is free for another spawn. The member's worktree stays until the team is deleted.
+//! the member's name is free for another spawn. The member's worktree stays until the team is
+//! deleted.
 
 use crate::core::clients_waiting_for_exits::{WaitOutcome, reply_to_finished_waiters, report_to_waiters};
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
@@ -95,8 +96,8 @@ fn finish_cleanup_step(
 }
 
 /// Completes the record of an exit that happened while a shutdown request was open, and logs the
-/// exit. `approval` says whether the agent had approved that request. Does nothing for any other
-/// exit.
+/// exit. `approval` says whether the agent had approved the request. Does nothing if no request was
+/// open at the exit.
 fn settle_approval(context: &mut Context, id: &SpawnId, approval: ShutdownApproval) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     if agent.record.lifecycle.exit().is_none_or(|exit| exit.report_to != ReportTo::LeadUnlessApproved) {
@@ -175,8 +176,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // A task scan finds the tasks that the member left in progress, and logs that they are
-    // abandoned. It also wakes idle members for tasks that can start.
+    // The task scan logs that the tasks which the member left in progress are abandoned. It also
+    // wakes idle members for tasks that can start.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

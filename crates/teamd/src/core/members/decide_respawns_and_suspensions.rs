@@ -193,8 +193,8 @@ pub(crate) fn suspend_pending(pending: &mut PendingRespawn) {
     pending.respawn.failed_at.clear();
 }
 
-/// Lets the pending respawns start at once after a restart of the daemon, without the rest of the
-/// backoff (the delay after a failure). Suspended members stay suspended.
+/// After a restart of the daemon: lets pending respawns start at once, without waiting for the rest
+/// of the backoff (the delay after a failure). Suspended members stay suspended.
 pub(crate) fn restore_deadlines(state: &mut State, now: Now) {
     for pending in state.pending_respawns.iter_mut().filter(|pending| !pending.is_suspended()) {
         pending.start = RespawnStart::At(now.mono);

@@ -82,8 +82,8 @@ pub(crate) fn handle_stop_recorded(context: &mut Context, id: &SpawnId, conn: Co
     context.effects.push(Effect::SendToShim { conn, message: ToShim::End { grace_ms: TERM_GRACE } });
 }
 
-/// The connection of the shim of an agent that is terminated. `None` if the agent is not
-/// terminated, or its shim is not connected.
+/// The connection of a shim that is terminating its agent. `None` if the agent is not being
+/// terminated, or if its shim is not connected.
 fn terminating_conn(lifecycle: &Lifecycle) -> Option<ConnId> {
     match lifecycle {
         Lifecycle::Stopping(Stopping { process, stage: StopStage::Terminating { .. }, .. }) => process.conn,

@@ -51,12 +51,12 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
     }
 }
 
-/// The time at which the agent is ended, because its plan was approved and a respawn follows. In
-/// milliseconds on the monotonic clock. `None` if no such respawn is pending.
+/// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
+/// clock. `None` if no such respawn is pending.
 ///
-/// The delay after the approval lets the program finish its turn, so that no hook is killed while
-/// it writes a file. While a hook waits in a long poll, no hook writes a file, so the time is 0 (at
-/// once).
+/// The agent is not ended at once, because its hooks may be writing files at the end of the turn.
+/// While a hook waits in a long poll, no hook writes a file. The time is then 0, which means at
+/// once.
 pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
     let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })
@@ -121,9 +121,9 @@ pub(crate) fn respawn_for_plan(context: &mut Context, record: &AgentRecord) -> N
     next_spawn
 }
 
-/// How the approval of a plan reaches the new spawn. If hooks deliver messages and the session is
-/// resumed, the approval is in the program's arguments. Otherwise it is a message in the member's
-/// inbox.
+/// How the new spawn learns that the member's plan was approved. If hooks deliver messages and the
+/// session is resumed, the approval is in the program's arguments. Otherwise it is a message in the
+/// member's inbox.
 pub(crate) fn approval_delivery(request: &SpawnRequest, respawn: &RespawnRecord) -> ApprovalDelivery {
     let has_resume_argv = respawn.approved_launch(request).is_some_and(|launch| launch.resume_argv.is_some());
     if respawn.session.is_some() && has_resume_argv && request.delivery == Delivery::Hook {

@@ -24,8 +24,9 @@ use crate::core::stop_and_exit_of_spawn::{StopCause, StopStage, Stopping};
 use crate::core::turns::interrupt_turn;
 use protocol::control_socket::{ExitReport, SpawnRequest};
 
-/// Handles the exit report of a shim. If the terminal went away or the shim was killed, the daemon
-/// first asks tmux whether the whole tmux server has ended.
+/// Handles the exit report of a shim. If the terminal went away or the shim was killed, the whole
+/// tmux server may have ended. So the daemon first asks tmux about the pane, and records the exit
+/// after the answer.
 pub(crate) fn handle_exit_report(context: &mut Context, id: &SpawnId, report: ExitReport) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     agent.record.lifecycle.process_mut().exit_report = Some(report.clone());
@@ -63,8 +64,8 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     match &agent.record.lifecycle {
         Lifecycle::Exited(_) => {}
-        // The shim has reported the exit before it died. The exit is recorded as soon as tmux has
-        // answered a question about the pane, so nothing is done here.
+        // The shim reported the exit of its agent, and then died itself. The daemon has asked tmux
+        // about the pane, and records the exit after the answer. So there is nothing to do here.
         Lifecycle::Running(process) | Lifecycle::Stopping(Stopping { process, .. })
             if process.exit_report.is_some() => {}
         Lifecycle::Starting(_) => {
@@ -217,9 +218,9 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => decide_respawns_and_suspensions::suspend(context, record),
         ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
-            // The restart policy allows no respawn. If the machine was rebooted, or if no shim has
-            // ever reported the start of the agent, the member is suspended, so that it can be
-            // resumed later.
+            // The restart policy allows no respawn. Nevertheless the member is suspended, so that
+            // it can be resumed later, in two cases: the machine was rebooted, or no shim has ever
+            // reported the start of the agent.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 decide_respawns_and_suspensions::suspend(context, record)
             }
@@ -274,17 +275,17 @@ fn is_failure(report: &ExitReport) -> bool {
     }
 }
 
-/// Whether the agent has ever run. The exit of an agent that has never run does not count as a
+/// Whether the agent has run, as far as the daemon knows. If not, its exit does not count as a
 /// failure.
 ///
-/// If the daemon is killed while it starts an agent, the agent may never run. Then the roster has
-/// no pid of the agent, and the shim leaves no exit report. A respawned agent always counts as one
-/// that has run.
+/// If the daemon is killed while it starts an agent, the roster has no pid of the agent. If the
+/// shim then leaves no exit report either, the agent counts as one that has not run. A respawned
+/// agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If the daemon has asked tmux about the pane, `report` is only the conclusion from tmux's
-    // answer. The report from before that question is in `exit_report`, and only this one says
-    // whether the shim was killed.
+    // If the daemon has asked tmux about the pane, `report` is the conclusion from tmux's answer.
+    // The report that the daemon had before is in `exit_report`. Only that report says whether the
+    // shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -87,9 +87,9 @@ fn set_expected_shim(starting: &mut Starting, expected: ExpectedShim) {
     }
 }
 
-/// Queues a spawn for the registration of its member. Does nothing until two processes are known:
-/// the one that was started as the shim, and the one that connected as the shim. If they differ,
-/// the spawn fails.
+/// Queues a spawn for the registration of its member, once its shim has connected. Does nothing if
+/// the daemon does not know yet which process must connect as the shim. If another process has
+/// connected, the spawn fails.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
     let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim }, process, .. }) =
@@ -185,11 +185,12 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // Until now, request scans have ignored the requests of this member, because it was not
-            // in config.json. If the member had an earlier spawn, a scan must find the requests of
-            // that spawn. A scan is also needed if the clock was set back. Requests of an earlier
-            // member of this name may then be dated after this spawn, so they count as requests of
-            // this member.
+            // This member was not in config.json until now, so request scans have ignored its
+            // requests. A scan must find them now in two cases:
+            //
+            // - An earlier spawn of the member may have made requests.
+            // - The clock was set back. A request of an earlier member with this name may then have
+            //   a later date than this spawn, so that it counts as a request of this member.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());

@@ -138,8 +138,8 @@ fn request_without_wait(context: &mut Context, id: &SpawnId, terms: &ShutdownTer
 }
 
 /// Requests the shutdown of agents for a client that waits for their exits. The client is stored
-/// before the first request is sent. Otherwise the client would not learn of the exit of an agent
-/// that is still starting, because the request ends such an agent at once.
+/// before the first request, because the request may immediately end an agent that is still
+/// starting. The client must learn of that exit too.
 pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms: &ShutdownTerms) {
     let ids = waiter.pending.clone();
     context.state.exit_waiters.push(waiter);
@@ -149,9 +149,9 @@ pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms:
     reply_to_finished_waiters(context);
 }
 
-/// Requests the shutdown of an agent. An agent that has not answered an earlier request gets no
-/// second message. Instead, the earlier of the two deadlines applies to both requests. If one of
-/// the two requests is forced, the agent is terminated at that deadline.
+/// Requests the shutdown of an agent. If the agent has not answered an earlier request yet, it gets
+/// no second message. Both requests then have the same deadline: the earlier one. If one of the
+/// requests is forced, the agent is terminated at that deadline.
 fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
     let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };

@@ -13,9 +13,9 @@ pub(crate) struct Notice {
     /// `None`: the notice is about the whole team.
     pub(crate) member: Option<MemberName>,
     pub(crate) kind: NoticeKind,
-    /// The pane in which people can see the cause of the notice. A tmux client that displays this
-    /// pane does not need the text. The roster leaves the pane out, because another pane may have
-    /// the same number later.
+    /// The pane in which people can see the cause of the notice. The text is not shown to a tmux
+    /// client that displays this pane. The roster does not save the pane, because another pane may
+    /// have the same number later.
     #[serde(skip)]
     pub(super) pane: Option<PaneId>,
 }

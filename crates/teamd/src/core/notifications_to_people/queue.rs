@@ -28,10 +28,9 @@ pub(crate) struct NoticeQueue {
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
-    /// When a text about suspended members may be shown, in milliseconds on the monotonic clock.
-    /// Until then, the text waits for further suspensions. When a tmux server ends, the members in
-    /// its panes are suspended one after the other, and one text names them all. `None` if no such
-    /// text waits.
+    /// Until when the text about suspended members waits for further suspensions, in milliseconds
+    /// on the monotonic clock. When a tmux server ends, the members in its panes are suspended one
+    /// after the other, and one text names them all. `None` if no such text waits.
     collects_until: Option<u64>,
 }
 
@@ -169,8 +168,8 @@ mod tests {
         notices.add(&survey(), &MemberName::new_unchecked(from), pane, kind);
     }
 
-    /// Takes the text of a notice that is due at once. If there is none, takes the text about
-    /// suspended members, which is due after `COLLECT_INTERVAL`.
+    /// Returns the next text: one that is due at once, or else the text about suspended members,
+    /// which is due after `COLLECT_INTERVAL`.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

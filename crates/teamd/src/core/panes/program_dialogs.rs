@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 pub(crate) enum DialogCheck {
     /// The screens were not captured.
     NotChecked,
-    /// For each captured pane its dialog, or `None` if the screen shows no dialog. A pane that could
-    /// not be captured has no entry.
+    /// For each captured pane its dialog, or `None` if the screen shows no dialog. A pane that
+    /// could not be captured has no entry.
     Found(BTreeMap<SpawnId, Option<ScreenDialog>>),
 }
 
@@ -68,9 +68,9 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
 /// get a notice. A dialog that the screen no longer shows is forgotten. An agent that has reported
 /// something since the capture began is skipped, because its screen may have changed.
 ///
-/// Dialogs also end without a capture. When a hook reports the start or end of a turn, or starts a
-/// long poll, all dialogs of the agent are forgotten. When the activity of the agent changes, only
-/// the dialog on the screen is forgotten, not the dialog that a hook has reported.
+/// A dialog is also forgotten when a hook reports the start or end of a turn, or starts a long
+/// poll. When the agent's activity changes, its dialog is forgotten if it was found on the screen,
+/// but not if a hook has reported it.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<ScreenDialog>>,
@@ -127,8 +127,8 @@ pub(crate) fn report_dialog(context: &mut Context, id: &SpawnId, text: &str) {
     context.state.notices.add(team, name, pane, kind);
 }
 
-/// Forgets the dialog of an agent, whether a hook reported it or it was found on the screen. Returns
-/// whether the agent's record has changed, so that the roster must be saved.
+/// Forgets the dialog of an agent, whether a hook reported it or it was found on the screen.
+/// Returns whether the agent's record has changed, so that the roster must be saved.
 pub(crate) fn forget_dialog(agent: &mut Agent, effects: &mut Effects) -> bool {
     let had_dialog = agent.dialog_text().is_some();
     agent.forget_screen_dialog();

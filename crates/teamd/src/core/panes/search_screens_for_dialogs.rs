@@ -1,8 +1,7 @@
-//! Searches the screens of all panes for dialogs. If a client asks for the status with dialogs, the
-//! reply says which programs wait at a dialog on their screen. For this, all panes are captured.
-//! Rescans capture all panes too, but at most every 30 s. The reply to the client waits for at most
-//! `SCREEN_TIMEOUT`. If a pane was not captured by then, the reply says that it is unknown whether
-//! the pane shows a dialog.
+//! Searches the screens of all panes for dialogs. This happens at rescans, but at most every 30 s,
+//! and when a client asks for the status with dialogs. The reply to the client says which programs
+//! wait at a dialog on their screen. It waits for the screens for at most `SCREEN_TIMEOUT`. For a
+//! pane whose screen was not captured by then, the reply says that this is unknown.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;
@@ -68,9 +67,9 @@ pub(crate) fn next_reply_deadline(state: &State) -> impl Iterator<Item = u64> {
     current.chain(&state.screen_waiters.queued).map(|waiter| waiter.deadline)
 }
 
-/// Replies to the clients whose timeout has passed, as if no pane had been captured. The capture
-/// that is under way is not ended. A client that calls during this capture waits for the next one,
-/// so only one capture runs at a time.
+/// Replies to the clients whose timeout has passed. The reply says that the dialogs of all panes
+/// are unknown. The capture that is under way goes on. A client that calls meanwhile waits for the
+/// next capture, so only one capture runs at a time.
 pub(crate) fn reply_to_overdue_clients(context: &mut Context) {
     let is_due = |waiter: &mut ScreenWaiter| waiter.deadline <= context.now.mono;
     let mut due: Vec<ScreenWaiter> = context.state.screen_waiters.queued.extract_if(.., is_due).collect();

@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 use tmux::{PaneId, WindowId};
 use worktree::WorktreeRecord;
 
-/// The tmux pane or the iTerm2 session of an agent. `server_epoch` identifies the tmux server. It is
-/// empty for a session of iTerm2, and so are `window` and `location`.
+/// The tmux pane or the iTerm2 session of an agent. `server_epoch` identifies the tmux server. For
+/// an iTerm2 session, `server_epoch`, `window` and `location` are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentPane {
     pub(crate) id: String,
@@ -79,9 +79,9 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// The start of the last turn that was reported to people because it had no output for too
-    /// long, in milliseconds since the epoch. With this field, each such turn is reported only
-    /// once.
+    /// The last turn about which people were notified because it had no output for too long: its
+    /// start, in milliseconds since the epoch. Saved so that people are notified only once of each
+    /// turn.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     #[serde(with = "saved_lifecycle")]
@@ -122,7 +122,8 @@ impl AgentRecord {
         self.request.turns.is_some()
     }
 
-    /// The permission mode of the last turn of this or the previous spawn, or else of the spawn request.
+    /// The permission mode of the last turn of this or the previous spawn, or else of the spawn
+    /// request.
     pub(crate) fn turn_mode(&self) -> Option<PermissionMode> {
         self.respawn.mode.or(self.request.mode)
     }
@@ -159,8 +160,8 @@ impl AgentRecord {
 pub(crate) enum PromptDelivery {
     /// The prompt is the first message in the inbox. Also used if there is no prompt.
     Message,
-    /// The prompt is in the arguments of the program. The message with the prompt is still unread,
-    /// because no hook has marked it as read.
+    /// The prompt is in the arguments of the program. The inbox has it as a message too, which no
+    /// hook has marked as read yet.
     InArguments,
     /// The prompt is in the arguments of the program, and a hook has marked the message with the
     /// prompt as read.
@@ -256,8 +257,9 @@ pub(crate) struct HookState {
     pub(crate) ancestors: Vec<Process>,
     /// The ids of the messages that were delivered last.
     pub(crate) delivered_ids: Vec<u64>,
-    /// The task of the current turn. The hook that runs at the end of the turn completes the task.
-    /// The task is saved, so that the hook gets it even after a restart of the daemon.
+    /// The task of the current turn. The daemon gives this id to the hook that runs at the end of
+    /// the turn, and the hook completes the task. The id is saved, in case the daemon restarts
+    /// during the turn.
     #[serde(default)]
     pub(crate) task: Option<TaskId>,
     /// The dialog at which the program waits.

@@ -39,7 +39,8 @@ pub(crate) struct RespawnRecord {
     /// Whether the spawn before this one was ended because its plan was approved.
     #[serde(default)]
     pub(crate) follows_plan_approval: bool,
-    /// Whether the pane was hidden at the end of the last spawn. The pane of the next spawn is hidden, too.
+    /// Whether the pane was hidden at the end of the last spawn. The pane of the next spawn is
+    /// hidden, too.
     #[serde(default)]
     pub(crate) is_hidden: bool,
 }
@@ -59,7 +60,7 @@ pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
     /// When the next spawn starts, or when the member was suspended, in milliseconds since the
-    /// epoch. This time is only shown to people: the daemon itself uses `start`.
+    /// epoch. Only shown to people. The daemon starts the spawn by `start`.
     pub(crate) respawn_at: u64,
     pub(crate) start: RespawnStart,
 }

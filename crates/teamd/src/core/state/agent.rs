@@ -36,12 +36,12 @@ pub(crate) struct Agent {
     /// Whether the program has reported usage that is not counted, because it is too large to be
     /// true or is of another session. The first such report of each spawn is logged.
     pub(crate) has_reported_wrong_usage: bool,
-    /// The start of a turn in which the program has written nothing for too long, and which was
-    /// reported to people. In milliseconds since the epoch. `None` if there is no such turn, or if
-    /// the program has written something since.
+    /// Set while a turn has had no output for too long, and people were notified of this. The value
+    /// is the start of the turn, in milliseconds since the epoch. `None` once the program has
+    /// written something.
     pub(crate) quiet_turn: Option<u64>,
-    /// The dialog that the screen showed at the last capture. `None` without a dialog, and again
-    /// when the activity changes. The roster does not keep it.
+    /// The dialog that the screen showed at the last capture. `None` if it showed none, or if the
+    /// agent's activity has changed since. The roster does not save the dialog.
     pub(crate) screen_dialog: Option<ScreenDialog>,
     /// Whether the agent has reported something about its activity or its dialog since the last
     /// capture of the screens began. If so, the result of that capture is ignored for this agent.

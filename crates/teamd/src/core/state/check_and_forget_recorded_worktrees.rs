@@ -26,7 +26,7 @@ pub(crate) fn check_worktree(state: &State, request: &SpawnRequest) -> Result<()
 }
 
 /// The roster's entry of the worktree in a spawn request. `None` if the request names no worktree,
-/// or an unknown one.
+/// or one that the roster does not list for this member.
 pub(crate) fn recorded_worktree(state: &State, request: &SpawnRequest) -> Option<WorktreeRecord> {
     let path = request.worktree.as_ref()?;
     let worktrees = &state.teams.get(&request.team)?.worktrees;

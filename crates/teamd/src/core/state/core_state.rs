@@ -77,8 +77,8 @@ pub(crate) struct State {
     /// When the last rescan was, in milliseconds on the monotonic clock.
     pub(crate) last_rescan: Option<u64>,
     pub(crate) daemon_shutdown: DaemonShutdown,
-    /// The last client that waits for the daemon's shutdown. The daemon ends after the reply to
-    /// this client.
+    /// The client that waits for the daemon's shutdown. Set once all agents have ended. The daemon
+    /// ends after the reply to this client.
     pub(crate) final_reply_to: Option<ConnId>,
     /// Whether the roster must be saved after this event.
     pub(crate) has_roster_changed: bool,
@@ -300,8 +300,8 @@ fn restore_agents(roster: &mut Roster) -> BTreeMap<SpawnId, Agent> {
     agents.collect()
 }
 
-/// Creates the state of each team in the roster. Moves the team's logged tasks and requests from
-/// `cursor` to this state. `cursor` has what the event log says.
+/// Creates the state of each team in the roster. `cursor` has the logged tasks and requests of all
+/// teams, as read from the event log. This function moves those of each team into the team's state.
 fn restore_teams(roster: &mut Roster, cursor: &mut EventLogCursor) -> BTreeMap<TeamName, TeamState> {
     let joined_counts = std::mem::take(&mut roster.joined_counts);
     let teams = joined_counts.into_iter().map(|(name, joined_count)| {
@@ -327,10 +327,9 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// While the pane of a respawned agent is being opened, the roster on disk has a pending respawn
-/// instead of the agent. Returns this respawn. If the daemon dies before the pane is open, the next
-/// daemon starts the respawn again. `None` if the pane is open already, or if the spawn is not a
-/// respawn.
+/// The pending respawn of which this agent is the start, if the agent's pane is still being opened.
+/// The roster saves this respawn instead of the agent. So if the daemon dies before the pane is
+/// open, the next daemon starts the respawn again. `None` for any other agent.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

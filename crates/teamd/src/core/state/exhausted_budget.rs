@@ -24,8 +24,9 @@ pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorRep
     Some(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
-/// The budget for `status`. `None` for a team without limits and without reported usage. An annex
-/// has no limits of its own, but the home can have told it that the budget is exhausted.
+/// The budget for `status`. `None` if the team has no limits and no reported usage. At an annex,
+/// which has no limits of its own, the home may have reported that the budget is exhausted. The
+/// budget is then shown too.
 pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
     let (policy, team_usage) = (&team_state.policy, &team_state.usage);
     let is_known =
@@ -42,8 +43,7 @@ pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
     })
 }
 
-/// The usage at which a member has used its share of the budget. `None` if the policy sets no
-/// share.
+/// How much of the budget one member may use. `None` if the policy does not limit a member's share.
 pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     let percent = u64::from(policy.member_share?);
     let share = |limit: Option<u64>| {
@@ -52,8 +52,7 @@ pub(crate) fn member_limit(policy: &Policy) -> Option<Usage> {
     Some(Usage { tokens: share(policy.max_tokens), microdollars: share(policy.max_microdollars) })
 }
 
-/// The usage at which a member of this team that runs on this host has used its share of the
-/// budget. At an annex, the home has sent this limit.
+/// How much of the budget a member on this host may use. At an annex, the home has sent this limit.
 pub(crate) fn member_limit_here(state: &State, team: &TeamName) -> Option<Usage> {
     match state.host_links.home_budget(team) {
         Some(budget) => budget.member_limit,
@@ -61,8 +60,8 @@ pub(crate) fn member_limit_here(state: &State, team: &TeamName) -> Option<Usage>
     }
 }
 
-/// Why a member with this usage is suspended and not started again: a text for people. `None` if
-/// the member has not used its share of the budget, which is `limit`.
+/// Why a member with this usage is suspended and not started again, as a text for people. `limit`
+/// is the member's share of the budget. `None` if the member has not used up its share.
 pub(crate) fn used_share_reason(limit: Option<Usage>, usage: Usage) -> Option<String> {
     let limit = limit?;
     let amount = match usage {

@@ -18,8 +18,9 @@ pub(crate) struct HomeMove {
 }
 
 impl HomeMove {
-    /// When the waiting client gets an error. `None` if none waits, or if the move is being
-    /// cancelled: then the client gets its error after that.
+    /// When the waiting client gets an error, in milliseconds on the monotonic clock. `None` if no
+    /// client waits. Also `None` while the move is being cancelled, because the client then gets
+    /// its error at the end of the cancellation.
     pub(crate) fn deadline(&self) -> Option<u64> {
         match self.step {
             HomeMoveStep::Cancelling { .. } => None,

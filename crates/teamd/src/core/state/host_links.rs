@@ -25,7 +25,8 @@ pub(crate) struct HostLinks {
     pub(crate) home_moves: BTreeMap<TeamName, HomeMove>,
     /// The hosts that are being forgotten, each with the client that waits for it.
     pub(crate) hosts_being_forgotten: BTreeMap<HostName, ConnId>,
-    /// The hosts that were forgotten and not used since. The threads of such a link may still report.
+    /// The hosts that were forgotten and not used since. The threads of such a link may still
+    /// report.
     pub(crate) forgotten_hosts: BTreeSet<HostName>,
     pub(crate) event_numbers: EventNumbers,
     pub(crate) branch_fetches: BranchFetches,
@@ -34,9 +35,10 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the last number that was given to an event. A new daemon reads it from the
-    /// event log. Each number is at least the time of its event, in milliseconds since the epoch.
-    /// So the numbers increase even if the event log is removed, unless the clock is set back too.
+    /// At the annex: the number of the last event that was numbered. The next daemon reads it from
+    /// the event log. If the event log was removed, the numbers increase nevertheless, because each
+    /// is at least the time of its event in milliseconds since the epoch. Only a clock that was set
+    /// back prevents this.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,
@@ -150,8 +152,8 @@ pub(crate) struct ReservedSlot {
     pub(crate) team: TeamName,
     /// The requested name. With `--unique`, the member may get another.
     pub(crate) member: MemberName,
-    /// The members of the team that the host had when the slot was reserved. None of them is the new
-    /// one.
+    /// The members of the team that the host had when the slot was reserved. None of them is the
+    /// member for whom the slot is reserved.
     pub(crate) members_before: BTreeSet<MemberName>,
 }
 
@@ -168,8 +170,8 @@ impl ReservedSlot {
 }
 
 impl HostLinks {
-    /// Adds the teams whose home has moved away or was offered to another host, when the daemon
-    /// starts. Other moves were cancelled before.
+    /// Loads the teams whose home has moved away or was offered to another host, at the start of
+    /// the daemon. All other moves were cancelled before.
     pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
         for (team, home) in homes {
             if let Some(moved) = home.moved {
@@ -233,9 +235,9 @@ impl HostLinks {
         link.is_some_and(|link| matches!(link.lease, Lease::Ended { .. }))
     }
 
-    /// The earliest time at which a waiting client gets an error, or at which a lease ends. A lease
-    /// is the time in which members may begin turns without contact with the home. In milliseconds
-    /// on the monotonic clock.
+    /// The next deadline, in milliseconds on the monotonic clock: the earliest time at which a
+    /// waiting client gets an error, or at which a lease ends. A lease is the time in which members
+    /// may begin turns without contact with the home.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let lease_ends = self.links.values().filter_map(|link| match link.lease {
             Lease::Running { ends_at, .. } => Some(ends_at),

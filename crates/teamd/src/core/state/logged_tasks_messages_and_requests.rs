@@ -223,7 +223,8 @@ impl LoggedTask {
     }
 
     /// How often a run (`teamctl run`) has made the failed task pending again since the last scan.
-    /// 0 at the first scan by this daemon, because the event log does not have this number.
+    /// 0 if this daemon has not scanned the task before, because the event log does not have this
+    /// number.
     fn retries_until(&self, task: &Task) -> u64 {
         let retries = self.task.as_ref().map(|before| task.retries().saturating_sub(before.retries()));
         retries.unwrap_or(0).min(MAX_UNSEEN_RETRIES)

@@ -10,7 +10,7 @@ pub(crate) struct LongPollState {
     /// When the newest hook started that has sent a long poll, in ms of the monotonic clock.
     pub(crate) newest_hook_started_at: u64,
     /// Whether the next long poll is answered at once, so that the hook reads the files again. True
-    /// at first, and whenever work may have come while no hook waited.
+    /// initially, and again once work may have come while no hook waited.
     pub(crate) has_pending_check: bool,
     /// Whether the end of the turn was reported.
     pub(crate) has_reported_turn_end: bool,

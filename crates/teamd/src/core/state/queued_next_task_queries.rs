@@ -12,8 +12,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The number of the last barrier file that the watcher has reported, or could not report. No
-    /// query waits for this file or an earlier one.
+    /// The number of the last barrier file that needs no more waiting: the watcher has reported the
+    /// file, or it has failed or lost events. No query waits for this file or an earlier one.
     pub(crate) reached: u64,
 }
 

@@ -52,8 +52,8 @@ pub(crate) fn exiting_holder<'s>(
 }
 
 /// Chooses the name of a member. If the wanted name is taken and the caller accepts a numbered
-/// name, the first free number is appended to the wanted name. `own_reservation` is a name that is
-/// reserved for this caller.
+/// name, the first free number is appended to the wanted name. `own_reservation` is a reserved name
+/// that counts as free, because this caller may take it.
 pub(crate) fn choose_free_name(
     state: &State,
     team: &TeamName,

@@ -68,7 +68,7 @@ pub(crate) struct WatchedTeam {
     pub(crate) inbox_scans: BTreeMap<String, ScanState>,
     pub(crate) request_scan: ScanState,
     /// Whether the team's requests must be scanned. True if the last such scan has failed. Also
-    /// true if an inbox scan that is not finished has shown a new or closed request.
+    /// true if a request was opened or closed in an inbox whose scan is not finished.
     pub(crate) is_request_scan_needed: bool,
     /// The open requests, by member and id.
     pub(crate) open_requests: BTreeMap<(MemberName, RequestId), TrackedRequest>,
@@ -86,8 +86,8 @@ impl TeamState {
 }
 
 impl WatchedTeam {
-    /// Creates the state of a team before its first scan. Moves the team's logged tasks and
-    /// requests from `cursor` to this state. `cursor` has what the event log says.
+    /// Creates the state of a team before its first scan. `cursor` is the content of the event log.
+    /// The team's tasks and requests are moved from `cursor` to the new state.
     pub(crate) fn with_logged_state(cursor: &mut EventLogCursor, team: &TeamName) -> WatchedTeam {
         WatchedTeam {
             logged_tasks: cursor.tasks.remove(team).unwrap_or_default(),

@@ -11,7 +11,7 @@ pub(crate) enum Deletion {
     /// deletion.
     Checking,
     /// The deletion was accepted: the members are killed, then the worktrees are removed, then the
-    /// files. The roster has the request from now on, so that the next daemon completes it.
+    /// files. The roster has the accepted deletion, so that the next daemon can complete it.
     Accepted {
         accepted: AcceptedDeletion,
         /// The members that the deletion kills.

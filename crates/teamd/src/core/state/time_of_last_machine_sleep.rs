@@ -16,9 +16,8 @@ pub(crate) struct SleepClock {
 }
 
 impl SleepClock {
-    /// Observes the time of an event. Returns whether the machine has slept since the last event:
-    /// the wall clock has then advanced over a second more than the monotonic clock. A clock that
-    /// was set forward counts as sleep, too.
+    /// Compares the time of an event with that of the last event. Returns whether the machine has
+    /// slept between them. A wall clock that was set forward counts as sleep, too.
     pub(crate) fn observe(&mut self, now: Now) -> bool {
         let has_slept = |before: Now| {
             let passed = now.mono.saturating_sub(before.mono);

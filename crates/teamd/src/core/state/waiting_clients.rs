@@ -32,8 +32,8 @@ pub(crate) enum AfterExits {
     StopDaemon(ConnId),
 }
 
-/// Clients that wait for the status with dialogs (which programs wait at a dialog on their screen).
-/// One capture of all screens serves a group of clients, and only one capture runs at a time.
+/// Clients that wait for a status with dialogs. To find the dialogs, the daemon captures all
+/// screens. One capture serves a group of clients, and only one capture runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenWaiters {
     /// The clients that wait for the capture that is under way. Empty if a rescan has started this

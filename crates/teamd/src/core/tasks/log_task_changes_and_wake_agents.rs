@@ -93,9 +93,9 @@ fn log_scan_error(context: &mut Context, team: &TeamName, message: String) {
     }
 }
 
-/// Wakes idle agents for the tasks that can start. Among the agents whose turns a shim or hooks
-/// report, one agent is woken for each task. Idle agents without such reports are all woken if any
-/// task can start. A needless wake does no harm.
+/// Wakes idle agents for the tasks that can start. If a shim or hooks report an agent's turns, the
+/// agent is woken for one task, which is then not offered to another agent. The idle agents without
+/// such reports are all woken if any task can start. A needless wake does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -114,8 +114,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Wakes all idle agents without turn reports (from a shim or from hooks). Agents with turn
-        // reports are woken one by one, each for a task that is offered to it.
+        // Wakes all idle agents whose turns are not reported by a shim or by hooks. Of the other
+        // agents, at most one was woken for each task, above.
         let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook

@@ -1,5 +1,6 @@
-//! Adds the events of the event log and the output of members to the records of teams, which
-//! `teamctl replay` plays. Jobs of the files threads write the lines.
+//! Adds lines to the record of a team: the file that `teamctl replay` plays. The lines are the
+//! team's events in the event log, and the output of its members. Jobs of the files threads write
+//! them.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;
@@ -102,8 +103,8 @@ fn output_item(state: &State, team: &TeamName, member: MemberName, extent: Outpu
     RecordItem::Output { member, log, extent }
 }
 
-/// Ends the record of an earlier team of the same name. First records the remaining output of the
-/// earlier team. Afterwards this name stands for the record of the new team.
+/// Ends the record of an earlier team of the same name, so that it gets no lines of the new team.
+/// The remaining output of the earlier team is recorded first.
 pub(crate) fn end_earlier_record(context: &mut Context, team: &TeamName) {
     let Some(mut record) = context.state.team_records.remove(team) else { return };
     let members = record.take_due_outputs(u64::MAX).into_iter();

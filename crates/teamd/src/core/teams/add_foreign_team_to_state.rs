@@ -1,5 +1,5 @@
-//! Adopts a team that another program has created. The daemon can then spawn members into the team
-//! and delete it. The daemon does not end members that were in the team before.
+//! Begins to supervise a team that another program has created. The daemon can then spawn members
+//! into the team and delete it. The daemon does not end members that were in the team before.
 
 use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::roster::TeamUsage;
@@ -9,8 +9,8 @@ use crate::core::teams::budget;
 use crate::core::watch_team_directories::request_watches;
 use protocol::team_and_member_names::TeamName;
 
-/// Adopts a team whose config has `member_count` entries, including the lead. Does nothing if the
-/// team is known.
+/// Begins to supervise a team whose config.json has `member_count` members, including the lead.
+/// Does nothing if the daemon supervises the team already.
 pub(crate) fn adopt_team(context: &mut Context, team: TeamName, member_count: usize) {
     if context.state.teams.contains_key(&team) {
         return;

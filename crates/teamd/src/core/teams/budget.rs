@@ -103,9 +103,9 @@ pub(crate) fn recount_usage(state: &mut State, team: &TeamName, next: &Policy) {
     state.has_roster_changed = true;
 }
 
-/// The largest plausible usage of a member. It is the sum of a fixed amount, for sessions that
-/// began before the member's first spawn, and an amount for each second since that spawn. Both
-/// amounts are far above what programs use.
+/// The largest plausible usage of a member: an amount for each second since the member's first
+/// spawn, and a fixed amount. The fixed amount is needed because the member's session may be older
+/// than that spawn. Both amounts are far above what programs use.
 fn largest_plausible_usage(record: &AgentRecord, now: Now) -> Usage {
     let first_spawned_at = match record.respawn.first_spawned_at {
         0 => record.spawned_at,

@@ -46,8 +46,9 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
-    // The first report of a spawn may have a new mode already: a plan may be approved before the first
-    // turn of a resumed member.
+    // The permission mode before this report. The record has it even before the first report of a
+    // spawn. That report may have a new mode already, because a plan may be approved before the
+    // first turn of a resumed member.
     let known_mode = agent.record.turn_mode();
     context.state.has_roster_changed |= record_turn(&mut agent.record, &turn);
     let usage_report = turn.usage.clone();

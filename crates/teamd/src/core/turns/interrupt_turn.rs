@@ -22,8 +22,9 @@ pub(crate) fn interrupt(context: &mut Context, client: ConnId, address: &MemberA
     }
 }
 
-/// The spawn of the member whose turn is to be interrupted, and the connection of the member's
-/// shim. An error if the member has not started, has no turns, or its shim is not connected.
+/// Finds the member whose turn is to be interrupted. Returns its spawn and the connection of its
+/// shim. An error if the member has not started, if its shim does not run its turns, or if its shim
+/// is not connected.
 fn find_turn_target(state: &State, address: &MemberAddress) -> Result<(SpawnId, ConnId), ErrorReport> {
     let agent = find_member(state, &address.team, &address.name)?;
     match (agent.record.has_turns(), agent.record.lifecycle.conn()) {

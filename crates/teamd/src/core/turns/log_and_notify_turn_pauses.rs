@@ -10,10 +10,10 @@ use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// People are notified of a reached exchange limit only if the limit's period is at least this
-/// long, in milliseconds. An exchange limit is the number of turns that a member may have on
-/// messages from one other member, per minute and per hour. People get no notice of the limit per
-/// minute, because a normal discussion often reaches it.
+/// An exchange limit is the number of turns per minute or per hour that a member may have on
+/// messages from one other member. If a limit is reached, people are notified only if its period is
+/// at least this long, in milliseconds. They are not notified of the limit per minute, because a
+/// normal discussion often reaches it.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 /// People are notified of a usage limit if at least this much time remains until its end, in
 /// milliseconds. A shorter limit, such as a limit per minute, needs no attention unless turns keep

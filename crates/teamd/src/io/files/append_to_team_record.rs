@@ -1,5 +1,5 @@
-//! Creates the records of teams and appends lines to them: `records/TEAM-TIME.jsonl` in the state
-//! directory.
+//! Creates the record of a team and appends lines to it. `teamctl replay` plays the record. Its
+//! file is `records/TEAM-TIME.jsonl` in the state directory.
 
 use crate::core::jobs::file_results::FileResult;
 use crate::core::jobs::team_record_lines::RecordBatch;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 impl FilesThread {
     /// Chooses the file of a new record, creates the file, and returns its path. If the file cannot
-    /// be created now, the first line of the record is written later and creates the file then.
+    /// be created now, it is created when the first line is written.
     pub(super) fn reserve_record(&self, team: &TeamName, created_at: u64) -> PathBuf {
         let records = self.state.open_subdir(RECORDS_DIR);
         let records = self.log_error("open the directory of records", records);

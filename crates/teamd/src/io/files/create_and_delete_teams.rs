@@ -84,9 +84,9 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the policy, the backup of config.json and the record of fetched branches of each
-    /// team that has no directory and is not in `known_teams`. Such files remain if the deletion of
-    /// a team is interrupted.
+    /// Removes the files that an interrupted deletion of a team has left in the state directory.
+    /// Such a team has no directory and is not in `known_teams`. The files are those that
+    /// [`remove_team_files`] removes.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let Some(team) = state_file_names::team_of_removable_file(&file) else { continue };
@@ -101,8 +101,8 @@ impl FilesThread {
     }
 }
 
-/// Removes the policy, the backup of config.json and the record of fetched branches of a deleted
-/// team from the state directory.
+/// Removes the files of a deleted team from the state directory: the policy, the backup of
+/// config.json, and the list of branches that were fetched from other hosts.
 pub(crate) fn remove_team_files(state: &StateDir, name: &TeamName) -> Result<(), Error> {
     state
         .remove(&state_file_names::policy(name))

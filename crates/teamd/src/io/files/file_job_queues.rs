@@ -2,8 +2,8 @@
 //! queue is called a lane. The jobs of a lane run in order, with one exception. If several versions
 //! of the roster wait to be written, only the newest is written, at the position of the oldest.
 //!
-//! So the newest roster may be on disk before earlier jobs of the queue have run. If the daemon is
-//! killed at this moment, these jobs are lost. This does no harm:
+//! So a roster may be written before jobs that were queued earlier. If the daemon is killed at this
+//! moment, these jobs are lost. This does no harm:
 //!
 //! - No deregistration is lost: a member stays in the roster until its deregistration was reported
 //!   as done.
@@ -12,11 +12,11 @@
 //! - Otherwise, only lines of the event log can be lost.
 //!
 //! A job that writes a roster or an environment is called a save. A job of a team waits for all
-//! saves that were queued before it:
+//! saves that were queued before it, for three reasons:
 //!
 //! - The roster on disk must name an agent before the agent runs.
 //! - The roster on disk must contain an exit before the lead is notified of the exit.
-//! - A registration must know whether the environment of the agent was saved.
+//! - The registration of an agent must fail if the agent's environment could not be saved.
 //!
 //! Invariant: a roster is never written later than its position in the queue;
 //! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
@@ -51,8 +51,9 @@ enum QueuedJob {
     Roster,
 }
 
-/// Starts the thread of a lane. The third argument is the thread of an earlier team with the same
-/// name, if there was one. The new thread first waits until that thread has ended.
+/// A function that starts the thread of a lane. If an earlier team had the same name, the function
+/// gets the thread of that team as its third argument. The new thread first waits until that thread
+/// has ended.
 type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
 
 /// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
@@ -150,10 +151,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The jobs of the daemon's lane are sent first, and the saves are among them. Each job of a
-        // team waits for earlier saves. If the team's thread could not be started, the daemon's
-        // thread runs this job too. If the job came before the saves, that thread would wait
-        // forever.
+        // The saves are sent first: they are jobs of the daemon's lane, and jobs of teams wait for
+        // them. If the thread of a team could not be started, the daemon's thread runs the team's
+        // jobs too. A team's job that came before the saves would then block that thread forever.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));
@@ -230,8 +230,7 @@ impl JobReceiver {
         self.shared.wait_for_saves(self.after_saves);
     }
 
-    /// Returns the job of an entry. For an entry that marks the position of a roster, this is the
-    /// job that writes the newest roster.
+    /// Returns the job of an entry. For [`QueuedJob::Roster`], the job writes the newest roster.
     fn resolve(&self, QueueEntry { job, after_saves }: QueueEntry) -> Option<(FileJob, u64)> {
         let job = match job {
             QueuedJob::Job(job) => Some(*job),

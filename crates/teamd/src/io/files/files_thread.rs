@@ -27,8 +27,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedThreadState>,
     pub(super) root: Root,
-    /// The version of `root`: a number that grows each time a thread opens a replaced root directory.
-    /// If the number in `shared` is higher, this thread's `root` is outdated.
+    /// How many times the root directory was replaced and opened again before this thread got its
+    /// `root`. If `shared` has a higher number, this `root` is outdated.
     pub(super) root_generation: u64,
     pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,
@@ -40,9 +40,9 @@ pub(super) struct FilesThread {
     pub(super) config_backups: BTreeMap<TeamName, BaseVersion>,
     /// Recently deregistered members, with the time of their spawn in milliseconds since the epoch.
     pub(super) deregistered: VecDeque<(TeamName, MemberName, u64)>,
-    /// The environment files that the last written roster names. `None` if the next write of the
-    /// roster must look for unused files: no roster was written yet, or an unused file could not be
-    /// removed.
+    /// The environment files that the last written roster names. `None` if no roster was written
+    /// yet, or if an unused file could not be removed. The next write of the roster then looks for
+    /// unused files.
     pub(super) environments: Option<BTreeSet<String>>,
     /// The content of leads.json. `None` if this daemon has not written the file yet.
     pub(super) leads: Option<Vec<LeadProcess>>,

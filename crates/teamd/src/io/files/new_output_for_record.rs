@@ -9,10 +9,11 @@ use std::path::Path;
 /// Maximum length of one recorded text, in bytes. The beginning of a longer one is left out.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
-/// Returns the output that is not recorded yet, and the offset in the log at which it ends.
-/// `recorded_end` is the offset at which the recorded output ends. It is `None` if nothing was
-/// recorded: the output of spawns before `started_at` is then left out. Returns `None` if there is
-/// no new output, or if it cannot be read.
+/// Returns the output that is not recorded yet, and the offset in the log at which it ends. Returns
+/// `None` if there is no new output, or if it cannot be read.
+///
+/// `recorded_end` is the offset at which the recorded output ends. If nothing was recorded, it is
+/// `None`, and the output of spawns before `started_at` is left out.
 pub(super) fn read_new_output(
     log: &Path,
     recorded_end: Option<u64>,

@@ -35,8 +35,8 @@ impl FilesThread {
     ///
     /// Before a first spawn, the inbox may have unread messages to an earlier member of the same
     /// name. The option `earlier_messages` of the spawn request says which of them are marked as
-    /// read: all, or only payloads such as requests and answers. The prompt is then appended to the
-    /// inbox.
+    /// read: all, or only messages in JSON, such as requests and answers. The prompt is then
+    /// appended to the inbox.
     ///
     /// Before a respawn, only shutdown requests are marked as read. The prompt is appended again
     /// only for a program with native delivery that does not resume a session.
@@ -81,12 +81,12 @@ impl FilesThread {
     }
 
     /// Checks that the roster on disk contains the exit of a member, before the lead is notified of
-    /// the exit. Also remembers the member: if another program writes the member back to
-    /// config.json, a scan removes it again.
+    /// the exit. If the roster lacked the exit and this daemon was killed, the next daemon would
+    /// notify the lead a second time, with another text. A member that has never run has no exit,
+    /// so there is nothing to check.
     ///
-    /// Without this check, the daemon could be killed while the roster on disk lacks the exit. The
-    /// next daemon would then notify the lead a second time, with another text. A member without an
-    /// exit has never run and needs no check.
+    /// Also remembers the member: if another program writes the member back to config.json, a scan
+    /// removes it again.
     pub(super) fn check_exit_saved(&mut self, record: &AgentRecord) -> Result<(), ErrorReport> {
         if record.lifecycle.exit().is_some() {
             self.check_saved()?;

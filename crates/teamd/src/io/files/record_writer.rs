@@ -54,8 +54,8 @@ impl RecordWriter {
     }
 
     /// If the file of the record is missing or empty, begins the file again with a start line.
-    /// After that, tasks, turns and messages that were in the lost file may be written again.
-    /// Outputs are not repeated.
+    /// Tasks, turns and messages that were in the lost file may be recorded again. The output that
+    /// was in the lost file is not recorded again.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

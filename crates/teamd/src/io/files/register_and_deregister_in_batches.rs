@@ -182,8 +182,9 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `action` once with all items. If that call fails, calls `action` again for each item
-/// alone, so that each item has its own result. A single item is also tried a second time: if this
-/// succeeds, the clients that wait for the end of the member get no error.
+/// alone, so that each item has its own result. The second attempt is made even if there is only
+/// one item, because it may succeed. The clients that wait for the end of the member then get no
+/// error.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use store::Root;
 
 impl FilesThread {
-    /// Opens the root again if its directories were replaced, and sends the result as an event. If
-    /// another files thread has opened the root again already, uses that thread's root.
+    /// If the directories of the root were replaced, opens the root again and sends the result as
+    /// an event. If another files thread has already done this, uses the root that it has opened.
     ///
     /// `job` is the job that runs after this check. If directories of the root are missing, they
     /// are created only if `job` creates a team.
@@ -52,7 +52,7 @@ impl CurrentRoot {
     ///
     /// # Errors
     ///
-    /// The errors of [`reopen_and_lock`]. The root then counts as lost.
+    /// The errors of [`reopen_and_lock`]. The root is then marked as lost, and the daemon exits.
     fn reopen(&mut self) -> Result<(), ErrorReport> {
         let opened = reopen_and_lock(&self.root);
         self.is_lost = opened.is_err();
@@ -79,9 +79,9 @@ fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // The new handle `root` must hold the lock on `teams`. If only `tasks` was replaced, the
-    // directory `teams` is the same as before, and the old handle `before` still locks it. So
-    // `before` releases its lock first.
+    // The new handle, `root`, must lock the directory `teams`. If only `tasks` was replaced,
+    // `teams` is still the same directory, and the old handle still locks it. So the old handle,
+    // `before`, releases its lock first.
     before.unlock()?;
     single_instance_locks::lock_root(&root)?;
     failpoint::hit("files.root");

@@ -59,8 +59,8 @@ impl SharedThreadState {
         }
     }
 
-    /// Stores `roster` as the newest roster that waits to be written, and returns the roster that
-    /// waited before. `None` means that no roster waits.
+    /// Stores `roster` as the newest roster that waits to be written. If `roster` is `None`, no
+    /// roster waits any more. Returns the roster that waited before, or `None` if there was none.
     pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
         std::mem::replace(&mut *lock(&self.newest_roster), roster)
     }

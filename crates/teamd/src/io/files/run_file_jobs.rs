@@ -218,13 +218,14 @@ impl FilesThread {
     /// Returns the number of members, including the lead, in the config.json of a team that the
     /// daemon does not know yet. `None` if there is no such team.
     ///
-    /// If a client's call waits for the result (`waiting`), waits until no other program writes
-    /// config.json. Otherwise, returns `None` if config.json is not valid now.
+    /// If config.json is not valid now, another program may be writing it. If a client's call waits
+    /// for the result (`waiting`), waits until that program has finished, and reads config.json
+    /// again. Without such a call, returns `None` at once.
     ///
     /// # Errors
     ///
-    /// Only with a waiting call: `InvalidData` if config.json is damaged, other kinds if it cannot
-    /// be read.
+    /// Only if a call waits: `InvalidData` if config.json is damaged, other kinds if it cannot be
+    /// read.
     fn count_config_members(
         &mut self,
         name: &TeamName,
@@ -266,10 +267,10 @@ impl FilesThread {
         }
     }
 
-    /// Returns whether messages that an inbox has lost are restored. Usually the answer is `rule`.
-    /// The exception is the inbox of a lead that reads it itself ([`RestoreRule::ForeignProgram`]),
-    /// in a team that another program created. Such a lead may remove messages that it has read, so
-    /// no message is restored.
+    /// Decides whether messages that an inbox has lost are restored. Usually `rule` applies. In a
+    /// team that another program created, a lead that reads its inbox itself
+    /// ([`RestoreRule::ForeignProgram`]) may remove messages that it has read. So no message is
+    /// restored to the inbox of such a lead.
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }

@@ -18,8 +18,8 @@ pub(super) struct InboxScanner {
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
     /// Inboxes whose whole content must be compared with the journal when their scan ends. This is
     /// so if it is the first scan by this daemon, if the inbox was rewritten, or if messages were
-    /// marked as read. The value is true if a changed number of unread messages must still be
-    /// reported.
+    /// marked as read. The `bool` of an inbox says whether the end of the scan must report the
+    /// number of unread messages.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -123,8 +123,8 @@ impl InboxScanner {
         }
         let logged_count = self.logged_counts.get(key).copied().unwrap_or(0);
         let (earlier, new) = entries.split_at(entries.partition_point(|entry| entry.index < logged_count));
-        // `unread_before` is the number of unread messages that the inbox would have if none was
-        // marked as read since the last scan. If the inbox has fewer, some were marked as read.
+        // `unread_before` counts the unread messages at the last scan and the messages that were
+        // added since. If the inbox has fewer unread messages now, some were marked as read.
         let unread_before = self.cursors.get(key).map_or(0, InboxCursor::unread_count)
             + earlier.iter().filter(|entry| entry.unread().is_some()).count()
             + new.iter().filter(|entry| entry.message.is_ok()).count();

@@ -16,10 +16,12 @@ use store::{Error, Inbox};
 impl FilesThread {
     /// Sends a shutdown request to a member.
     ///
-    /// Does nothing if the inbox has an earlier request that is unread. `unless_unread` has the ids
-    /// of the earlier requests. After a crash, it is unknown whether the last daemon has sent
-    /// `request`. `unless_unread` then contains `request` too, and the function does nothing if the
-    /// inbox has this request, even if it is read.
+    /// `request` is the id of the new request, and `unless_unread` has the ids of earlier requests.
+    /// Nothing is sent if the inbox has an earlier request that is unread.
+    ///
+    /// After a crash, it is unknown whether the last daemon has already sent `request`.
+    /// `unless_unread` then contains `request`, too. In this case, nothing is sent if the inbox has
+    /// `request`, unread or read.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,

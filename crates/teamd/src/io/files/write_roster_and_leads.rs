@@ -40,9 +40,9 @@ impl FilesThread {
         self.write_leads(&roster.lead_sessions)
     }
 
-    /// Writes leads.json, the list of the programs that lead a team. Hooks look up their own
-    /// program there. If there are no lead sessions, removes the file, so that no hook needs to
-    /// read it.
+    /// Writes leads.json, the list of the programs that lead a team. A hook reads it to find out
+    /// whether its program leads a team. If there are no lead sessions, the file is removed, so
+    /// that hooks need not read it.
     fn write_leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());

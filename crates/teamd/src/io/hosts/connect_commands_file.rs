@@ -22,7 +22,8 @@ pub(super) struct ConnectCommandsFile {
 }
 
 impl ConnectCommandsFile {
-    /// Reads the file. If it does not exist, returns a new identity and no hosts.
+    /// Reads `hosts.json`. If the file does not exist, returns a new identity for this home, and no
+    /// hosts.
     ///
     /// # Errors
     ///
@@ -68,8 +69,8 @@ impl ConnectCommandsFile {
     }
 }
 
-/// The contents of the file, which all links share. They are not locked while the file is written,
-/// so that the event loop can read them at any time.
+/// The contents of `hosts.json`, which all links share. A write of the file does not lock the
+/// contents, so the event loop can read them at any time.
 #[derive(Debug)]
 pub(super) struct SharedConnectCommands {
     contents: Mutex<ConnectCommandsFile>,

@@ -40,8 +40,9 @@ fn unknown_host_error(host: &HostName) -> ErrorReport {
     ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts")
 }
 
-/// Deregisters the members on the host in all teams, and ends moves of homes to it. Returns whether there
-/// was one of them. Moves are ended last, because a repeated command must find them after an error.
+/// In all teams, deregisters the members on the host and ends moves of the home to the host.
+/// Returns whether any team had such a member or such a move. Members are deregistered first: if
+/// that fails, the moves remain, so that a repeated command finds them.
 fn remove_from_teams(root: &Root, host: &HostName) -> Result<bool, ErrorReport> {
     let mut was_recorded = false;
     let names = root.teams()?;
@@ -66,7 +67,8 @@ fn deregister_members(team: &Team, host: &HostName) -> Result<bool, ErrorReport>
     Ok(!members.is_empty())
 }
 
-/// Ends a move of the team's home to the host. If the host is the home since, the epoch here is higher.
+/// Ends a move of the team's home to the host. If the host is the home since, the epoch here is
+/// higher.
 fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, ErrorReport> {
     match root.team_home(team)?.moving {
         Some(moving) if moving.host == *host => {

@@ -16,8 +16,8 @@ const SPOOL: &str = "spool";
 /// The directory of the state of the mirrors.
 const MIRROR_DIR: &str = "mirror";
 
-/// The epoch in the greeting of every link. It never changes, because a move of a home gives a
-/// later epoch to one team, and not to a link.
+/// The protocol has a field for the epoch in the hello of a link. The daemon always sends this
+/// value, because each team has its own epoch.
 const FIRST_EPOCH: u64 = 1;
 
 /// Opens the files of links. All links of the daemon share these fields.
@@ -76,11 +76,12 @@ impl LinkFiles {
         Ok(())
     }
 
-    /// Opens the mirrors of a link whose spool is open.
+    /// Opens the state of the teams that are mirrored over a link. The spool of the link must be
+    /// open already.
     ///
     /// # Errors
     ///
-    /// If their state can't be read.
+    /// If the state can't be read or written.
     pub(super) fn open_mirror(&self, link: &LinkId, spool: &SpoolContents) -> Result<Mirror, ErrorReport> {
         let side = match link {
             LinkId::ToAnnex(host) => (MirrorSide::Home { annex: host.clone() }, host.to_string()),

@@ -54,13 +54,13 @@ struct LinkToHome {
 }
 
 impl LinkHandles {
-    /// Opens and starts the links of an earlier daemon. So the core knows from the start which
-    /// teams are mirrored. Blocks while it opens the mirrors. Must be called in the runtime of the
-    /// event loop.
+    /// Opens and starts the links that an earlier daemon had. Blocks until their mirrors are open,
+    /// so the core knows from the start which teams are mirrored. Must be called in the tokio
+    /// runtime of the event loop.
     ///
     /// # Errors
     ///
-    /// If `hosts.json` or the directory of the homes can't be read.
+    /// If `hosts.json` or the directory with the links to homes can't be read.
     pub(crate) fn start(
         root: &Root,
         state_dir: &StateDir,
@@ -105,12 +105,14 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// Cancels the moves of homes that an earlier daemon has begun but not offered. Returns the
-    /// teams whose home has moved away from here, or was offered to another host.
+    /// Cancels each move of a team's home that an earlier daemon has begun, if the daemon had not
+    /// yet offered the home to the other host. Returns the teams whose home has moved away from
+    /// here, or was offered to another host.
     ///
     /// # Errors
     ///
-    /// If a record can't be read or written. Without it, two homes could change the same team.
+    /// If the file that says where a team's home is can't be read or written. Without this file,
+    /// two hosts could change the same team.
     pub(crate) fn cancel_unoffered_moves(&self) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
         let mut homes = BTreeMap::new();
         let root = &self.files.root;
@@ -166,8 +168,8 @@ impl LinkHandles {
             Ok(stream) => stream,
             Err(error) => return tracing::warn!(client, "cannot take the connection of a home: {error}"),
         };
-        // A link whose files could not be opened has ended, and its channel is closed. Now the home
-        // connects again, so a new link opens the files again.
+        // Removes each link that has ended because its files could not be opened. The channel of
+        // such a link is closed. Below, a new link for this home opens the files again.
         self.to_homes.retain(|_, link| !link.streams.is_closed());
         if !self.to_homes.contains_key(home) {
             let closed = self.new_link(LinkId::ToHome(home.clone()));

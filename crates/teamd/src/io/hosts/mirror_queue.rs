@@ -7,9 +7,9 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs in the order in which they run. A comparison that already waits is not added again, so a
-/// file that changes often is compared once. If the last job is a `NoteAccepted`, a new
-/// `NoteAccepted` replaces it.
+/// Jobs in the order in which they run. If a job that compares a file is in the queue already, it
+/// is not added again. So a file that changes often is compared once. If the last job is a
+/// [`MirrorJob::NoteAccepted`], a new one replaces it.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
     state: Mutex<QueueState>,
@@ -93,9 +93,10 @@ impl MirrorQueue {
         self.lock().jobs.is_empty()
     }
 
-    /// Waits for `pause`, or until another job is added. Then puts a failed job back to the front
-    /// of the queue, because later jobs can depend on it. For example, the mirror of a deleted team
-    /// must end before the mirror of a new team with this name begins.
+    /// Puts a job that has failed back to the front of the queue, so that it runs again. Before
+    /// that, waits for `pause` or until another job is added. The failed job stays first, because
+    /// later jobs can depend on it. For example, the mirror of a deleted team must end before the
+    /// mirror of a new team with this name begins.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
         self.push_first(job);

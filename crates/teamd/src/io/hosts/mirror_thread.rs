@@ -49,8 +49,8 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Runs a job. If a client waits for the result, the client gets the error. Other errors are
-/// returned, and the job runs again later.
+/// Runs a job. Returns an error only if the job must run again. Other errors are reported to the
+/// event loop.
 pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Result<(), ErrorReport> {
     let plain = |output: MirrorOutput| ((), output);
     match job {
@@ -132,8 +132,9 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
     }
 }
 
-/// The job as it runs again after `error`, and the reply to a client that would otherwise wait until
-/// the job succeeds.
+/// Prepares a job that has failed with `error` for its next run. If a client waits for the job,
+/// also returns the reply with the error for the client, so that the client does not wait any
+/// longer.
 pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
     let MirrorJob::TakeTeam { client: Some(client), team } = job else { return (job, None) };
     let message = format!("cannot take {team} yet: {}", error.message);

@@ -43,10 +43,11 @@ pub(super) struct OpenLink {
 }
 
 impl LinkSetup {
-    /// Opens the spool, the mirrors and the received position of the link. Blocks.
+    /// Opens the spool, the mirrors and the receiver of the link. Blocks.
     ///
-    /// `earlier` is `None` if the link is opened for the first time. Then this starts the thread of
-    /// the mirrors. Otherwise the thread runs already, and the mirrors in `earlier` are replaced.
+    /// `earlier` is `None` if this daemon opens the link for the first time. In this case, also
+    /// starts the thread of the mirrors. Otherwise that thread runs already, and the mirrors in
+    /// `earlier` are replaced.
     ///
     /// # Errors
     ///
@@ -66,9 +67,9 @@ impl LinkSetup {
         Ok(open)
     }
 
-    /// Opens the files, and queues the first jobs of the mirrors. `read_events` gets, for each
-    /// team, the number of the last event that needs no sending. It reads the later events from the
-    /// event log of this host.
+    /// Opens the files, and queues the first jobs of the mirrors. The function `read_events` gets,
+    /// for each team, the number of the last event that has reached the spool. It returns the later
+    /// events in the event log of this host.
     ///
     /// # Errors
     ///
@@ -101,9 +102,8 @@ impl LinkSetup {
         Ok(OpenLink { spool, mirror, items, receiver, receiver_end })
     }
 
-    /// At the annex: sends the events that an earlier daemon has logged and not sent. The event
-    /// loop cannot send them, because it learns only later which teams are mirrored. It sends the
-    /// events that are logged from then on.
+    /// At the annex: queues the events that an earlier daemon has logged but not sent to the home.
+    /// The event loop sends only events that this daemon logs.
     fn queue_unsent_events(
         &self,
         mirror: &mut Mirror,

@@ -13,9 +13,10 @@ const POSITION: &str = "received.json";
 /// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
 const POSITION_BYTES: usize = 80;
 
-/// Gives each item to the mirrors, and then writes the position. So a crash can repeat only the
-/// last item, which the mirrors recognize. Several repeated items would do harm: the first of them
-/// would bring back an older state, without the tasks of the later items.
+/// Stores each received item with the mirrors, and then writes the number of the item to a file,
+/// the position. After a crash, the other host sends the items after this position again. This is
+/// at most one item that is stored already, and the mirrors recognize it. If several items were
+/// repeated, the first of them would bring back an older state of the team.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
@@ -57,8 +58,9 @@ impl MirrorReceiver {
 }
 
 impl MirrorReceiver {
-    /// Stores one item. All files are compared before a barrier is answered, because the watcher
-    /// may not have reported the latest changes.
+    /// Stores one item. For a barrier, compares all files first. So the answer to the barrier
+    /// follows all earlier changes on this host, even if the watcher has not reported the latest of
+    /// them.
     fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
         if matches!(payload, ItemPayload::Barrier { .. }) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
@@ -74,7 +76,7 @@ impl MirrorReceiver {
     }
 
     /// Writes the position in place, without waiting for the disk. The position survives a kill of
-    /// the process, but a power loss may bring back that of the last batch.
+    /// the process. After a power loss, the file may have an older position.
     fn note_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
         if self.position != position {
             self.directory.overwrite(POSITION, &position_bytes(position))?;
@@ -94,8 +96,9 @@ impl MirrorReceiver {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
         for item in items.iter().filter(|item| item.number > applied) {
-            // The previous position is written first, so that a crash repeats at most the item that
-            // is applied now. The last call may have failed before it wrote this position.
+            // The position of the previous item is written first, so that a crash repeats at most
+            // the item that is stored now. If the last call of this function failed, that position
+            // may not be in the file yet.
             self.note_position(position_of(self.applied))?;
             self.apply_item(&item.payload)?;
             self.applied = item.number;

@@ -96,8 +96,8 @@ impl LinkSetup {
         commands: &mut UnboundedReceiver<Vec<String>>,
     ) -> Result<Option<Vec<String>>, ErrorReport> {
         let (submissions, submission_queue) = channel(QUEUED_SUBMISSIONS);
-        // The daemon reports no spawns to the link yet, so the link drops no items of earlier
-        // spawns.
+        // The link could drop items of a member's earlier spawns. It drops none, because the daemon
+        // does not report spawns to it yet.
         let (_spawns, spawns) = unbounded_channel();
         let (report_sender, mut reports) = unbounded_channel();
         let identity = (self.files.identity(&self.reporter.link), LinkSettings::default());
@@ -115,8 +115,9 @@ impl LinkSetup {
                 command = commands.recv() => break Ok(command),
             }
         };
-        // The link ends as in a crash: a comparison of all files later finds the changes that the
-        // link has lost. The files may be opened again only after the last write.
+        // Ends the link without waiting for its queued items. A comparison of all files later finds
+        // what was not sent. The receiver must have ended before the files are opened again, so
+        // that it does not write to them meanwhile.
         running.abort();
         forwarding.abort();
         running.await.ok();

@@ -53,8 +53,9 @@ impl SharedMirror {
         SharedMirror { locked: Arc::new(Mutex::new(locked)), reporter }
     }
 
-    /// Replaces the mirrors by newly opened ones, after the link has ended. A comparison of all
-    /// files then finds what the link did not keep.
+    /// Replaces the mirrors by newly opened ones, after the link has ended. Items that the ended
+    /// link has not written to its spool are lost. A later comparison of all files finds these
+    /// changes again.
     ///
     /// # Errors
     ///
@@ -69,9 +70,9 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// Runs one step of the mirrors: queues its items for the link, and then reports its notices
-    /// and `event`. The lock is held during all this, so items and notices keep the order of the
-    /// steps.
+    /// Calls `step` with the mirrors. Queues the items that `step` returns for the link, and then
+    /// reports its notices and `event`. The lock is held until the end, so items and notices are in
+    /// the order of the calls.
     pub(super) fn update<T>(
         &self,
         step: impl FnOnce(&mut Mirror) -> Result<(T, MirrorOutput), ErrorReport>,

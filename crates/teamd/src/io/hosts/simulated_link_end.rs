@@ -85,8 +85,8 @@ impl SimulatedLinkFiles {
         self.0.known_homes()
     }
 
-    /// Opens an end of a link. The mirrors report to `events`. `log` are the lines of the event log of
-    /// this host.
+    /// Opens an end of a link. The mirrors report to `events`. `log` are the lines of the event log
+    /// of this host.
     pub(crate) fn open(
         &self,
         link: &LinkId,
@@ -221,7 +221,7 @@ impl SimulatedLinkEnd {
     }
 
     /// Kills the process. `writes` says whether a write to the spool that is in progress is still
-    /// done. `stored` is how many of the items that the process is storing are stored.
+    /// done. If the process is storing received items, only the first `stored` of them are stored.
     pub(crate) fn kill(mut self, writes: SpoolAtKill, stored: usize) {
         if let (SpoolAtKill::Written, Some(write)) = (writes, self.spool_job.take()) {
             self.spool.write(&write).ok();

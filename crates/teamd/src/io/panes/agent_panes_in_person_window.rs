@@ -14,8 +14,8 @@ const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
     /// Opens a pane beside `opening.person_pane`, the pane in which a person works. Returns `None`
-    /// if the team has no such pane, if that pane was on another tmux server, or if it cannot be
-    /// split ([`choose_place`]).
+    /// if no such pane is set for the team, if that pane is not on the daemon's tmux server, or if
+    /// [`choose_place`] finds no place.
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
@@ -40,8 +40,8 @@ impl PaneManager {
     }
 
     /// Moves a hidden pane beside `pane_move.person_pane`, the pane in which a person works.
-    /// Returns `NotMoved` if the team has no such pane, if that pane was on another tmux server, or
-    /// if it cannot be split ([`choose_place`]).
+    /// Returns `NotMoved` if no such pane is set for the team, if that pane is not on the daemon's
+    /// tmux server, or if [`choose_place`] finds no place.
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],
@@ -68,8 +68,8 @@ impl PaneManager {
         }
     }
 
-    /// Marks as untidy all windows in which agents' panes are beside a person's pane. The caller
-    /// closes or moves an agent's pane, and does not know whether one of these windows has it.
+    /// Marks all windows in which agents' panes are beside a person's pane as untidy. Called before
+    /// an agent's pane is closed or moved, because the pane may be in any of these windows.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }

@@ -10,8 +10,8 @@ use protocol::match_dialog_on_screen;
 use std::collections::BTreeMap;
 use tmux::TaggedPane;
 
-/// Returns the dialog on the screen of a pane, with the usage limit that it is about. `None` if there
-/// is no dialog.
+/// Returns the dialog on the screen of a pane, or `None` if there is no dialog. If the dialog is
+/// about a usage limit, the result contains that limit.
 fn screen_dialog(screen: &str, pane: &DialogPane) -> Option<ScreenDialog> {
     let text = dialog_text(screen, &pane.patterns)?;
     Some(ScreenDialog { text, limit: store::read_usage_limit(screen, &pane.limit_patterns) })
@@ -29,8 +29,8 @@ fn dialog_text(screen: &str, patterns: &[String]) -> Option<String> {
 }
 
 impl PaneManager {
-    /// Returns for each pane the dialog that it shows, or `None` if it shows none. Panes whose screen
-    /// could not be captured are left out.
+    /// Returns for each pane the dialog that it shows, or `None` if it shows none. Panes whose
+    /// screen could not be captured are left out.
     pub(super) fn find_dialogs(&mut self, panes: &[DialogPane]) -> BTreeMap<SpawnId, Option<ScreenDialog>> {
         let tagged = panes.iter().map(|pane| TaggedPane { pane: pane.pane, tag: pane.spawn.pane_tag() });
         let tagged: Vec<TaggedPane> = tagged.collect();

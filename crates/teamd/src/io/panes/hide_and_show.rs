@@ -40,8 +40,9 @@ impl PaneManager {
     }
 
     fn show_in_team_window(&mut self, rows: &[PaneRow], pane_move: &PaneMove) -> Result<MoveOutcome, Error> {
-        // If `neighbors` lacks the pane's own tag, the pane was opened in a window of its own, and
-        // must not share a window with other panes.
+        // `neighbors` has the pane tags of the team's members. If the tag of this pane is missing
+        // there, the pane was opened in a window of its own, and must not share a window with other
+        // panes.
         if !pane_move.neighbors.contains(&pane_move.owner) {
             return Ok(MoveOutcome::NotMoved);
         }

@@ -2,10 +2,10 @@
 //! is a thread of its own, because each call of `it2` takes about 300 ms. It starts with the first
 //! job.
 //!
-//! `it2` opens a session only with the shell of iTerm2's profile. So the thread types a command into
-//! the session, which replaces the shell by the shim. The command is short, because a terminal may
-//! cut a long line before the shell reads it. The arguments of the shim are in a script, which
-//! removes itself.
+//! `it2` opens a session only with the shell of iTerm2's profile. So the thread types a command
+//! that replaces this shell by the shim. The command is short, because a terminal may cut a long
+//! line before the shell reads it. It runs a script that has the arguments of the shim and removes
+//! itself.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::iterm2_jobs::{Iterm2Job, Iterm2Session, Iterm2Spec};
@@ -140,8 +140,9 @@ impl Iterm2Sessions {
         Ok(OpenedPane { pane, shim: ExpectedShim::AnyPid })
     }
 
-    /// Splits the team's latest session, or else the caller's session, or else the session that the
-    /// daemon was started in. So the members are at the right of the caller, one below the other.
+    /// Opens an iTerm2 session for a new member by splitting another one: the session that was
+    /// opened last for the team, or else that of the caller, or else that in which the daemon was
+    /// started. So the members are at the right of the caller, one below the other.
     fn split(&self, spec: &Iterm2Spec) -> Result<Iterm2Session, ErrorReport> {
         let it2 = &spec.access.it2;
         let own_session = env_var("ITERM_SESSION_ID").and_then(|id| Some(id.rsplit_once(':')?.1.to_owned()));

@@ -17,8 +17,8 @@ use tmux::{CreatedPane, Error, NextPane, PaneTag, SessionId, WindowId};
 impl PaneManager {
     /// Opens a pane, tags it, and pipes its output to the output logger.
     ///
-    /// `next` is the pane that the next job opens. If `next` belongs to the same team and the
-    /// window has space, the round trip that tags this pane also creates the pane of `next`.
+    /// `next` describes the pane that the next job will open. If `next` belongs to the same team
+    /// and the window has space, the round trip that tags this pane also creates that next pane.
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);

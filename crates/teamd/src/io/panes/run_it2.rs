@@ -36,8 +36,8 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     // A wrapper around `it2` may start it as a child, so the timeout ends the whole group.
     command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
-    // This thread reads the output of `it2` until `it2` exits, so another thread ends `it2` after
-    // the timeout. If there is no handle, `it2` has exited already and need not be ended.
+    // This thread waits for the output of `it2`. Another thread ends `it2` after the timeout. If no
+    // handle of the process can be opened, `it2` has exited already, and there is nothing to end.
     let pid = child.id();
     let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {
@@ -55,9 +55,9 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     }
 }
 
-/// Ends `it2` and the processes that it has started in its group. Stops `it2` with SIGSTOP first: a
-/// stopped process cannot exit, so no other process gets its pid meanwhile. If SIGSTOP fails, `it2`
-/// has exited already.
+/// Ends `it2` and the other processes of its process group. First stops `it2` with SIGSTOP: a
+/// stopped process does not exit, so the kernel cannot give its pid to another process before the
+/// group is killed. If SIGSTOP fails, `it2` has exited already.
 fn kill_group(it2: &ExitHandle, pid: u32) {
     if it2.send_signal(Signal::STOP).is_err() {
         return;

@@ -60,8 +60,9 @@ pub(super) struct PaneManager {
     pub(super) opening_cache: Option<PaneOpeningCache>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
-    /// Persons' windows in which agents' panes were opened, each with the set of these panes. The
-    /// set is empty if an earlier daemon opened the panes, because this daemon does not know which.
+    /// Persons' windows in which agents' panes were opened, each with the set of the agents' panes.
+    /// The set is empty if an earlier daemon opened the panes, because this daemon does not know
+    /// their ids.
     pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
     /// Windows of `person_windows` to tidy, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
@@ -216,8 +217,9 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&pane_move),
                     PaneVisibility::Shown => self.show(&pane_move),
                 };
-                // A person may have opened a pane in the window of a hidden pane, which tmux does
-                // not report. After each move of a pane, such foreign panes are moved out.
+                // A person may have opened a pane in the window of a hidden pane. tmux does not
+                // report this. So foreign panes are moved out of such windows after each move of a
+                // pane.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }

@@ -78,9 +78,9 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
     path == root || matches!(relative_parts(root, path).as_slice(), ["teams" | "tasks"])
 }
 
-/// Returns the event for a change in a directory of the team `name`, if `name` is a session team,
-/// which a Claude Code session created for itself. `None` for any other team: if such a team gets a
-/// new directory, the watcher reports that events were lost, and the core rescans all files.
+/// Returns the event for a change of a directory of the team `name`, if this is a session team: a
+/// team that a Claude Code session created for itself. `None` for any other team. For such a change
+/// of another team, the watcher reports lost events instead, and the core rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
@@ -228,7 +228,8 @@ pub(super) fn handle_event(
     }
 }
 
-/// Sends the events for a change of unknown files. `paths` has a watched directory, or any file in it.
+/// Sends the events for a change of unknown files. `paths` has a watched directory, or any file in
+/// it.
 fn report_unnamed_change(
     root: &Path,
     paths: &[PathBuf],

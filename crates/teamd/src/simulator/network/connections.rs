@@ -1,5 +1,5 @@
-//! The simulated network: connections between the home and annexes, each with two pipes of bytes. A
-//! pipe delays its frames, and can be cut at any byte.
+//! The simulated network: connections between the home and annexes. Each connection has one pipe
+//! per direction. A pipe delays what is sent, and can be cut at any byte.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use protocol::annex_link::{FrameDecoder, LinkFrame, encode_frame};
@@ -92,7 +92,8 @@ pub(super) struct Connection {
     pub(super) number_at_home: u64,
     /// The client that the connection is on the control socket of the annex.
     pub(super) client: ConnId,
-    /// The number of the connection in the link of the annex. `None` until the annex has accepted it.
+    /// The number of the connection in the link of the annex. `None` until the annex has accepted
+    /// it.
     pub(super) number_at_annex: Option<u64>,
     pub(super) to_annex: Pipe,
     pub(super) to_home: Pipe,
@@ -114,8 +115,9 @@ impl Connection {
         if host == HOME { &mut self.to_annex } else { &mut self.to_home }
     }
 
-    /// The end at `host` closes the connection, or its process ends. Of the bytes that it has sent
-    /// and that have not arrived, the first `kept` may still arrive.
+    /// Closes the connection at the end `host`, because this host closes it or its process has
+    /// ended. Of the bytes that are on their way from `host`, the first `kept` still arrive. The
+    /// rest is lost.
     pub(super) fn close_at(&mut self, host: HostIndex, kept: usize) {
         self.pipe_from(host).cut(kept, PipeEnd::Closed);
         *self.pipe_to(host) = Pipe { end: PipeEnd::Silent, ..Pipe::default() };

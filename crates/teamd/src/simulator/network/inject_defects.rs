@@ -16,9 +16,9 @@ use protocol::team_and_member_names::MemberName;
 const PLACEHOLDER: ItemPayload = ItemPayload::BarrierReached { number: 0 };
 
 impl NetworkSimulation {
-    /// Changes what a link does in this action, as a program with the tested defect would. Returns
-    /// messages and their recipients: after the action, the caller must store another copy of each
-    /// message.
+    /// Changes what a link does in this action, as a program with the tested defect would. If the
+    /// defect is that messages are stored twice, returns the messages and their recipients. After
+    /// the action, the caller must store another copy of each.
     pub(super) fn inject_defect(
         &mut self,
         host: HostIndex,

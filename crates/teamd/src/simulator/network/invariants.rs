@@ -198,7 +198,8 @@ impl NetworkSimulation {
         }
     }
 
-    /// The lead gets one message for each exit of a member, and none for a member that has not ended.
+    /// The lead gets one message for each exit of a member, and none for a member that has not
+    /// ended.
     fn check_exit_messages(&self) {
         let team = self.hosts[HOME].team().expect("each host has the team");
         let entries = team.inbox(&MemberName::lead()).read().expect("the inbox can be read");
@@ -216,9 +217,9 @@ impl NetworkSimulation {
         }
     }
 
-    /// How many exits of a member may be reported: one for each of its shims that has ended, and
-    /// one for each shim on its hosts that never had an agent, because the simulation does not know
-    /// whose shim that was.
+    /// How many exits of a member may be reported at most: the number of its shims whose agent has
+    /// ended. A shim that never had an agent is counted for each member of its host, because the
+    /// simulation does not know which member it belongs to.
     fn ended_shims(&self, member: &str) -> usize {
         let has_member = |host: HostIndex| members_of(host).iter().any(|name| name.as_str() == member);
         let hosts = (0..self.hosts.len()).filter(|host| has_member(*host));

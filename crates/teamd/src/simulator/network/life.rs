@@ -12,8 +12,9 @@ use protocol::control_socket::{CreateTeamRequest, Request};
 
 /// How many actions happen until a simulation is quiet. More are a livelock.
 const MAX_QUIET_STEPS: usize = 60_000;
-/// How long a simulation runs until it counts as quiet, in milliseconds of simulated time. A link
-/// can need as long to find out that its connection is dead, and to connect again.
+/// How long a simulation runs after the faults until it counts as quiet, in milliseconds of
+/// simulated time. A link can need this long until it notices that its connection is dead and has
+/// connected again.
 const QUIET_TIME: u64 = 150_000;
 /// As [`QUIET_TIME`], for a team without faults.
 const START_TIME: u64 = 5_000;
@@ -93,7 +94,8 @@ fn restart(simulation: &mut NetworkSimulation, host: HostIndex) {
     }
 }
 
-/// Cuts a random connection at a random byte of each direction. Each end finds out at once or never.
+/// Cuts a random connection at a random byte of each direction. Each end finds out at once or
+/// never.
 fn cut_connection(simulation: &mut NetworkSimulation) {
     let rng = &mut simulation.rng;
     let Some((number, connection)) = rng.choice(simulation.connections.iter_mut()) else { return };

@@ -1,8 +1,9 @@
-//! What people and agents do: they send and read messages, and create, claim and complete tasks, with
-//! the real files of their host.
+//! What people and agents do: they send and read messages, and create, claim and complete tasks,
+//! with the real files of their host.
 //!
-//! An agent of the simulation is a program with the delivery `pull`. As the real shim and `teamctl
-//! task claim` do, it asks the daemon of an annex to confirm each claim before it begins.
+//! An agent of the simulation is a program with the delivery `pull`. On an annex, the agent asks
+//! the daemon to confirm each claim of a task before it begins the task. The real shim and `teamctl
+//! task claim` do this too.
 
 use crate::simulator::network::agent_work::AgentWork;
 use crate::simulator::network::connections::{HOME, HostIndex};

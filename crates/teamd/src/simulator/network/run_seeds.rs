@@ -1,4 +1,5 @@
-//! Runs lives by their seeds, each with a limit of time.
+//! Runs simulated lives of a team (see `life`), one for each random seed, and each with a time
+//! limit.
 
 use crate::simulator::network::defect::Defect;
 use crate::simulator::network::life::run_life;
@@ -10,8 +11,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long the simulation of one life may take. Only a step that hangs takes longer: too many
-/// steps fail earlier, because they are counted.
+/// How long the simulation of one seed may take. If it takes longer, one of its steps hangs: a
+/// simulation with too many steps fails earlier, because the steps are counted.
 const LIFE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What has occurred in a life, or why it failed.
@@ -44,7 +45,7 @@ pub(super) fn run_all(seeds: Seeds) -> Vec<LifeResult> {
     })
 }
 
-/// Runs the life of one seed in a thread of its own.
+/// Runs the simulation of one seed in a thread of its own.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
 //! Measures what many agents on many hosts cost their home. `scripts/scale` runs this.
 //!
 //! The home is real as in the other simulations, with its links, mirrors and files. Each annex is a
-//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed. Times are CPU time
-//! of the home, because other programs on the machine change elapsed time. `scale_faults` has the
-//! faults.
+//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed. Times are CPU
+//! time of the home, because other programs on the machine change elapsed time. `scale_faults` has
+//! the faults.
 
 use crate::core::jobs::host_jobs::{HostJob, LinkId, MirrorJob};
 use crate::io::hosts::simulated_link_end::LinkEndAction;
@@ -95,8 +95,9 @@ impl MeasuredHome {
         self.host.team().expect("the home has the team")
     }
 
-    /// The home and all annexes do everything that is due. All links run before the core handles
-    /// the changes that they report. In the daemon, the links run in threads at the same time.
+    /// Lets the home and all annexes do everything that is due. First all links run, and then the
+    /// core handles the changes that these links have reported. In the daemon, the links run in
+    /// threads at the same time.
     pub(super) fn run(&mut self) {
         loop {
             self.run_daemon();

@@ -133,8 +133,8 @@ impl SimulatedHost {
         lost
     }
 
-    /// The watcher finds the files that have changed since the last call. Events for which `is_lost`
-    /// is true are lost. Returns whether config.json has changed.
+    /// As the watcher does, queues an event for each file that has changed since the last call.
+    /// Drops an event if `is_lost` returns true. Returns whether config.json has changed.
     pub(super) fn watch_files(&mut self, mut is_lost: impl FnMut() -> bool) -> bool {
         let mut changes: Vec<(TeamName, TeamFile)> =
             self.watcher.diff(self.root.path(), &[team_name()]).iter().filter_map(changed_file).collect();

@@ -126,7 +126,8 @@ impl RandomSimulation {
         }
     }
 
-    /// Checks that a starting agent's inbox has its prompt, read or unread, if it was spawned with one.
+    /// Checks that a starting agent's inbox has its prompt, read or unread, if it was spawned with
+    /// one.
     fn check_prompt(&self, shim: &SimulatedShim) {
         let mut records = self.disk.roster.records.iter().filter(|record| record.spawn_id == shim.spawn);
         if records.any(|record| record.request.prompt.is_empty()) {
@@ -237,9 +238,9 @@ impl RandomSimulation {
         self.tmux.panes.values().flatten().map(|owner| owner.shim_pid)
     }
 
-    /// Checks that an agent is ended only after the roster on disk says that it is to end. So if the
-    /// daemon is killed now, the next daemon does not take the exit for a crash. Only a roster that
-    /// could not be written does not delay the end.
+    /// Checks that an agent is ended only after the roster on disk says that it is to end. So if
+    /// the daemon is killed now, the next daemon does not take the exit for a crash. If the roster
+    /// could not be written, the agent may be ended nevertheless.
     pub(super) fn check_stops_recorded(&self, effects: &[Effect]) {
         for effect in effects {
             let Effect::SendToShim { conn, message: ToShim::End { .. } } = effect else { continue };

@@ -37,8 +37,9 @@ impl ComparableHistory {
         self.0.entry(section).or_default().push((at, line));
     }
 
-    /// Removes the last lines of a section that the other history lacks, if their time is `from` or
-    /// later. A record that ends while the team works may end between a cause and its effects.
+    /// Shortens each section that has more lines than the same section of `other`: removes its last
+    /// lines, but only lines whose time is `from` or later. A record that ends while the team works
+    /// may end between a cause and its effects.
     pub(super) fn remove_open_end(&mut self, from: u64, other: &ComparableHistory) {
         for (section, lines) in &mut self.0 {
             let other_length = other.0.get(section).map_or(0, Vec::len);
@@ -79,8 +80,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// Kinds of messages that are left out of the history: shims write them at the end of a turn or of
-/// an agent, or answer them.
+/// Kinds of messages that are left out of the history. A shim writes or answers them when a turn or
+/// its agent ends.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 
@@ -105,7 +106,8 @@ fn sentence(event: &Event) -> Option<String> {
         | EventKind::Error { .. } => return None,
         // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,
-        // Shims write these messages. The simulated disk keeps shutdown requests apart from inboxes.
+        // Shims write these messages. The simulated disk keeps shutdown requests apart from
+        // inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
         EventKind::MemberActive { summary } => {

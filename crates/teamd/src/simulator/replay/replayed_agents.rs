@@ -1,7 +1,8 @@
 //! What a replay knows about the shims of a record: what they reported, and the results of tasks.
 //!
-//! A shim decides by itself when it delivers a message to its agent. So a replayed agent has turns
-//! on messages when it had them in the record. It has turns on tasks when the daemon offers tasks.
+//! A shim decides by itself when it delivers a message to its agent. So in the replay, an agent
+//! begins a turn on messages when it did so in the record. A turn on a task begins when the daemon
+//! of the replay offers the task.
 
 use crate::simulator::turn_agent_state::TaskResult;
 use protocol::control_socket::{Activity, TurnStatus};
@@ -21,8 +22,8 @@ pub(super) struct ReplayedAgents {
 /// A report that a turn began or that the agent became idle.
 #[derive(Debug)]
 pub(super) struct RecordedStatus {
-    /// On the monotonic clock: when the shim claimed the task of the turn, or when it sent the
-    /// report if the record has no such claim.
+    /// When the shim claimed the task of the turn, on the monotonic clock. If the record has no
+    /// such claim, when the shim sent the report.
     pub(super) at: u64,
     pub(super) status: TurnStatus,
 }

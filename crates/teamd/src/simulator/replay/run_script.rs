@@ -22,14 +22,16 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A shim that could look for work earlier than in the record waits for the recorded time, but for
-/// at most this many milliseconds. If an agent is awake much earlier than in the record, a decision
-/// of the daemon has changed. The wait must not hide this.
+/// The longest time that a shim waits in the replay, in milliseconds. If a shim could look for work
+/// earlier than in the record, it waits for the recorded time. But if an agent is awake much
+/// earlier than in the record, a decision of the daemon has changed, and a longer wait would hide
+/// that.
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
-/// Maximum number of actions of a replay: the first number for each line of its record, plus the
-/// second number. More actions are a livelock, or a record of more than a year.
+/// Maximum number of actions of a replay: `MAX_STEPS.0` for each line of the record, plus
+/// `MAX_STEPS.1`. A replay with more actions is in a livelock, or its record covers more than a
+/// year.
 const MAX_STEPS: (usize, usize) = (100, 20_000_000);
 
 /// Runs a script. Returns the event log of the team.
@@ -73,9 +75,10 @@ struct Replay {
 struct WaitingShim {
     /// Since when, in milliseconds since the start of the replay.
     since: u64,
-    /// The agent must report that it is idle, as it does next in the record, because the replay has
-    /// had a moment without work for it. It reports this even if work has come since: a real shim
-    /// reports some milliseconds after its scan.
+    /// Whether the next report of the agent must be that it is idle. True once the replay had a
+    /// moment without work for the agent, if the agent's next report in the record is "idle". Stays
+    /// true if work comes later, because a real shim sends this report some milliseconds after its
+    /// scan.
     is_idle: bool,
 }
 
@@ -130,8 +133,8 @@ impl Replay {
         }
     }
 
-    /// Runs the shim that acts next. Shims that could scan at the same time take the order of the
-    /// record. Returns whether there was one.
+    /// Runs the next shim that may act now. If several shims may scan, they run in the order of the
+    /// record. Returns false if no shim may act now.
     fn run_first_shim(&mut self) -> bool {
         let elapsed = self.elapsed();
         let due = self.simulation.due_shims();
@@ -148,8 +151,9 @@ impl Replay {
         true
     }
 
-    /// Wakes the agents whose next recorded turn on messages is due. The record has no wake for
-    /// such a turn: the shim's own timer has woken the agent, or the agent was not idle yet.
+    /// Wakes the agents whose next recorded turn on messages is due. The daemon does not wake an
+    /// agent for such a turn: in the record, the shim's own timer woke the agent, or the agent was
+    /// not idle yet.
     fn wake_for_messages(&mut self) {
         let now = self.simulation.now.mono;
         let starts = |name: &MemberName| {
@@ -204,8 +208,9 @@ impl Replay {
         task.is_none() && message.is_none_or(|message| message.payload.is_some())
     }
 
-    /// Another waiting shim, which claims in the record the task that the shim `pid` would find
-    /// now. `None` if `pid` claims this task itself. A shim claims a task some milliseconds before
+    /// The shim that must scan before the shim `pid`: a waiting shim that claims, in the record,
+    /// the task that `pid` would find now. `None` if `pid` claims this task itself. The recorded
+    /// times alone do not give this order, because a shim claims a task some milliseconds before
     /// the daemon notices the claim.
     fn recorded_claimer(&self, pid: u32) -> Option<u32> {
         let waiting = self.waiting.get(&pid)?;
@@ -226,8 +231,8 @@ impl Replay {
         identity.is_some_and(|identity| self.simulation.next_message(&identity).is_some())
     }
 
-    /// Compares what the shims report of their turns with what they reported before. A new turn
-    /// gets its script.
+    /// Finds the shims that have begun a turn since the last call, and takes the recorded turn for
+    /// each of them. The replay then does what the agent did in the recorded turn.
     fn follow_turns(&mut self) {
         let statuses: Vec<_> = self
             .simulation
@@ -257,9 +262,9 @@ impl Replay {
         });
     }
 
-    /// Takes the recorded turn of this task, even if another member had it. Without a task, takes
-    /// the member's next recorded turn on messages. A turn that the record does not have ends at
-    /// once.
+    /// Takes the recorded turn of this task from the script, even if the task had another owner in
+    /// the record. If `task` is `None`, takes the member's next recorded turn on messages. If the
+    /// script has no such turn, returns a turn that ends at once.
     fn take_turn(&mut self, pid: u32, task: Option<TaskId>) -> ScriptedTurn {
         let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
         let take = |turns: &mut Vec<ScriptedTurn>| {
@@ -405,10 +410,10 @@ impl Replay {
 }
 
 impl RunningTurn {
-    /// A turn that starts at the time `elapsed`, or at its time in the record if that is a little
-    /// later. It may be later because a shim claims a task some milliseconds before it reports the
-    /// turn. Such a turn ends at its time in the record, so that turns of several members end in
-    /// the order of the record.
+    /// A turn that starts at the time `elapsed`. If its start in the record is up to [`MAX_HOLD`]
+    /// later, the turn starts then: `elapsed` may be the time of the claim, and a shim reports the
+    /// turn some milliseconds after the claim. So the turn ends at its time in the record, and
+    /// turns of several members end in the order of the record.
     fn new(elapsed: u64, turn: ScriptedTurn) -> RunningTurn {
         let start = if turn.start <= elapsed + MAX_HOLD { turn.start.max(elapsed) } else { elapsed };
         RunningTurn { start, turn }

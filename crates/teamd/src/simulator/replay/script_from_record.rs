@@ -1,5 +1,5 @@
-//! Turns a record into a script: what people and agents did and when, and the recorded event log to
-//! compare with.
+//! Turns the record of a team into a script for a replay. The script has what people and agents
+//! did, and when. It also has the recorded event log, with which the replay's events are compared.
 
 use crate::simulator::replay::comparable_history::TimedEvent;
 use crate::simulator::replay::parse_record::ParsedRecord;
@@ -50,8 +50,9 @@ pub(super) struct ScriptedTurn {
     pub(super) start: u64,
     /// `None` if the record ends before the turn ends.
     pub(super) end: Option<u64>,
-    /// When the daemon noticed the end of the turn. These times are in the order of the ends, even
-    /// if the daemon found several results in one scan.
+    /// When the daemon noticed that the turn had ended. If the daemon read the results of several
+    /// turns in one scan, these turns have the same `end`. The replay then ends them in the order
+    /// of `end_reported`.
     pub(super) end_reported: u64,
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
@@ -96,8 +97,8 @@ fn is_claimed_by(task: &Task, member: &MemberName) -> bool {
     task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(member)
 }
 
-/// A task as it was before its claim, for a record whose daemon saw the task only after the claim.
-/// A task that `teamctl run` has assigned had its owner already before the claim.
+/// Returns a task as it was before its claim: pending, and without an owner unless `teamctl run`
+/// had assigned the task. Used if the recorded daemon read the task only after the claim.
 fn before_claim(task: &Task) -> Task {
     let is_assigned = task.metadata.as_ref().is_some_and(|metadata| metadata.contains_key("run_owner"));
     let owner = task.owner.clone().filter(|_| is_assigned);
@@ -140,14 +141,14 @@ struct RecordReader {
     reported: BTreeMap<MemberName, (Activity, u64)>,
     /// When members claimed the tasks for which no turn has been reported yet.
     claims: BTreeMap<(MemberName, TaskId), u64>,
-    /// When members wrote the results of the tasks whose turns have not ended yet. A shim reports
-    /// the end of a turn some milliseconds after it has written the result.
+    /// When the result of a task was written, for each task whose turn has not ended yet. A shim
+    /// writes the result some milliseconds before it reports the end of the turn.
     written_results: BTreeMap<TaskId, u64>,
     /// When the first turn on each task began.
     first_turns: BTreeMap<TaskId, u64>,
     /// The last state of each task.
     tasks: BTreeMap<TaskId, Task>,
-    /// The messages that members with turns sent.
+    /// The messages of the members whose turns a shim runs.
     sent: Vec<(u64, MemberName, Message)>,
 }
 
@@ -297,8 +298,9 @@ impl RecordReader {
         }
     }
 
-    /// A claim by a member with turns, and the result of its turn, are left out: the replayed agent
-    /// claims by itself, and writes the recorded result at the end of its turn.
+    /// Adds a change of a task to the script. If a shim runs the turns of the member that works on
+    /// the task, the claim and the result are left out. The replayed agent claims the task by
+    /// itself, and writes the recorded result at the end of its turn.
     fn read_task(&mut self, at: u64, task: &Task) {
         let previous = self.tasks.insert(task.id, task.clone());
         let is_in_turn = |task: &Task| is_worked_on_by(task, &self.turn_members);
@@ -328,8 +330,8 @@ impl RecordReader {
         }
     }
 
-    /// Completes the tasks that block this task: a turn on this task has begun, so they must be
-    /// complete. In the record, the daemon may see their files only later.
+    /// Completes the tasks that block `task`. They must be complete, because a turn on `task` has
+    /// begun. The recorded daemon may have noticed only later that they are complete.
     fn complete_blockers(&mut self, at: u64, task: TaskId) {
         self.first_turns.entry(task).or_insert(at);
         let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
@@ -340,8 +342,8 @@ impl RecordReader {
         }
     }
 
-    /// Adds what the record lacks if it ends before the reports of the shims: starts the turns of
-    /// which the record has the claims, and ends the turns of which it has the results.
+    /// Adds the starts and ends of turns that the shims had not reported when the record ended. A
+    /// claim without a report starts a turn, and a result without a report ends the turn.
     fn add_unreported_turns(&mut self) {
         for ((member, task), at) in std::mem::take(&mut self.claims) {
             if self.tasks.get(&task).is_some_and(|task| is_claimed_by(task, &member)) {
@@ -368,8 +370,8 @@ impl RecordReader {
         turns.push(ScriptedTurn::new(at, Some(task)));
     }
 
-    /// Adds each message of a member with turns to the turn in which it was sent. Without such a
-    /// turn, the message is an action of its own.
+    /// Adds each message of a member whose turns a shim runs to the turn in which the member sent
+    /// it. A message that was sent outside of a turn becomes an [`OutsideAction`].
     fn attribute_messages_to_turns(&mut self) {
         for (at, inbox, message) in std::mem::take(&mut self.sent) {
             let from = MemberName::new_unchecked(&message.from);
