@@ -1,17 +1,19 @@
 //! The client process of a control connection: a tmux process that is attached to a hidden session.
 //! The client and its session end when this process (teamd) exits.
 //!
-//! A watcher process beside the client ends the client and the session. The watcher reads from a
-//! socket; this process holds the other end and never writes to it. When this process exits, the
-//! kernel closes that end. The watcher then kills the client, and after it the idle pane, which is
-//! the only pane of the hidden session. A session without panes ends. If another program has put a
-//! window into the hidden session, that window stays. Without a watcher, closing the client's pipes
-//! would not end a client for which the server still has output.
+//! A second process, the watcher, ends the client and the session. The watcher reads from a socket.
+//! This process holds the other end of the socket and never writes to it. When this process exits,
+//! the kernel closes that end. The watcher then kills the client, and after it the idle pane. The
+//! idle pane is the only pane of the hidden session, so the session ends too. If another program
+//! has put a window into the hidden session, that window stays.
 //!
-//! The tmux option `destroy-unattached` would end the hidden session without a watcher. teamd does
-//! not use this option, because the option can crash the server: if two clients exit at the same
-//! time, tmux destroys the session of one client before this client has finished exiting. tmux 3.3a
-//! then crashes, and the user loses all sessions.
+//! The watcher is needed because closing the client's pipes does not always end the client: a
+//! client for which the server still has output does not exit.
+//!
+//! The tmux option `destroy-unattached` would end the hidden session without a watcher, but it can
+//! crash the server. If two clients exit at the same time, tmux destroys the session of one client
+//! before that client has finished exiting. tmux 3.3a then crashes, and the user loses all
+//! sessions.
 
 use std::io;
 use std::net::Shutdown;
@@ -65,16 +67,16 @@ pub(crate) struct ControlClient {
 /// address (`$3` and `$4`).
 ///
 /// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
-/// - The part in parentheses is the watcher. `ControlClient::kill` waits until the client and the
-///   watcher have closed their standard error, and then takes the session for gone. So the
-///   watcher's shell must stay until `if-shell` has ended. The `:` at the end ensures this: without
-///   it, the shell could `exec` the tmux command, whose standard error is `/dev/null`.
-/// - The watcher kills the idle pane, the only pane of the hidden session. By then, another server
-///   with a session of the same name may listen at the address. So the pane is killed only if the
-///   session's option `@teamd_server_epoch` names the server that replies.
-/// - If the session is gone, tmux checks the condition of `if-shell` on another session instead,
-///   perhaps the hidden session of the next control client. So the condition also compares the
-///   session's name.
+/// - The part in parentheses is the watcher. Its `read` returns when teamd exits. The watcher then
+///   kills the client, and after it the idle pane, the only pane of the hidden session.
+/// - By then, another server may listen at the address and have a session of the same name. So the
+///   condition of `if-shell` compares the server's process id and start time with the session's
+///   option `@teamd_server_epoch`.
+/// - If the session is gone, tmux checks the condition on another session, perhaps the hidden
+///   session of the next control client. So the condition also compares the session's name.
+/// - The `:` at the end keeps the shell from replacing itself by the last tmux command, whose
+///   standard error is `/dev/null`. So the shell's standard error stays open until tmux has killed
+///   the pane. `ControlClient::kill` waits until that standard error is closed.
 /// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
 ///   from. After teamd's exit the other end of this socket is closed, so SIGPIPE would kill a
 ///   watcher that prints.
@@ -118,7 +120,8 @@ impl ControlClient {
         Ok(StartedClient { client: ControlClient { child, watcher_socket }, stdin, stdout })
     }
 
-    /// Kills the client and the idle pane of its session. Returns what the client printed on standard error.
+    /// Kills the client and the idle pane of its session. Returns what the client printed on
+    /// standard error.
     pub(crate) fn kill(&mut self) -> String {
         // These calls fail only if the watcher or the client has exited already.
         drop(self.watcher_socket.shutdown(Shutdown::Write));
@@ -146,13 +149,12 @@ fn with_watcher(command: &Command, session: &str) -> Command {
     shell
 }
 
-/// Returns the commands that create the hidden session of a control client.
+/// Returns the commands that create the hidden session of a control client and set its options.
 ///
-/// The commands set options of this session only. These commands are in the same command list as
-/// the creation of the session, so the user's settings never apply to the session. Because of these
-/// options the session survives a moment without a client, but ends with the process in its only
-/// pane, the idle pane. When the session ends, its client ends too. The option `@teamd_idle_pane`
-/// holds the id of the pane.
+/// All commands are in one command list, so the user's settings never apply to the session. With
+/// these options the session survives a moment without a client. It ends when the process in its
+/// only pane, the idle pane, exits. Then its client ends too. The option `@teamd_idle_pane` holds
+/// the id of the pane.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();
@@ -210,8 +212,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // In the place of tmux, this test uses `/bin/sh -c SCRIPT LOG`. The arguments for tmux
-        // follow LOG. The script appends the first of them (`$1`) to the file LOG (`$0`).
+        // Instead of tmux, this test runs `/bin/sh -c SCRIPT LOG`, followed by the arguments for
+        // tmux. SCRIPT appends the first of these arguments (`$1`) to the file LOG (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

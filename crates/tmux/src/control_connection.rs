@@ -143,8 +143,8 @@ impl ControlConnection {
         }
     }
 
-    /// Kills the client. Returns the reason for the end of the connection, which is a message of
-    /// tmux if there is one.
+    /// Kills the client. Returns why the connection ended: tmux's error message, or what the client
+    /// printed on standard error. If there is neither, returns a general text.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
         // Wait until the reader thread has read all output of the client, because only then is the

@@ -190,12 +190,12 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
     if_else(&window, "#{window_zoomed_flag}", &zoomed, &plain)
 }
 
-/// Returns the commands that make a window a teamd window, a window for panes of teamd.
+/// Returns the commands that set up a new window for panes of teamd (a teamd window).
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user. With such settings, tmux could keep an untagged pane after its process has
-/// exited, rename the window, or send typed keys to all panes at once.
+/// settings of the user that would do harm here: tmux could keep an untagged pane after its process
+/// has exited, rename the window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

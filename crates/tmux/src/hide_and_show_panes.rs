@@ -84,7 +84,7 @@ impl TmuxServer {
     /// # Errors
     ///
     /// `PaneNotFound`; `NotOwned` if the pane does not have the tag `tag`; `InvalidArgument` if the
-    /// name is not valid; `Rejected` if the session does not exist, or if tmux makes no window.
+    /// name is not valid; `Rejected` if the session does not exist, or if tmux refuses the move.
     pub fn show_in_session(
         &mut self,
         pane: PaneId,

@@ -13,12 +13,12 @@ pub(crate) fn hidden_by_zoom_condition() -> String {
 }
 
 /// Returns `commands`, followed by a command that restores the zoom of the window. `commands` must
-/// kill the pane that `row` describes, or move it out of its window.
+/// kill the pane that `row` describes, or move the pane out of its window.
 ///
-/// tmux ends the zoom of a window when any pane leaves the window. The command that restores the
-/// zoom names only the window, because the zoomed pane is always the active pane. The zoom is
-/// restored only if another pane of the window is zoomed, and the leaving pane is still in the
-/// window that `row` names.
+/// tmux ends the zoom of a window when any pane leaves the window. The restoring command names only
+/// the window, because the zoomed pane is always the active pane. tmux skips the restoring command
+/// in two cases: no other pane of the window is zoomed, or the pane is no longer in the window that
+/// `row` names.
 pub(crate) fn with_zoom_restored(
     row: &PaneRow,
     commands: &CommandList,

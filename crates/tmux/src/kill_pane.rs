@@ -55,10 +55,10 @@ impl TmuxServer {
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
-        // If another pane of the window is zoomed, killing this pane ends that zoom. To restore the
-        // zoom, the window must be known before the pane is killed. So in this case the first
-        // command list kills nothing and prints the random word `zoomed_nonce`. The code below then
-        // looks up the window and sends a second list, which kills the pane and restores the zoom.
+        // Killing this pane would end the zoom of another pane of the window. To restore that zoom,
+        // the window must be known. So if another pane is zoomed, this first command list does not
+        // kill the pane, but only prints the random word `zoomed_nonce`. The code below then looks
+        // up the window and sends a second list, which kills the pane and restores the zoom.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -84,9 +84,10 @@ impl TmuxServer {
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
     ///
-    /// A pane is killed only if it has its tag, is still in its window, and no other pane of this
-    /// window is zoomed. The last pane of a session is never killed. The caller must pass at most
-    /// one pane per window, and must call [`TmuxServer::kill`] for each pane that is not gone.
+    /// The caller must pass at most one pane per window. A pane is not killed if it has another
+    /// tag, if it was moved to another window, if another pane of its window is zoomed, or if it is
+    /// the last pane of a session. The caller must call [`TmuxServer::kill`] for each pane that is
+    /// not gone.
     ///
     /// # Errors
     ///
@@ -132,9 +133,8 @@ impl TmuxCall<'_> {
 
     /// Whether `pane` exists, according to the reply to [`pane_id_command`].
     ///
-    /// If the pane is missing, tmux prints the id of another pane, or nothing. tmux prints nothing
-    /// if the pane's window has just closed: tmux then still knows the pane, but the pane is in no
-    /// session.
+    /// The pane exists if tmux has printed its id. If the pane does not exist, tmux prints the id
+    /// of another pane, or nothing.
     fn pane_exists(&mut self, reply: CommandReply, pane: PaneId) -> Result<bool, Error> {
         let text = reply.text().unwrap_or_else(|_| "an error".to_owned());
         match text.parse::<PaneId>() {
@@ -167,12 +167,14 @@ fn kill_command(pane: PaneId) -> CommandList {
 /// the command prints another id or nothing. Listing the panes would be slower, because tmux would
 /// go through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
+    // If the pane's window has just closed, tmux still knows the pane, but the pane is in no
+    // session.
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())
 }
 
-/// Returns the command that kills the first pane of the new session `session`. The command must run
-/// in the same command list that creates the session.
+/// Returns the command that kills the first pane of the session `session`, which is a placeholder.
+/// The command must be in the command list that creates the session.
 pub(crate) fn kill_first_pane_command(session: &str) -> TmuxCommand<'static> {
     KillPane::new().target_pane(format!("={session}:^")).build()
 }

@@ -31,9 +31,9 @@ enum PaneOwner {
 }
 
 impl TmuxServer {
-    /// Moves all foreign windows, panes and clients out of teamd's sessions. They are moved to the
-    /// foreign session that was used last. Without teamd's sessions, tmux itself would have used
-    /// that session. Does nothing if there is no foreign session.
+    /// Moves all foreign windows, panes and clients out of teamd's sessions, to the foreign session
+    /// that was used last. tmux itself would have put them there if teamd had no sessions. Does
+    /// nothing if there is no foreign session.
     ///
     /// # Errors
     ///

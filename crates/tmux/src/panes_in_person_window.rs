@@ -62,8 +62,8 @@ impl TmuxServer {
     ///
     /// # Errors
     ///
-    /// `NotOwned` if the pane does not have the tag `tag`; `Rejected` if the pane to split is too small or
-    /// not in the window.
+    /// `NotOwned` if the pane does not have the tag `tag`; `Rejected` if the pane to split is too
+    /// small or not in the window.
     pub fn join_person_window(
         &mut self,
         window: WindowId,
@@ -78,8 +78,8 @@ impl TmuxServer {
         })
     }
 
-    /// Returns the windows of persons whose earlier layout is stored and not restored yet. These
-    /// windows have or had panes of this crate.
+    /// Returns the windows that have a stored layout: windows of persons that have or had panes of
+    /// this crate, and whose layout was not restored yet.
     ///
     /// # Errors
     ///
@@ -99,16 +99,16 @@ impl TmuxServer {
         Ok(windows.into_iter().flatten().collect())
     }
 
-    /// Puts the layout of a person's window in order. Called when a pane of this crate may have
-    /// left the window. Returns the panes of this crate that are left.
+    /// Tidies a person's window after a pane of this crate may have left it. Returns the panes of
+    /// this crate that are left.
     ///
-    /// If none of them is left, removes all options of this crate from the window. Then restores
-    /// the stored layout, if the window has the same panes as when the layout was stored.
+    /// If no pane of this crate is left, the window gets back its stored layout, and all options of
+    /// this crate are removed from it. If the person has added or closed panes since the layout was
+    /// stored, the layout is not restored.
     ///
-    /// `last_panes` are the panes of this crate that the window had at the last call. If a pane was
-    /// added or has left since then, all panes of this crate get equal heights. Otherwise the
-    /// heights stay, because a person may have set them. They also stay if `last_panes` is empty,
-    /// which means that the earlier panes are unknown.
+    /// `last_panes` are the panes of this crate that were left at the last call; empty if they are
+    /// not known. If `last_panes` are known and the panes are others now, the panes of this crate
+    /// get equal heights. Otherwise the heights stay, because a person may have set them.
     ///
     /// # Errors
     ///
@@ -143,10 +143,12 @@ struct WindowPane {
 }
 
 impl TmuxCall<'_> {
-    /// Adds a pane to a person's window by calling `add`, which returns the id of the pane and a
-    /// result. For teamd's first pane in the window ([`PanePlace::RightOf`]), first stores the
-    /// layout and shows labels on the borders. After any later pane, gives teamd's panes in the
-    /// window equal heights.
+    /// Adds a pane to a person's window by calling `add`. `add` returns the id of the pane and the
+    /// value that this function returns.
+    ///
+    /// Before teamd's first pane in the window ([`PanePlace::RightOf`]), stores the layout and
+    /// shows labels on the borders. After every other pane, gives teamd's panes in the window equal
+    /// heights.
     fn add_to_person_window<T>(
         &mut self,
         window: WindowId,
@@ -162,8 +164,8 @@ impl TmuxCall<'_> {
         self.run(&store_layout_command(window)?)?.into_result()?;
         self.show_borders(window)?;
         let added = add(self);
-        // If `add` failed, the stored layout is removed. But after a timeout or a lost connection the
-        // pane may exist, so the layout is kept.
+        // If `add` failed, the stored layout is removed. But after a timeout or a lost connection
+        // the pane may exist, so the layout is kept.
         if !matches!(added, Ok(_) | Err(Error::Timeout { .. } | Error::Disconnected { .. })) {
             // The caller gets the error of `add`, which says more than an error of this cleanup.
             self.forget_unused_layout(window).ok();
@@ -206,9 +208,9 @@ impl TmuxCall<'_> {
         Ok(())
     }
 
-    /// Shows labels on the borders of a window, unless the person already shows border labels or has
-    /// set a border option for this window. A border format that the person has set for all windows
-    /// does not count: the format that this function sets for the window overrides it.
+    /// Shows labels on the borders of a window, unless the person already shows border labels or
+    /// has set a border option for this window. A border format that the person has set for all
+    /// windows does not count: the format that this function sets for the window overrides it.
     fn show_borders(&mut self, window: WindowId) -> Result<(), Error> {
         let own_options = ["pane-border-status", "pane-border-format"].map(|option| {
             let mut show = TmuxCommand::new();
@@ -233,9 +235,9 @@ impl TmuxCall<'_> {
         self.run(&commands)?.into_result()
     }
 
-    /// Removes the options of this crate from a window, and so the border labels. Then applies the
-    /// stored layout, if the window still has exactly the panes of that layout. The labels must be
-    /// removed first, because they take one line, which the stored layout gives to the panes. A
+    /// Removes the options of this crate, which show the border labels, from a window. Then applies
+    /// the stored layout, if the window still has exactly the panes of that layout. The labels are
+    /// removed first, because they take one line that the stored layout gives to the panes. A
     /// zoomed window stays zoomed.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();

@@ -78,8 +78,8 @@ impl TmuxServer {
         self.version
     }
 
-    /// Whether this server replies. A server that does not reply may still run, but may be slow or
-    /// stopped.
+    /// Whether this server replies. A server that does not reply may still exist: it may be slow,
+    /// or stopped by a signal.
     pub fn is_alive(&mut self) -> bool {
         let reply = self.call("check the tmux server").run(&print_command(ServerEpoch::FORMAT));
         let text = reply.and_then(CommandReply::text);

@@ -1,8 +1,8 @@
 //! The address of a tmux server, and the tmux program that connects to it.
 //!
-//! Each tmux process gets the address as an argument. The tmux process does not get the environment
-//! variable `TMUX`. This variable names the tmux server in which this process itself runs, which
-//! may be a different server.
+//! Each tmux process that this crate starts gets the address as an argument, and runs without the
+//! environment variable `TMUX`. This variable may name a different server: the one in whose pane
+//! teamd runs.
 
 use std::fmt;
 use std::io;

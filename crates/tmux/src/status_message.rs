@@ -20,7 +20,7 @@ impl TmuxServer {
     /// clients, and clients that show one of `panes` in a focused terminal. If no client is
     /// attached, nothing is shown and this is not an error.
     ///
-    /// Returns whether each of `panes` is shown by a client in a focused terminal. The result is
+    /// Returns true if every pane of `panes` is shown by a client in a focused terminal. Returns
     /// false if `panes` is empty.
     ///
     /// # Errors

@@ -36,9 +36,8 @@ pub struct TagOutcome {
     pub window_configured: Result<(), Error>,
     /// Whether the output of the pane is piped.
     pub piped: Result<(), Error>,
-    /// The result of creating one more pane in the same round trip. `None` if the caller did not
-    /// ask for this pane, or if the commands were not sent. After `Timeout` and `Disconnected` the
-    /// pane may exist.
+    /// The result of creating the [`NextPane`]. `None` if the caller did not ask for one, or if the
+    /// commands were not sent. After `Timeout` and `Disconnected` the pane may exist.
     pub next_pane: Option<Result<CreatedPane, Error>>,
 }
 

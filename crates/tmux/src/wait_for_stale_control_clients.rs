@@ -1,12 +1,12 @@
 //! Waits until the control client and the hidden session of an exited daemon are gone. A daemon
 //! sends its commands to tmux through a control client, which is attached to a hidden session.
 //!
-//! When a daemon is killed, its control client and hidden session stay on the tmux server for a
-//! moment. When they end, the server notifies every control client. If one of these clients has
-//! just connected and has not finished its handshake, tmux 3.3a crashes (null pointer in its
-//! function `control_write`), and all sessions are lost. So a new daemon connects only after the
-//! client and session of the exited daemon are gone. Without this wait, two of about 300 tests on a
-//! busy machine crashed tmux.
+//! The wait prevents a crash of tmux 3.3a, in which all sessions would be lost. When a daemon is
+//! killed, its hidden session ends a moment later. The tmux server then notifies every other
+//! control client. If one of them has not finished its handshake, the server crashes (null pointer
+//! in its function `control_write`). So a new daemon connects only after the client and session of
+//! the exited daemon are gone. Without this wait, two of about 300 tests on a busy machine crashed
+//! tmux.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use crate::if_shell::{all_of, if_then};
 use crate::run_tmux_process;
 use crate::server_address_and_program::TmuxEndpoint;
 
-/// How long to wait until the watcher process of the exited daemon has removed the hidden session.
-/// If the session still exists after this time, the watcher was probably killed too. This module
-/// then ends the session itself, by killing the session's only pane, the idle pane.
+/// How long to wait for the end of a hidden session. Usually the watcher, a process that the exited
+/// daemon has started, ends the session within this time. Otherwise the watcher was probably killed
+/// too, and this module ends the session.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Waits until no hidden session of an exited daemon is left. If some are left after 500 ms, kills
-/// their idle panes. Returns at once if no tmux server is running.
+/// Waits until no hidden session of an exited daemon is left. After [`STALE_CLIENT_TIMEOUT`], ends
+/// the sessions that are left. Returns at once if no tmux server is running.
 ///
 /// The loop has no pause, but it does not keep a processor busy, because each check starts a tmux
 /// process and waits for it.
@@ -41,12 +41,12 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     }
 }
 
-/// Kills the idle pane, the only pane of teamd in the hidden session `name`. Does this only if the
-/// session was created on this server for a control client and has no client. The session then
-/// ends, unless another program has put a window into it.
+/// Ends the hidden session `name` by killing its idle pane, which is the only pane that teamd has
+/// created in the session. If another program has put a window into the session, the session stays.
 ///
-/// A session that still has a client is not touched, because the daemon of that session may run in
-/// another container, where this process cannot see the daemon.
+/// Does nothing if a client is attached to the session: the daemon of this client may run in
+/// another container, where this process cannot see the daemon. Does nothing either if teamd has
+/// not created the session on this tmux server.
 fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(
@@ -76,9 +76,9 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
 
 /// Whether the process `pid` has exited. A zombie counts as exited.
 ///
-/// A process in another container also counts as exited, because this process cannot see it. The caller
-/// then waits for the end of a hidden session that is still in use. The wait ends at its timeout and
-/// does no harm.
+/// A process in another container also counts as exited, because this process cannot see it. The
+/// caller then waits for the end of a hidden session that is still in use. The wait ends at its
+/// timeout and does no harm.
 ///
 /// If the process table cannot be read, no process counts as exited.
 fn has_exited(pid: u32) -> bool {
