@@ -34,8 +34,8 @@ pub(crate) struct FilmArgs {
 pub(crate) enum FilmOutput {
     /// To this terminal.
     Screen(FilmPaneChoice),
-    /// The film is written as an asciicast file for a terminal of this size, in columns and lines.
-    /// If the path is `-`, the film is written to standard output.
+    /// To an asciicast file. `size` is the size of the film, in columns and lines. The path `-`
+    /// stands for standard output.
     Asciicast { path: PathBuf, size: (u16, u16) },
 }
 

@@ -19,8 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the program waits for running commands when the screen ends. Most commands finish in
-/// this time, so that their errors can still be printed.
+/// How long `top` waits for running `teamctl` commands before it exits. Most commands finish in
+/// this time, so that `top` can still print their errors.
 const FINISH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Carries out the background actions of the event loop.
@@ -142,8 +142,8 @@ impl BackgroundWorker {
         std::thread::spawn(move || drop(self.sender.send(action(&self))))
     }
 
-    /// Reads the screen of a member's pane. If the member has no pane, or if the pane cannot be read,
-    /// the result has the last lines of the member's log instead.
+    /// Reads the screen of a member's pane. If the member has no pane, or if the pane cannot be
+    /// read, the result has the last lines of the member's log instead.
     fn capture_or_log(&self, name: String, pane: &MemberPane) -> UiEvent {
         let screen = match pane {
             MemberPane::Tmux { socket, pane } => capture_own_pane(socket, pane, &name),

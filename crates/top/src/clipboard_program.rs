@@ -5,8 +5,7 @@
 use crate::teamctl_command::memory_file;
 use std::process::{Command, Stdio};
 
-/// Starts the program on a thread of its own, which also waits for its end. Does nothing if the system has
-/// no such program.
+/// Runs the clipboard program on a new thread. Does nothing if the system has no such program.
 pub(crate) fn copy_in_background(text: &str) {
     if let Some(program) = platform::system().clipboard_program() {
         let text = text.to_owned();
@@ -14,8 +13,9 @@ pub(crate) fn copy_in_background(text: &str) {
     }
 }
 
-/// Runs the program with the text on its standard input. Returns whether it has succeeded. A failure is not
-/// shown, because the terminal gets the text too.
+/// Runs the clipboard program with the text on its standard input. Returns whether the program has
+/// succeeded. The user sees no failure, because the text may still reach the clipboard through the
+/// terminal's escape sequence.
 fn pass_text(mut program: Command, text: &str) -> bool {
     let Ok(input) = memory_file(text) else { return false };
     program.stdin(input).stdout(Stdio::null()).stderr(Stdio::null());

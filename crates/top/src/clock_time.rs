@@ -1,5 +1,5 @@
-//! Formats times as clock times. The screen shows clock times because they stay correct until the
-//! next event. A duration, as in `teamctl status`, would have to be redrawn each second.
+//! Formats times as clock times, such as `14:05`. A clock time on the screen stays correct. A
+//! duration, as in `teamctl status`, would have to be redrawn each second.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};

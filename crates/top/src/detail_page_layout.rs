@@ -48,9 +48,9 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// Breaks the text of an action's result into lines. The lowest line of the screen is reserved for
-/// such texts. If the text has several lines, the others cover the end of the panels or of the
-/// detail page.
+/// Breaks the text of an action's result into lines. One line above the bottom line of the screen
+/// is reserved for this text. A text of several lines also covers the last lines of the panels or
+/// of the detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),
@@ -79,8 +79,8 @@ pub(crate) fn page_lines(state: &UiState, page: &DetailPage) -> Vec<PageLine> {
 }
 
 /// Returns the lines that show a member's output on the detail page: a heading and the output.
-/// While the keys act on the lists, the user cannot scroll the page, so the output is cut to its
-/// last `room` lines.
+/// While the lists have the keyboard focus, the user cannot scroll the page. So only the last
+/// `room` lines of the output are shown then.
 fn output_lines(state: &UiState, output: &MemberOutput, room: usize) -> Vec<PageLine> {
     let heading = match output {
         MemberOutput::Screen(_) => "its pane shows",

@@ -1,4 +1,4 @@
-//! The film of a recorded team: the record is shown on the screen of `teamctl top`, as if the team
+//! The film of a recorded team: the screen of `teamctl top` shows what was recorded, as if the team
 //! worked again. Nothing in a film acts on a team.
 
 pub(crate) mod film_commands_and_status;

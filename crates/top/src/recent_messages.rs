@@ -56,7 +56,8 @@ impl MessageStream {
     }
 
     /// Adds an entry of a member's inbox to the list. Returns the time of the entry in milliseconds
-    /// since the epoch. An entry without a valid time gets the time `before`.
+    /// since the epoch. An entry without a valid time gets `before`, the time of the previous
+    /// entry.
     pub(crate) fn add_entry(&mut self, name: &MemberName, entry: &InboxEntry, before: u64) -> u64 {
         self.last_number += 1;
         let message = message_item(self.last_number, name, entry, before, &self.suggested_commands);

@@ -28,8 +28,8 @@ pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     let mut command = Command::new(teamctl_path()?);
     command.args(root_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
     if let Some(socket) = unusual_socket(arguments) {
-        // The socket is passed in the environment. If it were passed as an option, `teamctl` would
-        // not look for a daemon at other sockets.
+        // The path of the socket is not passed as the option `--socket`. With this option,
+        // `teamctl` would not look for the daemon at any other socket.
         command.env("TEAMD_SOCKET", socket);
     }
     command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -93,8 +93,9 @@ fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Creates a file without a name, with the content `text`, to be read from the beginning as a child's
-/// standard input. A pipe is not used, because writing to it can block and would need a thread.
+/// Creates a file without a name, with the content `text`, to be read from the beginning as a
+/// child's standard input. A pipe is not used, because writing to it can block and would need a
+/// thread.
 pub(crate) fn memory_file(text: &str) -> std::io::Result<File> {
     let mut file = platform::system().unnamed_file()?;
     file.write_all(text.as_bytes())?;

@@ -118,11 +118,12 @@ impl<'a> RowFormatter<'a> {
     }
 
     /// The width of the task column in the list of members: two fifths of the space that the
-    /// columns of fixed width leave. The last line of the member's output gets the other three
+    /// columns of fixed width leave. The column for the last line of output gets the other three
     /// fifths. `None` if no member has a task, or if the screen is too narrow.
     fn member_task_width(&self) -> Option<usize> {
         let usage = self.usage_width().map_or(0, |width| width + 1);
-        // The first column marks the selection, and each of the four other columns ends with a blank.
+        // The first column marks the selection, and each of the four other columns ends with a
+        // blank.
         let used = 1 + NAME_WIDTH + STATE_WIDTH + TIME_WIDTH + UNREAD_WIDTH + 4 + usage;
         let width = self.width.saturating_sub(used) * 2 / 5;
         let has_task = self.state.snapshot.members.iter().any(|member| !member.task.is_empty());

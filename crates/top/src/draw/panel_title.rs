@@ -64,9 +64,9 @@ fn hidden_items_text(layout: &PanelLayout, count: usize) -> String {
     }
 }
 
-/// Writes the headings of a panel's columns into the line that also has the panel's title. Each
-/// heading is written above the start of its column, or to the right of the title if the title is
-/// there. A heading that does not fit above its column is left out.
+/// Writes the headings of a panel's columns into the line that also has the panel's title. A
+/// heading begins above the start of its column. If the title covers this place, the heading begins
+/// to the right of the title. A heading that would reach into the next column is left out.
 ///
 /// The first column begins at the second cell, because the first cell of a row marks the selection.
 fn write_headings(cells: &mut [char], title_end: usize, headings: &[(&str, usize)]) {

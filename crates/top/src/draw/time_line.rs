@@ -35,8 +35,8 @@ pub(super) fn time_line(
 }
 
 /// The cells of the bar, which shows the film's position, failures and requests. `width` is the
-/// number of cells. If a failure and a request fall into the same cell, the cell shows the failure.
-/// Both hide the position, which the time line also shows as a text.
+/// number of cells. If several of them fall into one cell, the cell shows a failure first, then a
+/// request, then the position. The time line also shows the position as a text.
 fn bar_cells(film: &FilmStatus, capabilities: TerminalCapabilities, width: usize) -> Vec<Span<'static>> {
     let cell_of = |offset: u64| {
         let last_cell = u64::try_from(width - 1).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The panes of a film: one beside the film for each member, which shows what the member's program
-//! wrote. Each pane runs `teamd-top --film-pane SOCKET`, which copies what the film sends to the
-//! socket. When the film ends, the connections end, and so do the panes.
+//! The panes of a film. Each member has a pane beside the film, which shows what the member's
+//! program wrote. Each pane runs `teamd-top --film-pane SOCKET`, which connects to the socket and
+//! prints what the film sends. When the film ends, the connections end, and so do the panes.
 
 use super::recorded_film::{Film, FilmMove};
 use crate::tmux_client_of_this_pane::run_tmux;
@@ -31,8 +31,9 @@ pub(super) struct SocketDirectory {
 }
 
 impl FilmPanes {
-    /// Opens a pane for each member of the record, beside the pane of this program. If tmux could
-    /// not open all of these panes, the result has a text for people that names the missing ones.
+    /// Opens a pane for each member whose output was recorded, beside the pane of this program. If
+    /// tmux could not open all of these panes, the result has a text for people that names the
+    /// members without a pane.
     pub(super) fn open(film: &Film) -> Result<(FilmPanes, SocketDirectory, Option<String>), ErrorReport> {
         let (mut directory, mut panes) = (SocketDirectory::create()?, FilmPanes::default());
         let names = member_names(film.lines());
@@ -144,8 +145,8 @@ fn socket_error(path: &Path, error: &std::io::Error) -> ErrorReport {
         .with_help("without panes: teamctl replay FILE")
 }
 
-/// Copies what a film sends to this socket to standard output, until the film ends. Runs in the pane
-/// of a member.
+/// Connects to the socket of a film and prints what the film sends, until the film ends. Runs in
+/// the pane of a member.
 pub(crate) fn copy_socket_to_stdout(socket: &Path) -> Result<(), ErrorReport> {
     let copied = UnixStream::connect(socket)
         .and_then(|mut stream| std::io::copy(&mut stream, &mut std::io::stdout().lock()));

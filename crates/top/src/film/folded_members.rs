@@ -104,9 +104,10 @@ impl FoldedMembers {
         });
     }
 
-    /// Removes the earlier spawn of the member `name`, which is spawned again. Returns the color
-    /// and the number of respawns for the new spawn. After a respawn, the color stays and the
-    /// number grows by one. A new member with a former name gets a new color.
+    /// Removes the earlier spawn with the name of a new spawn. Returns the color and the number of
+    /// respawns for the new spawn. If the new spawn is a respawn, the color stays and the number
+    /// grows by one. Otherwise the new spawn is another member of the same name: it gets a new
+    /// color, and the number is 0.
     fn replace_earlier_spawn(&mut self, name: &MemberName) -> KeptOverRespawns {
         self.running.retain(|member| member.name != name.as_str());
         let is_respawn = self.past.iter().any(|past| past.name == *name && past.has_respawn());
@@ -172,8 +173,9 @@ fn set_flag(member: &mut MemberView, flag: MemberFlag) {
     }
 }
 
-/// Stores what the member does from the time `at` on. Removes the flags of its earlier activity,
-/// such as a needed answer, but keeps the flag for a shutdown request, which still waits.
+/// Stores what the member does from the time `at` on. Removes the member's flags, such as the flag
+/// for a dialog, because they describe the earlier activity. Only the flag for a shutdown request
+/// stays, because the member has not answered the request.
 fn set_activity(member: &mut MemberView, activity: Activity, at: u64, summary: &str) {
     if member.activity != Some(activity) || member.activity_reason.as_deref() != Some(summary) {
         member.activity_since = Some(at);

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 /// The shortest time between two frames of a film.
 const MIN_FRAME: Duration = Duration::from_millis(100);
-/// The longest time between two lines of the record that a film shows in full, in recorded
-/// milliseconds. A longer pause is shortened to this time, unless the person wants all pauses in
+/// The longest pause between two recorded lines that a film shows in full, in milliseconds at
+/// normal speed. A longer pause is shortened to this time, unless the person wants all pauses in
 /// full length.
 const MAX_PAUSE: u64 = 5_000;
 
 /// The position in a film, and how the film is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Playback {
-    /// Milliseconds after the start of the record. The lines of the record up to this time are shown.
+    /// Milliseconds after the start of the record. The lines of the record up to this time are
+    /// shown.
     pub(crate) position: u64,
     pub(crate) speed: FilmSpeed,
     pub(crate) motion: FilmMotion,
