@@ -7,10 +7,10 @@ use crate::worktree_record::WorktreeRecord;
 use std::path::PathBuf;
 
 impl WorktreeProposal {
-    /// Finishes a new worktree: lets git fill it, copies the files that `.worktreeinclude` names,
-    /// and calls `setup`. If one of these steps fails, the new worktree is removed. An earlier
-    /// worktree that is already ready for its agent is only checked. Returns the directory in which
-    /// the agent works.
+    /// Makes the proposed worktree ready for its agent: runs `git worktree add`, copies the files
+    /// that `.worktreeinclude` names, and calls `setup`. If one of these steps fails, a new
+    /// worktree is removed. If the proposal is an earlier worktree that is ready, the worktree is
+    /// only checked. Returns the directory in which the agent works.
     ///
     /// # Errors
     ///

@@ -22,12 +22,12 @@ use std::time::Duration;
 const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
 
 impl WorktreeProposal {
-    /// Lets git create the worktree, and checks the result. Returns the directory in the worktree
-    /// that corresponds to the working directory in the proposal: for `REPO/src` this is
-    /// `WORKTREE/src`.
+    /// Lets git create the proposed worktree, and checks the result. An earlier worktree is only
+    /// checked. Returns the directory in the worktree that corresponds to the proposal's `cwd`: for
+    /// `REPO/src` this is `WORKTREE/src`.
     ///
-    /// If git fails, the branch and the directory are removed, unless the directory has files. A
-    /// worktree that exists already is only checked.
+    /// If git fails, the branch and the worktree's directory are removed, unless the directory has
+    /// files.
     ///
     /// # Errors
     ///

@@ -61,8 +61,8 @@ impl WorktreeRecord {
         Ok(Some(BranchProgress { commits, target: current_branch.unwrap_or_else(short_base), unmerged }))
     }
 
-    /// The branch that HEAD of the repository itself names. `None` if HEAD names no branch, a
-    /// branch that does not exist, or the branch of this worktree.
+    /// The branch that is checked out in the repository's main worktree. `None` if its HEAD names
+    /// no branch, a branch that does not exist, or the branch of this worktree.
     fn current_branch(&self, git: &Git<'_>) -> Result<Option<String>, Error> {
         let head = git.text_if_success("check HEAD", &["symbolic-ref", "--quiet", "HEAD"])?;
         let branch = head.and_then(|head| head.strip_prefix("refs/heads/").map(str::to_owned));

@@ -1,5 +1,5 @@
-//! Moves a branch from a repository into another one, through a bundle: a file with the commits that
-//! the other repository lacks.
+//! Moves a branch from a repository into another one, through a bundle: a file with the commits
+//! that the other repository lacks.
 //!
 //! The sender offers its newest commits. The receiver says which of them it has, and the bundle has
 //! the commits after these. The receiver's branch only moves forward.
@@ -16,12 +16,12 @@ use std::path::Path;
 /// How many of the newest commits of a branch are offered.
 const OFFERED_COMMITS: &str = "--max-count=1000";
 
-/// Prefix of the references that note which commits of a branch another host has. Git takes them for
-/// remote branches, so these commits are no unsaved work.
+/// Prefix of the references that note which commits of a branch another host has. To git, these
+/// references are remote branches. So the commits count as pushed, not as unsaved work.
 const RECEIVED_REFS: &str = "refs/remotes/teamd-home/";
 
-/// Returns the newest commits of a branch, its last commit first. `None` if the branch does not exist.
-/// `repository` is the git directory that all worktrees of the repository share.
+/// Returns the newest commits of a branch, its last commit first. `None` if the branch does not
+/// exist. `repository` is the git directory that all worktrees of the repository share.
 ///
 /// # Errors
 ///
@@ -38,8 +38,8 @@ pub fn newest_commits(
 }
 
 /// Writes a bundle with the branch to `file`. The commits `known`, and all commits before them, are
-/// left out. This repository must have these commits, and at least one commit of the branch must
-/// not be among them.
+/// left out. This repository must have the commits `known`. At least one commit must be left for
+/// the bundle.
 ///
 /// # Errors
 ///
@@ -74,7 +74,8 @@ pub fn note_received(
         .map(drop)
 }
 
-/// Returns those of the commits `offered` that are reachable from a reference of the repository.
+/// Returns which of the commits `offered` this repository has. A commit counts only if it is
+/// reachable from a reference.
 ///
 /// # Errors
 ///

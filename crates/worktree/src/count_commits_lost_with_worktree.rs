@@ -55,8 +55,8 @@ fn other_branches() -> [String; 2] {
     [format!("--exclude={TRASH_BRANCHES}*"), "--branches".to_owned()]
 }
 
-/// Counts the commits of a detached HEAD that no branch and no tag has. The result is 0 if HEAD is
-/// on a branch.
+/// If HEAD is detached, counts its commits that are in no branch and in no tag. The result is 0 if
+/// HEAD is on a branch.
 ///
 /// # Errors
 ///

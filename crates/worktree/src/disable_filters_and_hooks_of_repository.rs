@@ -31,7 +31,8 @@ const FILTER_OFF: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process"
 /// The filters, merge drivers and hooks of a configuration.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct NamedPrograms {
-    /// The filters that the repository's own configuration defines, by name, with the settings of each.
+    /// The filters that the repository's own configuration defines, by name, with the settings of
+    /// each.
     repository_filters: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     /// The settings of filters in the user's configuration. The key is `NAME.SETTING`.
     user_filters: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -80,9 +81,10 @@ impl NamedPrograms {
         }
     }
 
-    /// Whether the user's filter of the same name can replace a filter of the repository. If the
-    /// repository sets `process`, the user's filter must set `process` too: git ignores the user's
-    /// `clean` if any configuration sets `process`, even to an empty value.
+    /// Whether the user's filter of the same name can replace a filter of the repository. The
+    /// command of a filter is in its setting `process` or `clean`. Git ignores `clean` if any
+    /// configuration sets `process`, even to an empty value. So if the repository sets `process`,
+    /// the user's filter must set `process` too.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")

@@ -3,10 +3,10 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets the caller's environment, but not every variable that begins with `GIT_`: only
-//! variables that set an option are passed, and no variable that selects a repository
-//! (`is_passed_to_git`). Git never prompts, and its messages are in English. Git runs no programs
-//! that the repository's configuration names, except after [`Git::with_programs`].
+//! Git gets the caller's environment. Of the variables that begin with `GIT_`, it gets only those
+//! that set an option, and none that selects a repository, such as `GIT_DIR` (`is_passed_to_git`).
+//! Git never prompts, and its messages are in English. Git runs no programs that the repository's
+//! configuration names, except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
 use crate::git_environment::GitEnvironment;
@@ -259,9 +259,9 @@ impl<'a> Git<'a> {
         command
     }
 
-    /// Passes the overrides to git in the variables `GIT_CONFIG_KEY_N` and `GIT_CONFIG_VALUE_N`. N
-    /// continues the numbers that the environment already has. The argument `-c KEY=VALUE` is not
-    /// used, because a key may contain `=`.
+    /// Passes the overrides (settings) to git in the environment variables `GIT_CONFIG_KEY_N` and
+    /// `GIT_CONFIG_VALUE_N`. The environment may have such variables already, so N begins at the
+    /// next free number. The argument `-c KEY=VALUE` is not used, because a key may contain `=`.
     fn add_overrides(&self, command: &mut Command) {
         let count = self.environment.setting_count();
         for (n, (key, value)) in (count..).zip(&self.overrides) {

@@ -63,9 +63,9 @@ impl GitEnvironment {
     }
 
     /// Returns this environment with the `variables` of a caller, such as a client of the daemon.
-    /// The caller's variables replace variables of the same names, and all `GIT_` variables of this
-    /// environment. If the caller has no variable that is passed to git, this environment is
-    /// returned unchanged.
+    /// If none of `variables` may be passed to git, returns this environment unchanged. Otherwise
+    /// the caller's variables replace variables of the same names, and all variables of this
+    /// environment that begin with `GIT_` are removed.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
         let is_replaced = |name: &OsStr| {

@@ -16,15 +16,15 @@
 pub(crate) enum Guard {
     /// teamd overrides the setting with this value.
     Value(&'static str),
-    /// The key contains a name that anyone can choose, as in `filter.NAME.clean`. teamd reads these
-    /// names from the configuration and overrides the setting for each of them
+    /// The key of the setting contains a name that anyone can choose, as in `filter.NAME.clean`.
+    /// teamd reads these names from the configuration and overrides the setting for each name
     /// (`disable_filters_and_hooks_of_repository`).
     PerName,
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.
     NoTransfer,
-    /// When teamd calls a git command that uses this setting, it passes an option or another
-    /// setting that switches it off.
+    /// An option or another setting switches this setting off. teamd passes it to each git command
+    /// that uses the setting.
     Option,
     /// Only some git commands use the setting, such as commands that send mail or start a browser.
     /// teamd never calls these commands, or calls them only to create a worktree.

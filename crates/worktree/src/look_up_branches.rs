@@ -59,8 +59,8 @@ pub fn last_commit(
     git.text_if_success("look at the last commit", &arguments)
 }
 
-/// Returns how many commits `commit` has that none of `others` has. `repository` is the git directory
-/// that all worktrees of the repository share.
+/// Counts the commits in the history of `commit` that are in the history of none of `others`.
+/// `repository` is the git directory that all worktrees of the repository share.
 ///
 /// # Errors
 ///

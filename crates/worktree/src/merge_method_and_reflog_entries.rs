@@ -32,9 +32,9 @@ impl MergeMethod {
     }
 }
 
-/// Returns the last commits of the branches that were rebased onto the branch `name`, according to
-/// the reflog of `name`. A rebase counts only if the copies that it made are still in the history
-/// of the commit `base`.
+/// Reads from the reflog of the branch `name` which branches were rebased onto it, and returns the
+/// last commit of each. A rebase counts only if its result is still in the history of the commit
+/// `base`.
 pub(crate) fn copied_commits(git: &Git<'_>, name: &str, base: &str) -> Result<Vec<String>, Error> {
     let arguments = ["log", "--walk-reflogs", "--format=%H %gs", &branch_ref(name), "--"];
     let log = git.text_if_success("read the branch's log", &arguments)?.unwrap_or_default();

@@ -51,9 +51,10 @@ pub enum MergeOutcome {
 }
 
 impl MergeWorktree {
-    /// Adds the commits of `branch_commit` to the result so far, which is `target.next_base`. First
-    /// resets the working tree to that result and removes untracked files, except ignored ones.
-    /// `message` is the message of the merge commit.
+    /// Merges or rebases a branch onto `target.next_base`, the result of the earlier merges.
+    /// `branch_commit` is the last commit of the branch, and `message` the message of the merge
+    /// commit. First resets the working tree to `target.next_base` and removes untracked files,
+    /// except ignored ones.
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ impl MergeWorktree {
         failpoint::hit_before_call("merge.commit").map_err(io_error("write into", self.path()))?;
         let output = match method {
             MergeMethod::Merge => merge(&git, branch_commit, message)?,
-            // The member's branch contains the target branch, so its commits stay as they are. The
-            // member may have resolved a conflict in a merge commit, which a rebase would leave out.
+            // The member's branch contains the target branch, so no rebase is needed. A rebase
+            // would also drop the member's merge commits, which may contain resolved conflicts.
             MergeMethod::Rebase if is_descendant => check_out(&git, branch_commit)?,
             MergeMethod::Rebase => rebase(&git, result, &upstream, branch_commit)?,
         };
@@ -138,14 +139,14 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
 }
 
 /// Returns the commit that is passed to `git rebase` as the upstream: git leaves out all commits
-/// that the upstream contains. `commits` are the commits that the branch has and that the result of
-/// the earlier merges (`target.next_base`) lacks.
+/// that the upstream contains. `commits` are the commits of the branch that `target.next_base`, the
+/// result of the earlier merges, does not contain.
 ///
-/// Usually the returned commit is this result. But the result may contain copies of some of
-/// `commits`, which an earlier rebase made. If a copy's change differs in its text from that of the
-/// original, git does not recognize the copy, and would apply the change a second time, with
-/// conflicts. So if there are copies, the returned commit is a merge of the result and the
-/// originals. No branch ever contains this merge.
+/// Usually the upstream is `target.next_base`. But an earlier rebase may have copied some of
+/// `commits` onto the target branch. Git recognizes a copy only if its patch has the same text as
+/// the original's. Otherwise git would apply the change again, with conflicts. So if there are
+/// copies, the upstream is a new merge commit that contains `target.next_base` and the originals of
+/// the copies. No branch ever contains this merge commit.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,
@@ -169,8 +170,9 @@ fn rebase_upstream(
     git.output_text("leave out the commits that were copied", &arguments)
 }
 
-/// Whether the commit `tip` contains one of `commits` in its history. `commits` are commits of the
-/// branch whose last commit is `branch_commit`. False if the commit `tip` does not exist any more.
+/// Whether one of `commits` is in the history of the commit `tip`. `branch_commit` is the last
+/// commit of the branch to which `commits` belong. False if the commit `tip` does not exist any
+/// more.
 fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
     if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
         return Ok(false);

@@ -6,8 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the directories at which a file system is mounted: `directory` itself, and all below it.
-/// They are sorted.
+/// Returns the sorted mount points at `directory` and below it.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ pub(crate) struct Repository {
     pub(crate) common_git_dir: PathBuf,
     /// The directory for worktrees of teamd: `REPO.worktrees`. It need not exist.
     pub(crate) worktrees_dir: PathBuf,
-    /// The directory for which the repository was looked up, as a path relative to the top of the
+    /// The directory that was passed to [`Repository::read`], as a path relative to the top of the
     /// working tree. Empty if that directory is not in a working tree.
     pub(crate) subdirectory: PathBuf,
 }

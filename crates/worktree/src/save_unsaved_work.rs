@@ -37,9 +37,9 @@ pub struct SavedWorktree {
 }
 
 impl SavedWorktree {
-    /// Accepts the state that the worktree has now, so that a change since it was saved does not
-    /// prevent its removal. Called after a teardown command, which may have changed or removed
-    /// saved files.
+    /// Makes the present state of the worktree count as the saved state. Called after a teardown
+    /// command, so that files that the command has changed or removed do not prevent the removal of
+    /// the worktree.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ fn ref_head_and_logs(git: &Git<'_>, head: Option<String>) -> Result<(), Error> {
     refs.create(git)
 }
 
-/// Writes `commits.bundle` and verifies it. With `base`, the bundle has the commits to which
-/// references below [`SAVED_REFS`] lead, except those that `base` has. Without `base`, the bundle
+/// Writes `commits.bundle` and verifies it. With `base`, the bundle has the commits that are
+/// reachable from references below [`SAVED_REFS`], but not from `base`. Without `base`, the bundle
 /// has all commits of the repository.
 ///
 /// Returns the name of the file, or `None` if there are no commits to save.

@@ -13,10 +13,10 @@ pub(crate) struct WalkedFile {
 }
 
 /// Lists `files`, and everything below the directories among them. All names are relative to
-/// `root`.
+/// `root`. Missing files are left out.
 ///
-/// Entries for which `is_excluded` is true are left out, with everything below them. `is_excluded`
-/// is not called for the names in `files` themselves. Missing files are left out too.
+/// Below the directories, entries for which `is_excluded` returns true are left out, with
+/// everything below them.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Creates references to those commits of a worktree that are in no branch. They are needed because
-//! `git bundle` saves only commits to which a reference leads.
+//! Creates references to those commits of a worktree that are in no branch. Without a reference,
+//! `git bundle` would not save such a commit.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};
@@ -26,7 +26,7 @@ impl SavedRefs {
         }
     }
 
-    /// Creates the collected references in the repository in which `git` runs.
+    /// Creates all added references in the repository in which `git` runs.
     ///
     /// # Errors
     ///

@@ -29,8 +29,8 @@ pub(crate) struct FileStatus {
     pub(crate) ignored_by_status: Vec<PathBuf>,
 }
 
-/// Whether the worktree at `worktree` has staged, changed, unmerged or untracked files. Ignored files
-/// do not count. False if the directory does not exist.
+/// Whether the worktree at `worktree` has staged, changed, unmerged or untracked files. Ignored
+/// files do not count. False if the directory does not exist.
 ///
 /// # Errors
 ///
@@ -121,9 +121,9 @@ fn submodule_dirs_with_files(working_tree: &Path, git: &Git<'_>) -> Result<Vec<P
         .collect())
 }
 
-/// Returns the files that git was told not to check for changes (assume-unchanged or
-/// skip-worktree). Only existing files are returned, because a sparse checkout marks the missing
-/// files that it leaves out in the same way.
+/// Returns the existing files that git was told not to check for changes (assume-unchanged or
+/// skip-worktree). Missing files do not count: a sparse checkout also sets skip-worktree, for each
+/// file that it does not check out.
 fn ignored_by_status(working_tree: &Path, git: &Git<'_>) -> Result<Vec<PathBuf>, Error> {
     let output = git.output_of("list the files", &["ls-files", "-v", "-z"])?;
     let marked_entries = split_nul(&output).filter(|entry| entry[0] == b'S' || entry[0].is_ascii_lowercase());
