@@ -48,7 +48,7 @@ async fn wait_for_exit(mut child: Child, events: EventSender) {
 }
 
 /// The sink that writes messages to the program's standard input, one message per line. Write
-/// errors are ignored: the driver reports the end of the program when it receives
+/// errors are ignored: if the program has ended, the driver learns it by the event
 /// [`AcpEvent::ProgramExited`] or [`AcpEvent::OutputClosed`].
 pub(crate) fn message_sink(input: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     Box::pin(sink::unfold(input, async |mut input: ChildStdin, mut line: String| {

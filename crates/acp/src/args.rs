@@ -44,14 +44,15 @@ pub(crate) struct DriverArgs {
     pub(crate) argv: Vec<OsString>,
     /// The session mode to start in, by the program's id. `None` is the program's default.
     pub(crate) mode: Option<String>,
-    /// The program's id of its plan mode. In this mode the driver refuses the program's requests
-    /// to write files. If the program leaves the mode by itself, the driver sets the mode again.
-    /// `None` if the program has no plan mode.
+    /// The id of the plan mode, as the program names it. `None` if the program has no plan mode. In
+    /// plan mode the driver refuses the program's requests to write files. If the program leaves
+    /// the plan mode by itself, the driver sets it again.
     pub(crate) plan_mode: Option<String>,
     /// The session of an earlier spawn to load. `None` creates a session.
     pub(crate) session: Option<String>,
-    /// The program's id of the session mode in which the driver may open files outside the working
-    /// directory. An empty id means the program's default mode. `None` if no mode allows this.
+    /// The id of a session mode, as the program names it. In this mode the driver may open files
+    /// outside the working directory. An empty id means the program's default mode. `None` if no
+    /// mode allows such access.
     pub(crate) unrestricted_mode: Option<String>,
     /// What the program's token counts include: one turn, or everything since its start.
     pub(crate) usage_scope: UsageScope,

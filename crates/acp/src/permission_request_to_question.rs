@@ -47,15 +47,14 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
     name.to_owned()
 }
 
-/// The tool's input. If the program does not report an input, this function builds one from the
-/// content of the tool call.
+/// The tool's input. If the program reports none, this function builds an input from the other
+/// fields of the tool call.
 ///
-/// The result contains every path that the tool call names, because the policy's rules check all
-/// paths.
+/// The result contains every path in the tool call, because policy rules check all paths.
 ///
-/// If the tool runs a command and reports no input, the built input has the tool call's title under
-/// the key `caption`. The title is for people only. Policy rules do not allow a command by its
-/// title, because the title may differ from the real command.
+/// In a built input, the title of a command's tool call is stored under the key `caption`, only for
+/// people. Policy rules do not allow a command by its title, because the title may differ from the
+/// real command.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));
@@ -110,8 +109,8 @@ fn contains_value(value: &Value, path: &Value) -> bool {
     }
 }
 
-/// The option of the program's permission request that fits `answer`. The option never allows more
-/// than the answer. `None` if the request has no fitting option.
+/// The option in the program's permission request that fits `answer`. It never allows more than
+/// `answer` does. `None` if the request has no such option.
 pub(crate) fn option_for_answer(
     options: &[PermissionOption],
     answer: &PermissionAnswer,

@@ -20,8 +20,8 @@ pub(crate) struct UsageTracker {
 }
 
 impl UsageTracker {
-    /// Creates the tracker, before the session is opened. `scope` says what the program's token
-    /// counts include: one turn, or everything since the program's start.
+    /// Creates the tracker of a session's usage, before the session is opened. `scope` says what
+    /// the program's token counts include: one turn, or everything since the program's start.
     pub(crate) fn new(scope: UsageScope) -> UsageTracker {
         let token_total = match scope {
             UsageScope::Session => Some(0),

@@ -4,9 +4,9 @@ use crate::driver_event::{AcpEvent, EventReceiver};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// After the program's exit, the driver waits this long for the end of the program's output, so
-/// that no output is lost. If the output ends first, the driver waits this long for the exit. The
-/// wait is limited, because a child of the program may keep the output open forever.
+/// A program's end has two parts: its process exits, and its output ends. After the first of the
+/// two, the driver waits at most this long for the other, so that no output is lost. The wait is
+/// limited, because a child of the program may keep the output open forever.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Which of the two events have happened: the exit of the process, and the end of its output.
@@ -34,9 +34,9 @@ impl ProgramExit {
         self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
     }
 
-    /// Waits for the next event of the driver. Returns `None` if the program has exited and its
-    /// output is closed. Also returns `None` if only one of the two has happened, and the other
-    /// does not follow within [`DRAIN_TIMEOUT`].
+    /// Waits for the next event of the driver. Returns `None` once the program has ended: its
+    /// process has exited and its output is closed, or one of the two has happened and the other
+    /// has not followed within [`DRAIN_TIMEOUT`].
     pub(super) async fn next_event(&self, queue: &mut EventReceiver) -> Option<AcpEvent> {
         match self.deadline {
             Some(_) if self.is_output_closed && self.status.is_some() => None,

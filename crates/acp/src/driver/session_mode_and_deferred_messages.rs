@@ -37,9 +37,9 @@ impl ModeState {
         self.plan_mode_error.as_deref()
     }
 
-    /// If the program has switched from the plan mode to `mode` by itself, returns the plan mode.
-    /// The driver then sets the plan mode again, because the agent may leave this mode only after
-    /// its plan is approved. `None` if the driver need not set a mode.
+    /// If the program has left the plan mode by itself, and is now in `mode`, returns the id of the
+    /// plan mode. The driver then sets the plan mode again, because the agent may leave this mode
+    /// only after its plan is approved. `None` if the driver need not set a mode.
     pub(super) fn mode_to_restore(&self, mode: &str) -> Option<&str> {
         self.current().filter(|current| self.is_plan_mode() && self.deferred.is_none() && *current != mode)
     }

@@ -55,8 +55,9 @@ impl Turns {
         self.prompt_prefix.push(text);
     }
 
-    /// Starts a turn and returns its prompt, which ends with `text`. In the first prompt of a new
-    /// session, `prefix` comes before `text`. In later prompts, `prefix` is ignored.
+    /// Starts a turn for the prompt `text`. Returns the content of the prompt: the texts of
+    /// `prompt_prefix`, then `prefix` if this is the first prompt of a new session, and then
+    /// `text`.
     pub(super) fn start(&mut self, text: String, prefix: String) -> Vec<ContentBlock> {
         let history = std::mem::replace(&mut self.history, SessionHistory::HasPrompts);
         self.usage.start_turn(history);
