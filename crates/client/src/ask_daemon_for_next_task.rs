@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 /// The timeout for connecting, and for the reply. A running daemon replies within a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a shim, the parent process of an agent, waits for the connection and for the daemon's
-/// reply. This is longer than the [`TIMEOUT`] of other clients, because thousands of shims may ask
-/// at once after a broadcast. After a timeout, a shim reads all task files, which would keep the
-/// machine busy even longer.
+/// How long a shim waits for the connection to the daemon, and for its reply. This is longer than
+/// the [`TIMEOUT`] of other clients, because a message to all members can make thousands of shims
+/// ask at once. A shim whose wait times out reads all task files, which keeps the machine busy even
+/// longer.
 const SHIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the client does not ask the daemon after a timeout.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Asks the daemon for the next task of a member. After a timeout, this client does not ask again
-/// for 10 s.
+/// Asks the daemon for the next task of a member. If the daemon does not reply in time, the client
+/// does not ask it again for 10 s.
 #[derive(Debug)]
 pub struct NextTaskClient {
     daemon: DaemonAddress,

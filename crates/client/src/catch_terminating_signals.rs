@@ -28,8 +28,8 @@ pub fn call_on_signals(
         signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
     }
     std::thread::spawn(move || {
-        // The signal handler writes one byte into `pipe` for each signal. The loop never ends,
-        // because the handler never closes its end of the pipe.
+        // `signal_hook` writes one byte into the pipe for each signal. The loop never ends, because
+        // `signal_hook` keeps its end of the pipe open.
         while matches!(pipe.read(&mut [0]), Ok(1)) {
             action();
         }
@@ -37,9 +37,8 @@ pub fn call_on_signals(
     Ok(())
 }
 
-/// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. A child that is started
-/// later does not inherit this protection. So one of these signals ends the child, and this process
-/// can then clean up.
+/// Keeps SIGHUP, SIGINT, SIGQUIT and SIGTERM from ending this process. Children of this process do
+/// not inherit this protection. So Ctrl-C ends a child, and this process can then clean up.
 pub fn catch_terminal_signals() {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         // If the handler cannot be installed, the signal ends this process as usual.

@@ -31,8 +31,8 @@ pub enum ClaimDecision {
 /// # Errors
 ///
 /// `Timeout` if the home has not decided within `timeout`, for example because there is no contact
-/// with it. Also errors of the connection to the daemon. After an error, the caller must not begin
-/// the task, and may call this function again.
+/// with it. Other errors if the daemon of this host cannot be asked. After an error, the caller
+/// must not begin the task, and may call this function again.
 pub fn confirm_claimed_task(
     daemon: &DaemonAddress,
     team: &Team,

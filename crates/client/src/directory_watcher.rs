@@ -53,8 +53,8 @@ pub struct DirectoryWatcher {
     watcher: Option<RecommendedWatcher>,
     sender: Sender<WatchEvent>,
     events: Receiver<WatchEvent>,
-    /// Whether the channel contains a `Changed` event that was not received yet. While it contains
-    /// one, further changes send no event.
+    /// Whether the channel to this watcher contains a `Changed` event that `wait` has not received
+    /// yet. While it contains one, further changes send no event.
     change_pending: Arc<AtomicBool>,
     directories: Vec<WatchedDirectory>,
 }
@@ -70,8 +70,8 @@ impl WatchNotifier {
         self.0.send(WatchEvent::Changed).ok();
     }
 
-    /// Ends a wait with `Changed` once the process `pid` exits. Does nothing if the process cannot
-    /// be watched.
+    /// Ends the watcher's current or next wait with `Changed` once the process `pid` exits. Does
+    /// nothing if the process cannot be watched.
     pub fn notify_on_exit(&self, pid: u32) {
         let Some(process) = ExitHandle::open(pid) else { return };
         let notifier = self.clone();
@@ -141,13 +141,13 @@ impl DirectoryWatcher {
         if self.is_watching() { RESCAN_INTERVAL } else { FALLBACK_RESCAN_INTERVAL }
     }
 
-    /// Creates a watcher like [`DirectoryWatcher::new`], whose waits also end when the reader of
+    /// Like [`DirectoryWatcher::new`], but a wait of this watcher also ends when the reader of
     /// standard output closes the pipe.
     pub fn new_for_stream(directories: &[PathBuf]) -> Result<DirectoryWatcher, ErrorReport> {
         let watcher = DirectoryWatcher::new(directories)?;
         let sender = watcher.sender.clone();
-        // The thread waits until the reader of standard output closes the pipe. Nothing stops the
-        // thread earlier: it ends with the process.
+        // This thread is never stopped: it waits until the reader of standard output closes the
+        // pipe, or until this process exits.
         std::thread::spawn(move || {
             if poll_output_closed(PollTimeout::NONE) {
                 sender.send(WatchEvent::OutputClosed).ok();
@@ -161,9 +161,9 @@ impl DirectoryWatcher {
         WatchNotifier(self.sender.clone())
     }
 
-    /// Waits for a change, or until `deadline`. Several changes can end the same wait. Some file
-    /// systems lose events, so the wait also ends with `Changed` after 30 s without an event, or
-    /// after 2 s while a directory cannot be watched.
+    /// Waits for a change, or until `deadline`. Without an event, the wait ends with `Changed`
+    /// after 30 s, because some file systems lose events, or after 2 s while a directory cannot be
+    /// watched.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<WatchEvent, ErrorReport> {
         let event = self.wait_and_drain(deadline);
         if event == WatchEvent::Changed {
@@ -172,10 +172,10 @@ impl DirectoryWatcher {
         Ok(event)
     }
 
-    /// Waits for a change, and then until the time `earliest`. All changes before `earliest` end
-    /// the same wait, so callers can limit how often they read the files.
+    /// Waits for a change, and returns not before `earliest`. So a caller can limit how often it
+    /// reads the files: many changes before `earliest` cause only one return.
     ///
-    /// Returns `TimedOut` after 30 s without an event, or after 2 s while a directory cannot be
+    /// Without an event, returns `TimedOut` after 30 s, or after 2 s while a directory cannot be
     /// watched.
     pub fn wait_at_least_until(&mut self, earliest: Instant) -> Result<WatchEvent, ErrorReport> {
         let mut event = self.events.recv_timeout(self.rescan_interval()).unwrap_or(WatchEvent::TimedOut);
@@ -211,9 +211,9 @@ impl DirectoryWatcher {
     /// Discards all events in the channel. Returns `OutputClosed` if one of them was
     /// `OutputClosed`, otherwise `first_event`.
     ///
-    /// Clears the flag `change_pending` after the channel is empty. If the flag were cleared
-    /// earlier, a change could set it again and send an event. This function would discard that
-    /// event, but the flag would stay set. Later changes would then send no event.
+    /// The flag `change_pending` is cleared last, when the channel is empty. Otherwise this
+    /// function could discard an event that was sent after the flag was cleared. The flag would
+    /// then stay set, and no later change would send an event.
     fn drain(&self, first_event: WatchEvent) -> WatchEvent {
         let is_closed = self.events.try_iter().any(|event| event == WatchEvent::OutputClosed);
         self.change_pending.store(false, Ordering::Release);
@@ -233,8 +233,8 @@ impl DirectoryWatcher {
     }
 }
 
-/// Watches `wanted` or its nearest existing ancestor. Tries again if another ancestor has become
-/// the nearest meanwhile. `None` if the system has no watch left.
+/// Watches `wanted`, or its nearest existing ancestor if `wanted` does not exist. Tries again if
+/// the nearest ancestor has changed meanwhile. `None` if a limit of the system prevents the watch.
 fn watch_nearest(
     watcher: &mut RecommendedWatcher,
     wanted: &Path,
@@ -246,10 +246,10 @@ fn watch_nearest(
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
             )
         })?;
-        // The parent directory is watched too, because a watch of the parent reports a removal of
-        // the directory at once. A watch of the directory itself reports the removal only after
-        // every process has closed the directory, and programs that use the crate `store` keep it
-        // open. If the parent cannot be watched, the next rescan notices the removal.
+        // The parent directory is watched too, because its watch reports at once that the directory
+        // was removed. The directory's own watch reports this only after all processes have closed
+        // the directory, and users of the crate `store` keep it open. If the parent cannot be
+        // watched, the next rescan notices the removal.
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }
@@ -273,8 +273,8 @@ fn nearest_directory(wanted: &Path) -> Option<DirectoryId> {
     })
 }
 
-/// Whether a limit of the system prevents the watch. EMFILE means that no watch instance or file
-/// descriptor is left. ENOSPC means that no watch is left.
+/// Whether a limit of the system prevents the watch. EMFILE is the limit of watchers or of open
+/// files, and ENOSPC the limit of watched directories.
 fn is_limit(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::MaxFilesWatch => true,

@@ -5,9 +5,9 @@ use protocol::control_socket::LeadProcess;
 use protocol::state_and_runtime_directories::Directories;
 use store::read_leads_file;
 
-/// The lead session (an agent program, such as Claude Code, that leads a team) in whose terminal
-/// the caller runs. `None` if the caller's terminal belongs to no lead session, or if leads.json
-/// cannot be read.
+/// Returns the lead session in whose terminal the caller runs. A lead session is an agent program,
+/// such as Claude Code, that leads a team. `None` if no lead session runs in the caller's terminal,
+/// or if leads.json cannot be read.
 pub fn find_lead_session(directories: &Directories) -> Option<LeadProcess> {
     let leads = read_leads_file(&directories.state_dir).leads;
     if leads.is_empty() {

@@ -21,11 +21,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// socket is `excluded_socket`, which the caller has already tried. `root` is a canonical path.
 /// `directories` are teamd's directories for this root in the caller's environment.
 ///
-/// The lock file of a daemon names its socket. These lock files are read, in this order:
-///
-/// 1. the lock file in the state directory of `directories`;
-/// 2. lock files of this root in other state directories, found among the open files of all
-///    processes. A running daemon keeps its lock file open.
+/// The daemon's lock file names the socket. The lock file is first looked for in the state
+/// directory of `directories`. If no daemon is found with that file, the open files of all
+/// processes are searched, because a running daemon keeps its lock file open.
 pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket: &Path) -> Option<PathBuf> {
     let lock_file = directories.state_dir.join(DAEMON_LOCK);
     let socket = named_socket(&lock_file, root);
@@ -33,13 +31,13 @@ pub fn find_other_socket(root: &Path, directories: &Directories, excluded_socket
     socket.filter(|socket| *socket != *excluded_socket)
 }
 
-/// The socket that a lock file names. `None` if the daemon of `root` does not listen there: a
-/// daemon that has ended leaves its lock file behind.
+/// Returns the socket that the lock file names, if the daemon of `root` listens there. `None` if
+/// not: a daemon that has ended leaves its lock file behind.
 ///
-/// The process that listens is the daemon if it has the pid in the lock file. But a daemon in
-/// another PID namespace has written the pid that it has there. So a process with a different pid
-/// is asked which root it supervises. If it does not reply, it counts as the daemon of `root`,
-/// because that daemon may have been stopped with SIGSTOP.
+/// If the pid of the process that listens is also in the lock file, this process is the daemon. The
+/// pids differ if the daemon runs in another PID namespace. So in this case the process is asked
+/// which root it supervises. A process that does not reply counts as the daemon of `root`, because
+/// a daemon that was stopped with SIGSTOP does not reply.
 fn named_socket(lock_file: &Path, root: &Path) -> Option<PathBuf> {
     let holder = LockHolder::parse(&std::fs::read(lock_file).ok()?)?;
     let is_listening = match Connection::open_without_blocking(&holder.socket) {
@@ -62,8 +60,9 @@ fn supervised_root(mut connection: Connection) -> Option<PathBuf> {
     }
 }
 
-/// The control socket of a daemon with another state directory. Searches the open files of all
-/// processes for a lock file of the same root; a running daemon keeps its lock file open.
+/// Returns the control socket of a daemon of the same root that uses another state directory. To
+/// find the daemon's lock file, this function searches the open files of all processes, because a
+/// running daemon keeps its lock file open.
 fn socket_of_other_state_dir(state_dir: &Path, root: &Path) -> Option<PathBuf> {
     let system = platform::system();
     let processes = system.processes().ok()?;

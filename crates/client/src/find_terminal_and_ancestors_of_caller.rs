@@ -1,10 +1,10 @@
-//! Finds the controlling terminal of the calling process, and the process's ancestors. From these,
-//! a hook command finds out which agent or lead session it belongs to, and when that agent exits.
+//! Finds the controlling terminal of the calling process, and the ancestors of that process. A hook
+//! command needs both to find out which agent or lead session has run it, and when that agent
+//! exits.
 //!
-//! A hook's parent alone does not show whether the agent still runs: an agent program may run its
-//! hooks through a shell, and this shell can survive the program. So all ancestors are recorded,
-//! each with pid and start time. The hook itself may have no terminal. So the terminal of the
-//! nearest ancestor that has one is used.
+//! The parent of a hook is not enough: an agent program may run its hooks through a shell, and the
+//! shell can survive the program. So all ancestors are recorded. If the hook itself has no
+//! terminal, the terminal of its nearest ancestor that has one is used.
 
 use platform::ProcessEntry;
 use platform::process_tree::self_and_ancestors;
@@ -33,7 +33,8 @@ pub fn controlling_terminal() -> ControllingTerminal {
     from_ancestors(&self_and_ancestors())
 }
 
-/// The ancestors of the calling process, its parent first. Empty if the system shows no process table.
+/// The ancestors of the calling process, its parent first. Empty if the system shows no process
+/// table.
 pub fn ancestor_ids() -> Vec<control_socket::Process> {
     let process_id =
         |process: &ProcessEntry| control_socket::Process { pid: process.pid, start_time: process.start };

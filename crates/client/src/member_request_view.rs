@@ -32,8 +32,8 @@ pub fn open_requests(policy: &Policy, scan: RequestScanResult) -> Vec<MemberRequ
 /// What the policy will answer after the timeout of the request: the time of the answer, in
 /// milliseconds since the epoch, and whether it is an approval.
 ///
-/// The time is an estimate. It is counted from the time in the request, but the daemon counts from
-/// the moment when it noticed the request.
+/// The time is an estimate, because the daemon counts the timeout from the moment when it noticed
+/// the request. This function counts it from the time that the request itself contains.
 fn policy_answer_at(policy: &Policy, request: &OpenRequest) -> Option<(u64, bool)> {
     let needs_answer = matches!(policy.decide(&request.request, &request.cwd), PolicyDecision::Ask(_));
     let is_approved = matches!(policy.timeout_decision()?, PolicyDecision::Approve(_));

@@ -186,10 +186,9 @@ pub(crate) fn unsupervised_member_views(
     // A member that waits for its respawn is shown with the past members.
     let waits_for_respawn =
         |member: &Member| past_members.iter().any(|past| past.name == member.name && past.has_respawn());
-    // When a member has ended, the daemon removes the member's entry from config.json. This can
-    // fail, for example while the disk is full. A member whose entry remains is shown as `exited`.
-    // But if the join time in the entry is after the exit, the entry belongs to a new member of the
-    // same name.
+    // The daemon removes a member's entry from config.json after the member's end. If this fails,
+    // for example because the disk is full, the entry remains, and the member is shown as `exited`.
+    // An entry with a join time after that end belongs to a new member of the same name.
     let has_ended = |member: &Member| {
         past_members
             .iter()

@@ -7,8 +7,8 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 
-/// When panes are opened beside the caller's pane, that pane keeps this percentage of its width by
-/// default. In Claude Code's own teams, the lead's pane keeps the same percentage.
+/// The default width of the caller's pane after panes are opened beside it, in percent of its width
+/// before that. In Claude Code's own teams, the lead's pane keeps the same percentage.
 pub const DEFAULT_KEPT_PERCENT: &str = "30";
 
 /// The pane of the caller, with the socket of its tmux server.
@@ -19,8 +19,8 @@ pub struct CallerPane {
 }
 
 impl CallerPane {
-    /// Finds the caller's pane from `$TMUX` and `$TMUX_PANE`. When panes are opened beside the
-    /// caller's pane, it keeps `kept_percent` of its width.
+    /// Finds the caller's pane from `$TMUX` and `$TMUX_PANE`. When panes are opened beside this
+    /// pane, it keeps `kept_percent` of its width.
     ///
     /// # Errors
     ///

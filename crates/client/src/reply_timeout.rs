@@ -20,8 +20,8 @@ pub fn reply_timeout(request: &Request) -> Duration {
         | Request::PlaceMember(_)
         | Request::ReportHook(_)
         | Request::SetLead(_) => Duration::from_secs(5),
-        // The daemon may wait for a long time before it replies to a long poll. The caller of a
-        // long poll sets a shorter deadline itself.
+        // A long poll has no reply before there may be work, which can take hours. The caller of a
+        // long poll sets its own, shorter deadline.
         Request::LongPoll(_) => Duration::from_secs(24 * 3600),
         // The home of a mirrored team may be out of reach for any time.
         Request::ConfirmTask(_) => Duration::from_secs(24 * 3600),

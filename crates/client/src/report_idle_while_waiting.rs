@@ -6,8 +6,8 @@ use protocol::delivery_kind::Delivery;
 use protocol::team_and_member_names::TeamName;
 
 /// Reports to the daemon that the calling agent is idle, from [`IdleReport::begin`] to
-/// [`IdleReport::end`]. Does nothing if the agent's delivery is not `pull`: the daemon then learns
-/// in other ways whether the agent is idle.
+/// [`IdleReport::end`]. Only agents with the delivery `pull` are reported, because the daemon
+/// learns by other means whether other agents are idle.
 #[derive(Debug)]
 pub struct IdleReport<'a> {
     context: &'a TeamContext,
@@ -40,8 +40,8 @@ impl IdleReport<'_> {
     /// Reports the calling agent as active again. Without this report, the daemon would still show
     /// the agent as idle.
     ///
-    /// Not called after a wait that timed out. The agent usually waits again soon, and each change
-    /// from idle to active would count as a turn.
+    /// Not called after a wait that timed out, because the agent usually waits again soon, and the
+    /// daemon would count each such change from idle to active as a turn.
     pub fn end(self) {
         if self.stage == ReportStage::Idle {
             report(self.context, Activity::Active);

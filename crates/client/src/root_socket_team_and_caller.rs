@@ -120,8 +120,8 @@ impl TeamContext {
     /// the daemon was started from another environment. `None` if there is no such daemon, or if
     /// the user has named a socket with `--socket`.
     ///
-    /// If the socket comes from `TEAMD_SOCKET`, another socket is still looked for. The daemon sets
-    /// this variable for its agents, and a later daemon may use another socket.
+    /// A socket in `TEAMD_SOCKET` does not count as named by the user. The daemon sets this
+    /// variable for its agents, and a later daemon may use another socket.
     fn other_socket(&self) -> Result<Option<PathBuf>, ErrorReport> {
         match &self.options.socket {
             Some(socket) if env_var("TEAMD_SOCKET").map(PathBuf::from).as_ref() != Some(socket) => Ok(None),
@@ -326,8 +326,9 @@ impl TeamContext {
         self.request(Request::CreateWorktree(request))
     }
 
-    /// Sends a request, as [`Self::request`] does. Also returns the connection: what the request
-    /// has reserved, such as a slot on a host, stays reserved until the connection closes.
+    /// Sends a request, as [`Self::request`] does, and also returns the connection. The caller
+    /// keeps the connection open to keep what the request has reserved, such as a slot on a host.
+    /// The reservation ends when the connection closes.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ pub enum TmuxTarget {
 /// Name of the tmux server if there is no `$TMUX` and the user names no server.
 pub const TMUX_NAME: &str = "teamd";
 
-/// tmux format of a server's epoch, which identifies one run of a tmux server. For each pane, the
-/// roster contains the epoch of the pane's server.
+/// A tmux format string. Its value identifies one run of a tmux server. The roster stores this
+/// value for each pane, so that teamd can tell whether the pane's server still runs.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 
 /// Variables that identify an agent's processes, which a tmux server must not inherit. The server

@@ -50,10 +50,10 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // Another process has just created a session for the same control socket. The lock
-            // `daemon-start.lock` did not prevent this, because that process uses a different state
-            // directory. No second session is needed: the daemon in the new session will reply on
-            // the socket.
+            // If this branch is reached, another process has just created a session for the same
+            // control socket. That process uses a different state directory, so the lock
+            // `daemon-start.lock` did not prevent it. No second session is needed, because its
+            // daemon will reply on the socket.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>
@@ -99,11 +99,9 @@ fn previous_tmux_session(server: &TmuxTarget, socket_path: &str) -> Result<Previ
     Ok(session.map_or(PreviousSession::NotFound, PreviousSession::Found))
 }
 
-/// The command that tmux runs to start teamd, with the environment variables that teamd needs.
-///
-/// env(1) removes the variables that this process lacks, because tmux can set a variable for a new
-/// pane but not unset it. If the pane is in a new session, tmux also sets the variables for all
-/// later panes of the session.
+/// The arguments with which tmux starts teamd in a new pane. teamd gets each variable in
+/// [`DAEMON_VARIABLES`] as this process has it. If this process has the variable, tmux's option
+/// `-e` sets it. Otherwise env(1) removes it, because tmux has no option for this.
 fn daemon_command(
     context: &TeamContext,
     socket: &Path,

@@ -80,9 +80,9 @@ fn start_daemon(
     })?;
     let mut watcher = DirectoryWatcher::new(&[directory])?;
     if let Some((code, message)) = check_start(context, socket, options)? {
-        // If another daemon for this root holds the daemon's lock, `teamd --check` exits with the
-        // code of `NoDaemon`. A person may have just started that daemon by hand. So it may reply
-        // soon, and this function waits for it.
+        // `teamd --check` exits with the code of `NoDaemon` if another daemon for this root already
+        // holds the daemon's lock. A person may have just started that daemon by hand. So this
+        // function waits for its reply.
         let other_daemon = match code == ErrorKind::NoDaemon.exit_code() {
             true => wait_for_daemon(context, &mut watcher, OTHER_DAEMON_TIMEOUT)?,
             false => None,

@@ -115,8 +115,8 @@ pub fn open_team_view(team: &Team, source: StatusSource, unread: &mut UnreadCoun
     }
 }
 
-/// The error as a message for people. `None` if the team or its config is missing, which needs no
-/// message: such a team was deleted, or the daemon writes the missing config again.
+/// The error as a message for people. `None` if the team or its config is missing. This needs no
+/// message: either the team was deleted, or the daemon will write the config again.
 fn config_error(error: store::Error) -> Option<String> {
     let report = ErrorReport::from(error);
     (report.kind != ErrorKind::NotFound).then_some(report.message)

@@ -2,8 +2,9 @@
 
 use protocol::escape_control_chars::visible;
 
-/// The lines of the output as people see them: escape sequences are removed and control characters
-/// escaped. Of each line, only the text after the last carriage return is kept.
+/// The lines of the output as people see them: without escape sequences, and with control
+/// characters escaped. If a line contains carriage returns, only the text after the last one is
+/// kept.
 pub fn printable_lines(output: &[u8]) -> Vec<String> {
     plain_text(output).lines().map(after_last_carriage_return).map(visible).collect()
 }

@@ -2,9 +2,9 @@
 //! worktree, and the shim removes it when the ask ends. A worktree with unsaved work is kept.
 //!
 //! Invariant: each such worktree has a record in the state directory. The record is written before
-//! git fills the worktree, and deleted after the worktree is removed. So if `teamctl` and the shim
-//! are killed, `teamctl ask --list` and `teamctl doctor` still show the worktree.
-//! `ask_worktree::killed_programs_leave_a_listed_worktree` checks this.
+//! git creates the files of the worktree, and deleted after the worktree is removed. So if
+//! `teamctl` and the shim are killed, `teamctl ask --list` and `teamctl doctor` still show the
+//! worktree. `ask_worktree::killed_programs_leave_a_listed_worktree` checks this.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::shell_quote::shell_quote;
