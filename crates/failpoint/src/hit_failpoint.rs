@@ -1,13 +1,14 @@
-//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. A test arms one
-//! failpoint: it chooses an action for a program that reaches the failpoint. The test also learns
-//! which failpoints the programs have reached. The directory has two files:
+//! Reads and writes the failpoint directory, which `$TEAMD_FAILPOINTS` names. In this directory a
+//! test says which program must fail at which failpoint. The programs record there which failpoints
+//! they have reached. The directory has two files:
 //!
-//! - `armed` is written by the test. It is one line: `ACTION PROGRAM FAILPOINT NTH`. The hits of
-//!   all processes of `PROGRAM` are counted together, and the process that reaches `FAILPOINT` for
-//!   the `NTH` time takes the action. `kill` kills this process, `pause` stops it, and `panic`
-//!   makes it panic. `error` makes the system call that follows the failpoint return an error.
-//! - `hits` is written by the programs. Each time a program reaches a failpoint, it appends the
-//!   line `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible,
+//! - `armed` is written by the test. Its only line is `ACTION PROGRAM FAILPOINT NTH`: the process
+//!   of `PROGRAM` that reaches `FAILPOINT` for the `NTH` time must take `ACTION`. All processes of
+//!   `PROGRAM` are counted together. The action `kill` kills the process, `pause` stops it, and
+//!   `panic` makes it panic. `error` makes the system call that follows the failpoint return an
+//!   error.
+//! - `hits` is written by the programs. A program that reaches a failpoint appends the line
+//!   `PROGRAM FAILPOINT KIND PID`. `KIND` is `call` if the action `error` is possible there,
 //!   otherwise `plain`. A program that takes the action also appends `acted PID`. A program locks
 //!   the file while it appends and counts, so exactly one process finds that its hit is the `NTH`.
 //!
@@ -81,8 +82,9 @@ impl FailpointDirectory {
     }
 }
 
-/// Returns the action in the file `armed` if the file is for this hit: it names `program` and
-/// `failpoint`, and its number `NTH` is the count of hits in the file `hits`.
+/// Returns the action in the file `armed` if this hit must take it. This is so if `armed` names
+/// `program` and `failpoint`, and if the file `hits` now has as many hits of this failpoint as
+/// `armed` demands (`NTH`).
 fn armed_action(armed: &Path, program: &str, failpoint: &str, hits: &mut File) -> Option<String> {
     let armed = std::fs::read_to_string(armed).ok()?;
     let [action, armed_program, armed_failpoint, nth] =
