@@ -67,8 +67,9 @@ impl LinkContext<'_> {
         self.link.attempt = Some(ConnectionAttempt { connection, deadline, stage });
     }
 
-    /// Handles that a connection's byte stream is open. A home sends its hello, and an annex waits
-    /// for it. An annex also closes an earlier connection that it has not accepted yet.
+    /// Called when the byte stream of a new connection is open. Both ends then wait for the hello
+    /// of the other end, and the home sends its own hello first. An annex also gives up an earlier
+    /// connection whose hello it still waits for.
     pub(crate) fn handle_opened(&mut self, connection: ConnectionNumber) {
         if !self.is_home() {
             if let Some(earlier) = self.link.attempt.take() {

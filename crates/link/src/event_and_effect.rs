@@ -96,7 +96,7 @@ pub enum LinkReport {
     Refused(LinkRefusal),
     /// The submissions up to this number are in the spool and will arrive.
     Accepted { number: u64 },
-    /// The spool can't be written. The link keeps the submitted items in memory, does not send
+    /// A write to the spool has failed. The link keeps the submitted items in memory, does not send
     /// them, and repeats the write after a pause.
     SpoolFailed { reason: String },
     /// The spool can be written again.

@@ -78,9 +78,9 @@ impl LinkContext<'_> {
         }
     }
 
-    /// Tells the other end why this end cannot write its files, or with `None` that it can write
-    /// them again. Each failed retry sends the error again, because the other end may have
-    /// connected after the first one.
+    /// Tells the other end why this end cannot write its files. `None` tells it that this end can
+    /// write them again. The error is sent again after each failed retry, because the other end may
+    /// have connected since the last time.
     fn send_storage(&mut self, error: Option<&str>) {
         if let Some(connection) = self.connection() {
             self.send(connection, LinkFrame::Storage { error: error.map(str::to_owned) });

@@ -105,8 +105,8 @@ impl IncomingItems {
         Ok(())
     }
 
-    /// Records the higher epoch of a new home. Forgets the received items of the earlier home,
-    /// except those that are being stored now.
+    /// Records the higher epoch of a new home. Items of the earlier home that wait to be stored are
+    /// dropped. Items that are being stored at this moment are kept.
     pub(crate) fn raise_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
         let running = self.writes.running().map_or(self.stored.number, |apply| apply.position.number);
@@ -119,9 +119,11 @@ impl IncomingItems {
     }
 
     /// Starts the next write. Returns the items that the application must store, and the position
-    /// that it must store with them. Returns `None` if nothing is new, or while a write is in
-    /// progress or waits after an error. Items that arrive during a write are all in the next
+    /// that it must store with them. All items that have arrived since the last write are in this
     /// write.
+    ///
+    /// Returns `None` if there is nothing new to store, if a write is in progress, or if the last
+    /// write has failed and the pause before the next one is not over.
     pub(crate) fn next_apply(&mut self, now_ms: u64) -> Option<(Vec<Arc<LinkItem>>, ReceivedPosition)> {
         let position =
             ReceivedPosition { epoch: self.epoch, number: self.stored.number + self.items.len() as u64 };

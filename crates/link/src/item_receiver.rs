@@ -9,14 +9,14 @@ use std::sync::Arc;
 ///
 /// The receiver also stores a position: the number of the last item that it has received. If the
 /// process is killed during [`ItemReceiver::apply`], the other end sends all items after the stored
-/// position again. Each item must still have its effect exactly once. So an implementation does one
-/// of two things:
+/// position again. But each item must have its effect exactly once. There are two kinds of
+/// implementations:
 ///
 /// - **One step:** it writes items and position in one step, or each item with its number, as
 ///   [`ReceivedLog`](crate::ReceivedLog) does.
-/// - **Idempotent:** it first applies the items, and afterwards writes the position. It recognizes
-///   an item that it has applied before, by number or content, and skips it. It needs to recognize
-///   only items after the stored position.
+/// - **Idempotent:** it applies the items first, and then writes the position. It skips an item
+///   that it has applied before, which it recognizes by the number or the content. It needs to
+///   recognize only items after the stored position.
 ///
 /// `simulator` tests both kinds.
 pub trait ItemReceiver: Send + 'static {

@@ -10,8 +10,7 @@ use crate::spool_lines::SpoolContents;
 
 /// One end of a link, without I/O and clock. `handle` takes an event and returns effects.
 ///
-/// The first [`deadline`](LinkState::deadline) of a home is due at once, and makes the home
-/// connect.
+/// A home connects at its first [`deadline`](LinkState::deadline), which is due at once.
 #[derive(Debug)]
 pub struct LinkState {
     pub(crate) identity: LinkIdentity,

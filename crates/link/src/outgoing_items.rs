@@ -1,7 +1,8 @@
 //! The items of this end that the other end has not acknowledged, in order.
 //!
-//! Invariant: an item is sent only if the spool has it. Otherwise a restart could give its number to
-//! another item, which the other end would take for a repeated one. `simulator` checks it.
+//! Invariant: an item is sent only after it is in the spool. If a restart lost an item that was
+//! sent, the next item would get the same number, and the other end would ignore it as a
+//! repetition. `simulator` checks it.
 
 use crate::spool_lines::{SpoolContents, SpoolWrite};
 use crate::submission::{Submission, measure};
@@ -83,8 +84,8 @@ impl OutgoingItems {
         self.bytes += bytes;
     }
 
-    /// The next write to the spool, unless one is in progress or nothing is to be written. Everything
-    /// that was submitted during a write is in the next one.
+    /// The next write to the spool. It contains all items that were submitted since the last write
+    /// began. `None` if a write is in progress, or if there is nothing to write.
     pub(crate) fn next_write(&mut self, now_ms: u64, spool_slack_bytes: usize) -> Option<SpoolWrite> {
         let replaces = self.slack_bytes >= spool_slack_bytes && self.slack_bytes >= self.bytes;
         if !self.writes.is_free(now_ms) || !replaces && self.spooled == self.last() {

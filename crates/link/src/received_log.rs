@@ -65,8 +65,8 @@ pub(crate) fn received_lines(items: &[Arc<LinkItem>], position: ReceivedPosition
     lines
 }
 
-/// An open log. Its last line gives the stored position. So a crash during a write neither loses
-/// nor repeats an item.
+/// An open log, which contains the received items. Each line also gives the position. A crash
+/// leaves at most one incomplete line, which is removed, so items and position always match.
 #[derive(Debug)]
 pub struct ReceivedLog {
     file: AppendOnlyFile,

@@ -1,14 +1,14 @@
 //! What is constant about one end of a link.
 
-/// Times and limits of a link. How many items may be sent before the first is acknowledged is not
-/// set here. It is a constant of the protocol ([`protocol::annex_link::WINDOW_ITEMS`]), because
-/// both ends must use the same number.
+/// Times and limits of a link. Only one limit is not a setting, because both ends must use the same
+/// number: how many items may be sent before the first is acknowledged. It is the constant
+/// [`protocol::annex_link::WINDOW_ITEMS`].
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSettings {
     /// Time without a sent frame after which an end sends a keep-alive, in milliseconds.
     pub keep_alive_ms: u64,
-    /// Time without a received frame after which an end gives up the connection, in milliseconds.
-    /// It must be longer than the other end's `keep_alive_ms`.
+    /// If this end receives no frame for this time, in milliseconds, it gives up the connection.
+    /// The time must be longer than the other end's `keep_alive_ms`.
     pub silence_ms: u64,
     /// Time for the connect command and the hello of the other end, in milliseconds.
     pub hello_ms: u64,
@@ -22,9 +22,8 @@ pub struct LinkSettings {
     pub queue_items: usize,
     /// The application may submit while fewer bytes than this wait for their acknowledgement.
     pub queue_bytes: usize,
-    /// The spool is rewritten without its acknowledged items when these items use at least this
-    /// many bytes. They must also use at least as many bytes as the items that are not
-    /// acknowledged.
+    /// Acknowledged items stay in the spool until they use at least this many bytes, and at least
+    /// as many bytes as the other items. Then the spool is rewritten without them.
     pub spool_slack_bytes: usize,
 }
 

@@ -1,5 +1,6 @@
-//! The text of the spool file: JSON lines. The first line has the number of the last item that was
-//! removed, so that numbers continue if no item is left. Each other line is an item.
+//! The text of the spool file: JSON lines. The first line has the number of the last acknowledged
+//! item that was removed. So the next item gets the right number, even if the spool has no items.
+//! Each other line is an item.
 
 use protocol::annex_link::LinkItem;
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,8 @@ struct SpoolHeader {
 }
 
 impl SpoolContents {
-    /// Parses the complete lines of a spool file. An empty file is that of a new spool.
+    /// Parses the complete lines of a spool file. The result for an empty file is a new spool
+    /// without items.
     ///
     /// # Errors
     /// [`DamagedSpool`] if a line is invalid, or the numbers are not consecutive.

@@ -73,8 +73,8 @@ impl ConnectionHandle {
     }
 }
 
-/// Reads and writes frames until the connection ends. If the link closes the connection, the frames
-/// in `queue` are still written, for at most [`CLOSE_TIMEOUT`].
+/// Reads and writes frames until the connection ends. If this end closes the connection, it still
+/// writes the frames in `queue`, for at most [`CLOSE_TIMEOUT`].
 pub(super) async fn carry_frames(
     stream: LinkStream,
     number: ConnectionNumber,

@@ -34,8 +34,9 @@ pub enum ConnectionSource {
 /// What the daemon passes to a link.
 #[derive(Debug)]
 pub struct LinkInputs {
-    /// Items to send. The link takes none from this channel while too many items that it took
-    /// before are not acknowledged. The link ends when the channel is closed.
+    /// Items that the daemon wants to send. While too many earlier items are not acknowledged, the
+    /// link takes no items from this channel, so the daemon has to wait. The link ends when the
+    /// channel is closed.
     pub submissions: mpsc::Receiver<Submission>,
     /// Starts of members.
     pub spawns: mpsc::UnboundedReceiver<MemberGeneration>,

@@ -18,9 +18,9 @@ enum Fault {
         step: u64,
         written: usize,
     },
-    /// Cut the connection when `bytes` bytes have arrived at the annex, or at the home if
-    /// `to_annex` is false. In the opposite direction, the next `on_the_way` bytes still arrive.
-    /// The tests use 0 and `usize::MAX`, which means all bytes.
+    /// Cut the connection when `bytes` bytes have arrived at one end: at the annex if `to_annex` is
+    /// true, otherwise at the home. Of the bytes that are then on their way to the other end, only
+    /// the first `on_the_way` arrive. The tests use 0 and `usize::MAX`, which means all bytes.
     Cut {
         to_annex: bool,
         bytes: u64,

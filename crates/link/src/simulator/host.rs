@@ -58,9 +58,10 @@ impl Disk {
         }
     }
 
-    /// Writes to the spool. A kill ends the write after `bytes` bytes; with `usize::MAX`, the write
-    /// is complete. An incomplete last line is left out, because the next start would remove it. A
-    /// replacement is done completely or not at all.
+    /// Writes to the spool. If the process is killed during the write, only the first `bytes` bytes
+    /// are written; `usize::MAX` means a complete write. An appended line that is incomplete is
+    /// left out, because the next start would remove it. A replacement of the whole spool is either
+    /// complete or has no effect.
     pub(super) fn write_spool(&mut self, write: &SpoolWrite, bytes: usize) {
         match write {
             SpoolWrite::Append(items) => {
@@ -75,9 +76,9 @@ impl Disk {
         }
     }
 
-    /// Stores received items. A kill ends this after `steps` steps; with `usize::MAX`, all items
-    /// are stored. For a one-step receiver, a step is one byte of the log. For an idempotent
-    /// receiver, each applied item is a step, and the last step stores the position.
+    /// Stores received items. If the process is killed meanwhile, only the first `steps` steps are
+    /// done; `usize::MAX` means all steps. A one-step receiver writes one byte of its log per step.
+    /// An idempotent receiver applies one item per step, and stores the position in the last step.
     pub(super) fn apply(&mut self, apply: &ApplyJob, steps: usize) {
         match self.kind {
             ReceiverKind::OneStep => {
@@ -125,8 +126,8 @@ pub(super) struct Process {
     pub(super) apply_job: Option<ApplyJob>,
     /// The last start of the member that the link knows.
     pub(super) generation: u64,
-    /// At the annex, the epoch of the home from which each item has arrived last, by the item's
-    /// number.
+    /// At the annex: which home, by its epoch, has sent each item. The key is the item's number. If
+    /// several homes have sent an item, the last one counts.
     pub(super) epochs: BTreeMap<u64, u64>,
 }
 

@@ -288,8 +288,8 @@ impl Simulation {
         submissions.count() == 0 && process.state.has_capacity() && process.state.last_number() < *wanted
     }
 
-    /// Submits the next item. If a crash loses the item, the next submission has the same number
-    /// and text.
+    /// Submits the next item. If a crash loses the item, the application submits it again with the
+    /// same number and text.
     pub(super) fn submit(&mut self, host: HostIndex, generation: Option<u64>) {
         let simulated_host = &mut self.hosts[host];
         let number = simulated_host.process.as_ref().unwrap().state.last_number() + 1;
