@@ -42,7 +42,7 @@ impl MirrorSide {
 }
 
 impl Mirror {
-    /// Stores an item of the other end. After a crash, the same item may come again.
+    /// Stores an item of the other end. After a crash, the other end may send the same item again.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the home: whether the item is about a deleted team, and there is another one of its name
-    /// now.
+    /// At the home: whether the item is about a team that was deleted, although a newer team with
+    /// the same name exists now. The two teams differ in the time of their creation.
     fn is_of_earlier_team(&self, payload: &ItemPayload) -> Result<bool, Error> {
         let (Some(team), Some(created_at)) = (payload.team(), payload.created_at()) else { return Ok(false) };
         if self.side == MirrorSide::Annex {
@@ -176,9 +176,9 @@ impl Mirror {
         }
     }
 
-    /// At the annex: stores a task as the home has it. First sends the changes that were made to
-    /// this task here. If a program creates a task with this id between the two steps, repeats
-    /// both.
+    /// At the annex: replaces a task by the home's version. Before that, sends the home the changes
+    /// that programs have made to the task here. If a program creates a task with this id between
+    /// these two steps, both steps are repeated.
     fn store_task(&mut self, team: &TeamName, id: TaskId, at_home: Option<&Fields>) -> Result<(), Error> {
         loop {
             self.compare_task(team, id)?;

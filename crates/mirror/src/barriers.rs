@@ -1,9 +1,9 @@
-//! Barriers that the home has sent. A barrier is a numbered item that asks the annex whether it has
-//! handled all earlier items.
+//! Barriers that the home has sent. A barrier is a numbered item by which the home asks the annex
+//! whether it has handled all earlier items.
 //!
-//! An annex that has lost a team's config cannot handle a change of the config. It asks the home
-//! for the whole config, but answers the barrier all the same. This answer is too early. The home
-//! then sends the config and the barrier again.
+//! An annex that has lost a team's config cannot apply a change of this config. It asks the home
+//! for the whole config, and answers the next barrier nevertheless. The home takes this answer as
+//! too early: it sends the config, and then the barrier again.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ pub(crate) struct Barriers {
     unanswered: BTreeMap<u64, UnansweredBarrier>,
 }
 
-/// How often the home has sent a barrier without an answer yet. The home sends the barrier again
-/// after each new connection. The annex answers every copy, the oldest copy first.
+/// Counts how often the home has sent a barrier that has no answer yet. After each new connection
+/// the home sends the barrier again, and the annex answers each copy, the oldest first.
 #[derive(Debug, Default)]
 struct UnansweredBarrier {
     /// Before a config for which the annex has asked.

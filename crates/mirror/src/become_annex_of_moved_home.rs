@@ -13,8 +13,8 @@ use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
 impl Mirror {
-    /// Whether this host was the home of this team and knows that it has moved, at most to this
-    /// epoch.
+    /// Whether this host was the home of this team, and has recorded that the home moved away, with
+    /// an epoch of at most `epoch`.
     pub(crate) fn has_moved_from_here(
         &self,
         existing: &Team,
@@ -25,9 +25,9 @@ impl Mirror {
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
-    /// Whether this host became the home of this team, and does not know yet that the sender is a
-    /// later home, with the higher `epoch`. This happens if a person typed `teamctl hosts forget`
-    /// at the sender while this host had no contact.
+    /// Whether this host still counts itself as the home of the team, although the sender is a
+    /// later home: `epoch`, the epoch of the sender, is higher. This happens if a person typed
+    /// `teamctl hosts forget` at the sender while this host had no contact.
     pub(crate) fn is_outdated_home(
         &self,
         existing: &Team,
@@ -42,7 +42,7 @@ impl Mirror {
 
     /// Makes the team on this host a mirror. The home has all tasks and messages of the team, so
     /// this host records that it need not send them. The file that marks the team as a mirror is
-    /// written last, so that a later call begins again after a crash.
+    /// written last. So after a crash the file is missing, and the next call does everything again.
     pub(crate) fn become_annex(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
         let team = existing.name();
         self.forget_team(team)?;

@@ -38,8 +38,8 @@ pub enum TaskCheck {
 }
 
 impl Mirror {
-    /// Compares a changed file with what the other end has. Does nothing for a team that is not
-    /// mirrored.
+    /// Compares a changed file with the other end's version of it, and sends the differences. Does
+    /// nothing for a team that is not mirrored.
     ///
     /// # Errors
     ///
@@ -59,8 +59,9 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// Whether this is the inbox of a member that the annex does not run. With many hosts, most
-    /// changed files are such inboxes, and this check reads no files.
+    /// At the home: whether the changed file is the inbox of a member that the annex does not run.
+    /// Such an inbox need not be compared. With many hosts, most changed files are such inboxes, so
+    /// this check reads no files.
     fn is_inbox_elsewhere(&self, team: &TeamName, change: &FileChange) -> bool {
         let is_home = matches!(self.side, MirrorSide::Home { .. });
         match (change, self.mirrors.get(team)) {
@@ -79,8 +80,8 @@ impl Mirror {
     pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
         self.send_ended_teams();
         self.send_taken_teams()?;
-        // An answer of the home may have been lost, such as a config that was too long for the
-        // link.
+        // After this, the comparison asks the home again for missing configs. An earlier answer may
+        // have been lost, for example because the config was too long for the link.
         self.wanted.clear();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
@@ -96,7 +97,8 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// `Timeout` if this link does not mirror the team. Other errors if files can't be read.
+    /// `Timeout` if this link does not mirror the team, so that the home cannot answer. Other
+    /// errors if files can't be read.
     pub fn check_task(
         &mut self,
         team: &TeamName,
@@ -141,9 +143,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: reports the members that run here. The inbox of a new member is compared from
-    /// its beginning, because messages to an earlier member of the same name may have been marked
-    /// as read.
+    /// At the annex: reports the members that run here, and compares the inbox of each new member
+    /// from its beginning. An earlier member of the same name may have had the inbox before, and
+    /// its messages may have been marked as read.
     fn compare_members(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
         let before = mirror.members.clone();

@@ -41,9 +41,9 @@ pub(crate) enum ConfigAfterChange {
 pub(crate) enum ConfigPurpose {
     /// The file may have changed. If it has not, nothing is sent.
     Update,
-    /// All files are compared. If the config has not changed, an empty change is sent. The empty
-    /// change makes the annex repair the entries of its config.json. An annex that has lost the
-    /// config asks for all of it.
+    /// Used when all files are compared. If the config has not changed, an empty change is sent.
+    /// The empty change makes the annex repair the entries of its config.json, or ask for the whole
+    /// config if the annex has lost it.
     Comparison,
 }
 

@@ -82,7 +82,7 @@ impl Mirror {
     }
 
     /// Records the epoch of the home. If this host was the home before, also reports to the daemon
-    /// that the team is a mirror now. Until then, the daemon refuses changes of the team.
+    /// that the team is a mirror now. From then on, the daemon allows changes of the team again.
     fn record_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
         let known = self.root.team_home(team)?;
         if known.epoch != epoch {

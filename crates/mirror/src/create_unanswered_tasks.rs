@@ -7,8 +7,9 @@ use protocol::member_task_and_request_ids::TaskId;
 use store::Error;
 
 impl TeamMirror {
-    /// A task that was created here may have the same id as another task of the old home. Creates
-    /// each such task again, with a new id. A repeated call creates no task twice.
+    /// Gives new ids to tasks that were created here, if the old home has used their ids for other
+    /// tasks. Each such task is created again with a free id. A repeated call creates no task
+    /// twice.
     ///
     /// # Errors
     ///

@@ -28,8 +28,8 @@ struct CreatedTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CreationProgress {
-    /// The creation has begun. After a crash, the task may exist or not. Tasks with ids up to
-    /// `last_number` are other tasks.
+    /// The creation of the task has begun. If a crash follows, the task may exist or not. If it
+    /// exists, its id is higher than `last_number`. Tasks with lower ids are other tasks.
     Begun { last_number: u32 },
     /// The task has this id here.
     Done { home_id: TaskId },

@@ -1,6 +1,5 @@
-//! At the home, before the home moves to the annex: completes the annex's inboxes of the lead and
-//! of the members that do not run at the annex. Until then, the annex has only some of their
-//! messages.
+//! Before the home moves to the annex: sends the annex all messages to the lead and to the members
+//! that do not run at the annex. Until then, the annex has only some of these messages.
 
 use crate::items_awaiting_acceptance::OnAcceptance;
 use crate::known_messages::message_key;

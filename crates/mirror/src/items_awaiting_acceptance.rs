@@ -1,5 +1,6 @@
-//! Items that the link has not written to its spool yet, and what this end does once an item is
-//! written. The link then *keeps* the item: the item arrives even after a crash.
+//! Items that the link has not written to its spool yet. For each item, the list has what this end
+//! does once the item is in the spool. The link then *keeps* the item: it arrives even after a
+//! crash.
 
 use protocol::annex_link::TaskChange;
 use protocol::member_task_and_request_ids::TaskId;
@@ -50,8 +51,8 @@ impl AwaitingAcceptance {
         self.waiting.extend(on_acceptance.map(|on_acceptance| (self.last_number, on_acceptance)));
     }
 
-    /// The oldest entry and the number of its item. `None` if there is no entry, or if the link
-    /// does not keep this item yet. `number` is the number of the last item that the link keeps.
+    /// Returns the oldest entry and the number of its item, if the link keeps that item. `None` if
+    /// not, or if there is no entry. `number` is the number of the last item that the link keeps.
     pub(crate) fn next_due(&self, number: u64) -> Option<(u64, OnAcceptance)> {
         self.waiting.front().filter(|(waiting, _)| *waiting <= number).cloned()
     }

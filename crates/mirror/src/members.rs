@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use store::{Error, Root, Team};
 
 impl TeamMirror {
-    /// At the home: the item with the config for this annex, or with only what has changed in the
-    /// config. The members that the annex runs are left out. `None` if there is nothing to send.
-    /// `version` is the number of the item. `epoch` is the epoch of the team's home.
+    /// At the home: the item that brings the config to this annex. The item has the whole config,
+    /// or only the changes since the config that was sent last. It leaves out the members that the
+    /// annex runs. `None` if there is nothing to send. `version` is the number of the item. `epoch`
+    /// is the epoch of the team's home.
     pub(crate) fn config_for_annex(
         &mut self,
         annex: &HostName,
@@ -61,8 +62,8 @@ impl TeamMirror {
         self.uncompared.extend(new.cloned());
     }
 
-    /// At the home: reads from config.json which members the annex runs. The annex's own report may
-    /// also list a member whose name belongs to a member of another host.
+    /// At the home: reads from config.json which members the annex runs. The annex's own report is
+    /// not used, because it may also list a member whose name is taken by a member on another host.
     pub(crate) fn load_members(&mut self, annex: &HostName) -> Result<(), Error> {
         let config = self.team.cached_config()?;
         let members = config.members.iter().filter(|member| member.host.as_deref() == Some(annex.as_str()));
@@ -101,8 +102,9 @@ fn members_elsewhere(config: &TeamConfig) -> Vec<Member> {
     config.members.iter().map(elsewhere).collect()
 }
 
-/// The entry of a member that runs on `host`. The entry names no pane. On this host, the same pane
-/// id may name another pane, which a program could close.
+/// The entry of a member that runs on `host`, for the config.json of this host. The entry has no
+/// pane id, because on this host the id may belong to another pane, and a program could close that
+/// pane by mistake.
 fn on_host(member: &Member, host: &str) -> Member {
     let tmux_pane_id = String::new();
     Member { host: Some(host.to_owned()), tmux_pane_id, backend_type: None, ..member.clone() }

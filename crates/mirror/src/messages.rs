@@ -21,8 +21,8 @@ pub(crate) struct MessageToSend {
 pub(crate) enum Selection {
     /// At the annex: all.
     All,
-    /// At the home: only the unread messages. Messages that are read already were for an earlier
-    /// member of the same name.
+    /// At the home: only the unread messages. A message that was read before it is sent was for an
+    /// earlier member of the same name.
     Unread,
 }
 
@@ -65,8 +65,9 @@ impl TeamMirror {
         if self.known_messages.contains(&key) {
             return Ok(());
         }
-        // The process may have been killed after it stored the message and before it recorded it.
-        // So the inbox is searched too, until its first comparison after the start.
+        // An earlier process may have been killed after it stored the message and before it
+        // recorded that. So until the first comparison of an inbox, the message is also looked for
+        // in the inbox itself.
         let may_be_stored = !self.cursors.contains_key(to);
         if !may_be_stored || !self.has_message(to, &id)? {
             self.team.inbox(to).append_received(message)?;
@@ -89,9 +90,10 @@ impl TeamMirror {
     /// the first comparison, the ids of all read messages. Call [`TeamMirror::new_messages`] first.
     pub(crate) fn newly_read(&mut self, owner: &MemberName) -> Result<Vec<String>, Error> {
         let entries = self.team.inbox(owner).read_unread()?;
-        // Ids are slow to compute, so they are computed only if the number of unread messages has
-        // changed. The number also stays the same if one message was read and another one has come
-        // since `new_messages`. Then the file event of the new message starts another comparison.
+        // Computing the ids is slow. So they are computed only if the number of unread messages
+        // differs from the number at the last comparison. If one message was read and another has
+        // arrived since `new_messages`, the number is the same. Then the file event of the new
+        // message starts another comparison.
         let before = self.unread.remove(owner).unwrap_or_default();
         if before.entries == entries.len() {
             self.unread.insert(owner.clone(), before);

@@ -44,8 +44,8 @@ pub struct Mirror {
     pub(crate) awaiting: AwaitingAcceptance,
     /// At the annex: the teams whose config was asked for.
     pub(crate) wanted: BTreeSet<TeamName>,
-    /// At the home: the teams that were offered to the annex since the start, or whose offer was in
-    /// the spool at the start.
+    /// At the home: the teams whose home was offered to the annex since the start. Also the teams
+    /// whose offer was in the spool at the start.
     pub(crate) offered: BTreeSet<TeamName>,
     /// At the annex: the teams whose further events wait in the event log.
     pub(crate) left_in_log: BTreeSet<TeamName>,
@@ -158,8 +158,9 @@ impl Mirror {
     /// Whether the team is mirrored and its files exist. Missing files do not end a mirror; only
     /// [`Mirror::remove_team`] does.
     ///
-    /// At the annex, a program may have removed the mirror and made another team of its name. Then
-    /// the mirror is forgotten, so that its missing tasks do not count as deleted.
+    /// At the annex, a program may have removed the mirror and created another team of its name.
+    /// Then this end forgets the mirror. Otherwise the tasks of the removed mirror would count as
+    /// deleted, and be deleted at the home too.
     pub(crate) fn is_mirrored(&mut self, team: &TeamName) -> Result<bool, Error> {
         // While a mirror is deleted, its missing files must not count as changes.
         if !self.teams.active.contains(team) || self.teams.ended.contains(team) {
@@ -174,8 +175,8 @@ impl Mirror {
     }
 
     /// Whether this is the team that this end mirrors, and not another team of the same name. At
-    /// the home this is always true, and no file is read, because this is called for each changed
-    /// file on each link.
+    /// the home this is always true. There, no file is read, because this function is called for
+    /// each changed file on each link.
     pub(crate) fn is_own(&self, team: &Team) -> Result<bool, Error> {
         if self.side != MirrorSide::Annex {
             return Ok(true);
@@ -250,9 +251,9 @@ impl Mirror {
         Ok((self.mirrors.get_mut(team).expect("it was just opened"), &self.state))
     }
 
-    /// At the home: tells the annex which teams were deleted. Each call sends the item for a team
-    /// again, until the link keeps this item. At the annex: asks the daemon to delete the mirrors
-    /// of teams that the home has deleted.
+    /// Repeats what a crash may have lost about deleted teams. At the home: tells the annex which
+    /// teams were deleted, until the link keeps the item. At the annex: asks the daemon to delete
+    /// the mirrors of these teams.
     pub(crate) fn send_ended_teams(&mut self) {
         for team in self.teams.ended.clone() {
             match self.side {

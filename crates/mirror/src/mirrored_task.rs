@@ -1,5 +1,5 @@
-//! At the annex: a task as the home has it, and the changes that were proposed to the home. A file
-//! for each task, its record, has both.
+//! At the annex: one task of a mirror. It consists of the home's version of the task, and of the
+//! changes that the annex has proposed to the home. Both are recorded in one file for each task.
 
 use crate::json_fields::Fields;
 use crate::unanswered_task_changes::UnansweredTaskChanges;
@@ -16,8 +16,8 @@ pub(crate) struct MirroredTask {
     /// `None` if the home has no such task.
     pub(crate) at_home: Option<Fields>,
     pub(crate) changes: UnansweredTaskChanges,
-    /// The home's task while it is written to the task file here for the first time. After a crash
-    /// or an error, it becomes `at_home` if the task file has it.
+    /// The home's version of a new task. It is recorded here before it is written to the task file.
+    /// After a crash or an error, it becomes `at_home` if the task file has it.
     pub(crate) arriving: Option<Fields>,
     /// Whether the record has `at_home`.
     pub(crate) is_recorded: bool,
@@ -27,8 +27,8 @@ pub(crate) struct MirroredTask {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TaskRecord {
     at_home: Option<Fields>,
-    /// Each change with the number of the item that carries it to the home. `None` if the link does
-    /// not keep this item yet: the change is sent again after a crash.
+    /// Each change with the number of the item that carries it to the home. The number is `None`
+    /// until the link keeps this item. After a crash, a change without a number is sent again.
     changes: Vec<(Option<u64>, TaskChange)>,
     /// The number of the last item that is known to be kept.
     #[serde(default)]
@@ -48,9 +48,10 @@ impl MirroredTask {
         self.changes.apply(self.at_home.as_ref())
     }
 
-    /// After a crash or an error: whether `arriving`, the home's task, was written to the task
-    /// file. `here` is what the file has now. The subjects are compared. If a task with the same
-    /// subject was created here, this returns false, because the home sends its task again.
+    /// After a crash or an error: whether the task file was already replaced by the home's task
+    /// `arriving`. `here` is the content of the file. It is the home's task if both have the same
+    /// subject. But if a program created a task with this subject here, it is not clear whose task
+    /// the file has. Then this function returns false, and the home sends its task again.
     pub(crate) fn has_arrived(&self, here: &Fields, arriving: &Fields) -> bool {
         let subject = here.get("subject");
         let is_created_here = self.changes.created().is_some_and(|own| own.get("subject") == subject);

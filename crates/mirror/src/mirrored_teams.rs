@@ -46,7 +46,7 @@ impl MirroredTeams {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
     }
 
-    /// Adds a team that is mirrored, if the record lacks it.
+    /// Adds a team that is mirrored, and writes the record if this changes it.
     ///
     /// # Errors
     ///

@@ -73,9 +73,9 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// At the home: offers the home again if a crash may have lost the earlier offer. The new offer
-    /// has a higher epoch. If the annex has declined the earlier offer, this host stays the home
-    /// and takes the epoch of that offer, so a new home needs a higher one.
+    /// At the home: offers the home to the annex again, because a crash may have lost the earlier
+    /// offer. The new offer has a higher epoch. So if the earlier offer has arrived after all and
+    /// the annex declines it, this host does not mistake that for an answer to the new offer.
     pub(crate) fn offer_again(&mut self, team: &TeamName) -> Result<(), Error> {
         let MirrorSide::Home { .. } = &self.side else { return Ok(()) };
         if self.offered.contains(team) {
@@ -115,9 +115,9 @@ impl Mirror {
         Ok(moving.filter(|moving| moving.host == *annex))
     }
 
-    /// At the home: the annex has declined the offer, so this host changes the team again. This
-    /// host takes the epoch of the offer. So the same offer has no effect if the annex receives it
-    /// again.
+    /// At the home: the annex has declined the offer, so this host stays the home and may change
+    /// the team again. It takes the epoch of the offer. So if the annex receives the same offer
+    /// once more, the offer has no effect.
     pub(crate) fn note_home_declined(
         &mut self,
         team: &TeamName,

@@ -32,8 +32,8 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
-    /// At the annex: another home has the team now, so the mirror of the earlier home must end.
-    /// Until then, this host does not mirror the team of the new home.
+    /// At the annex: another home has the team now, so the mirror of the earlier home must end. The
+    /// team of the new home is mirrored after that.
     HomeReplaced {
         /// The team.
         team: TeamName,
@@ -90,15 +90,15 @@ pub enum MirrorNotice {
         /// The budget as it is now.
         budget: HomeBudget,
     },
-    /// At the annex: the home has answered a change of a task. Other changes of the task may have
-    /// no answer yet.
+    /// At the annex: the home has answered one change of a task. Other changes of the task may
+    /// still be without an answer.
     TaskChangeAnswered {
         /// The team.
         team: TeamName,
         /// The task.
         task: TaskId,
-        /// What the home did not change and why, or that the task has a new id. `None` if the home
-        /// has made the whole change.
+        /// Why the home has not made the whole change, or that the task has a new id. `None` if the
+        /// home has made the whole change under the same id.
         error: Option<ErrorReport>,
     },
     /// At the home: the annex has sent events. The daemon logs them, unless its log has them
@@ -109,9 +109,9 @@ pub enum MirrorNotice {
         /// The events with their numbers, lowest first.
         events: Vec<Event>,
     },
-    /// The other end has answered a barrier, which is an item that this end sent. The answer says
-    /// that the other end has handled all items before the barrier. This end has stored all items
-    /// that the other end sent before the answer.
+    /// The other end has answered a barrier, which is an item that asks for this answer. So the
+    /// other end has handled all items that this end sent before the barrier. This end has also
+    /// stored all items that the other end sent before the answer.
     BarrierReached {
         /// The number of the barrier.
         number: u64,

@@ -1,6 +1,6 @@
-//! Moves the home of a team to the annex. The record in `teams.json` at the annex decides: from
-//! then on, the annex takes nothing from the old home, and tells it so at each comparison of all
-//! files.
+//! Makes the annex the home of a team. The move happens when the annex writes the record in
+//! `teams.json`. After that, the annex accepts nothing about this team from the old home. At each
+//! comparison of all files, it tells the old home that the home has moved.
 
 use crate::mirror::{Mirror, MirrorSide};
 use crate::mirrored_teams::TakenTeam;
@@ -30,8 +30,8 @@ impl Mirror {
     /// `Refused` if the team is not mirrored. After any other error, the caller must repeat the
     /// call.
     pub fn take_team(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        // A mirror that is active is not taken yet. The record may be about an earlier team of the
-        // name.
+        // A team that is still mirrored was not taken yet. The record of taken teams does not show
+        // this, because it may be about an earlier team of the same name.
         if self.side == MirrorSide::Annex && self.is_mirrored(team)? {
             let created_at = self.root.team(team)?.config()?.created_at;
             let epoch = self.root.team_home(team)?.epoch + 1;
@@ -49,8 +49,8 @@ impl Mirror {
     }
 
     /// At the annex: answers the home's offer that this host becomes the home. After a crash, the
-    /// home may send the offer again, with a higher epoch. If this host has accepted the earlier
-    /// offer, it completes that move and answers again.
+    /// home may repeat the offer, with a higher epoch. If this host has accepted the earlier offer,
+    /// it completes the move with the earlier epoch, and answers again.
     pub(crate) fn answer_offer(
         &mut self,
         team: &TeamName,
@@ -87,8 +87,8 @@ impl Mirror {
         saved
     }
 
-    /// At the annex: completes what a crash has interrupted, and tells the old home which teams it
-    /// must not change any more.
+    /// At the annex: completes moves to this host that a crash has interrupted. Also tells each old
+    /// home which teams it must not change any more.
     pub(crate) fn send_taken_teams(&mut self) -> Result<(), Error> {
         for (team, taken) in self.teams.taken.clone() {
             match self.root.team(&team) {
@@ -145,9 +145,9 @@ impl Mirror {
         }
     }
 
-    /// At the annex: this host's epoch, if this host is the team's home and its epoch is higher
-    /// than `epoch`. `None` otherwise. The epoch is read from the team's own record, because the
-    /// link's record of the team may be lost.
+    /// At the annex: returns this host's epoch if this host is the team's home and its epoch is
+    /// higher than `epoch`. `None` otherwise. The epoch is read from the team's own record of its
+    /// home, because the link's list of taken teams may be lost.
     pub(crate) fn epoch_of_newer_home(
         &self,
         existing: &Team,
@@ -159,8 +159,8 @@ impl Mirror {
         Ok((is_same && own_epoch > epoch).then_some(own_epoch))
     }
 
-    /// At a third host: whether the team is a mirror of a home that the home with this epoch has
-    /// replaced.
+    /// On a host that was neither the old nor the new home: whether the team here is a mirror of
+    /// the old home. `epoch` is the epoch of the new home.
     pub(crate) fn is_mirror_of_earlier_home(
         &self,
         existing: &Team,
@@ -171,9 +171,9 @@ impl Mirror {
         Ok(is_same && self.root.team_home(existing.name())?.epoch < epoch)
     }
 
-    /// At the home: records that the annex is the home now, and then forgets the mirror that the
-    /// annex had. The record is written first: without it, this host would go on changing the team
-    /// after a crash.
+    /// At the home: records that the annex is the home now, and then forgets that the team was
+    /// mirrored to the annex. The record is written first, so that this host does not change the
+    /// team after a crash.
     pub(crate) fn note_home_moved(
         &mut self,
         team: &TeamName,

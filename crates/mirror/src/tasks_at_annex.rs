@@ -1,8 +1,8 @@
 //! Tasks at the annex.
 //!
-//! Invariant: a task in the mirror is the home's task with changes on top. The changes without an
-//! answer come first, then the changes that were not sent yet
-//! (`random_lives_lose_and_double_nothing`).
+//! Invariant: a task in the mirror is the home's version of the task, to which changes of the annex
+//! are applied: first the changes that were sent but not answered, then the changes that were not
+//! sent yet (`random_lives_lose_and_double_nothing`).
 
 use crate::json_fields::Fields;
 use crate::mirrored_task::MirroredTask;
@@ -26,10 +26,12 @@ pub(crate) enum Replaced {
 }
 
 impl TeamMirror {
-    /// An item for the home with the changes of a task here since the last sent change. `None` if
-    /// there are none. Also `None` if the creation of the task was sent, but the home has not
-    /// confirmed its id yet. A creation is recorded before it is sent, so that after a crash the
-    /// same creation is sent again.
+    /// Returns an item that sends the home the changes of a task since the last sent change. `None`
+    /// if there are no changes, or if the task was created here and the home has not confirmed its
+    /// id yet.
+    ///
+    /// The creation of a task is recorded before it is sent. So after a crash the same creation is
+    /// sent again, and not a second one.
     pub(crate) fn change_for_home(
         &mut self,
         state: &StateDir,
@@ -74,9 +76,9 @@ impl TeamMirror {
         ItemPayload::TaskChange { team: self.name(), created_at: self.created_at, id, change }
     }
 
-    /// Stores the home's task, with those changes on top that the home has not answered yet. The
-    /// caller first sends the unsent changes of this task, because the home's task may replace a
-    /// task that was created here.
+    /// Replaces a task by the home's version, and applies the changes again that the home has not
+    /// answered yet. The caller has sent all changes of the task before, because the home's task
+    /// may replace a task that was created here.
     pub(crate) fn store_task(
         &mut self,
         state: &StateDir,
@@ -93,8 +95,9 @@ impl TeamMirror {
         let (old, new) = (before.expected_here(), after.expected_here());
         let is_uncertain = before.has_uncertain_id();
         self.begin_arrival(state, id, at_home)?;
-        // The home has another task with this id. So the task that was created here gets a new
-        // id, and its later changes are dropped.
+        // If `is_uncertain`, the task was created here, and the home has another task with the same
+        // id. So the task that was created here gets a new id at the home. Later changes of that
+        // task are dropped.
         let replaced = match is_uncertain && new != old {
             true => self.write_task(id, |_| new.clone()).map(|()| Replaced::Yes)?,
             false => self.replace_task(id, old.as_ref(), new.as_ref())?,
@@ -114,8 +117,9 @@ impl TeamMirror {
         self.tasks.iter().filter(is_gone).map(|(id, _)| *id).collect()
     }
 
-    /// Stores the home's answer to a change: the task as it is at the home now. `tell_author` says
-    /// which members get a message about an error.
+    /// Stores the home's answer to a change. The answer contains the home's version of the task,
+    /// which replaces the task here. If the home reports an error, the author of the change gets it
+    /// as a message.
     pub(crate) fn store_answer(
         &mut self,
         state: &StateDir,
@@ -131,8 +135,9 @@ impl TeamMirror {
         let (old, new) = (before.expected_here(), after.expected_here());
         let is_uncertain = before.has_uncertain_id();
         self.begin_arrival(state, id, at_home)?;
-        // At the home, another task has this id. Later changes here were meant for the task that
-        // was created here, so they are dropped.
+        // If `is_uncertain` is set and the home reports an error, the home has another task with
+        // the id of the task that was created here. Later changes here were meant for the created
+        // task, so they are dropped.
         match is_uncertain && error.is_some() {
             true => self.write_task(id, |_| new.clone())?,
             false => drop(self.replace_task(id, old.as_ref(), new.as_ref())?),
@@ -166,9 +171,9 @@ impl TeamMirror {
         self.save_task(state, id)
     }
 
-    /// Changes the file of a task from `before` to `after`. Programs here may have changed the file
-    /// since `before`: their changes remain. If they have created the task since `before`, the file
-    /// stays as it is.
+    /// Changes the file of a task from `before` to `after`. If programs here have changed the file
+    /// since `before`, their changes are kept. If `before` is `None` but a program has created a
+    /// task with this id, the file stays as it is.
     fn replace_task(
         &self,
         id: TaskId,
@@ -192,9 +197,12 @@ impl TeamMirror {
         self.team.tasks().rewrite(&id, RewriteRules::Unchecked, edit)
     }
 
-    /// Sends the error in the home's answer as a message to the author of the change. The author is
-    /// the new owner if the change names one. Otherwise, all members here get the message. A member
-    /// gets no message if teamd lets it begin a task only after the home has confirmed the claim.
+    /// Sends the home's error about a change as a message to the author of the change. The author
+    /// is the new owner, if the change names one. If the author is not known, all members here get
+    /// the message.
+    ///
+    /// Members for whom teamd confirms claims get no message. They learn the home's decision when
+    /// they claim the task.
     fn tell_author(&self, change: &TaskChange, error: &ErrorReport) -> Result<(), Error> {
         let author = change.new_value("owner").and_then(Value::as_str).map(MemberName::new_unchecked);
         let is_author = |name: &&MemberName| {

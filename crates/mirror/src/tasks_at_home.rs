@@ -44,8 +44,9 @@ impl TeamMirror {
         Ok(answer)
     }
 
-    /// Creates a task of the annex, unless it was created before. If the id is taken, the task gets
-    /// another id, and the returned error names it. The annex then gets this task as a new one.
+    /// Creates a task of the annex, unless an earlier call has created it. If the annex's id is
+    /// taken, the task gets another id. The returned error says so, and the annex gets the task
+    /// under its new id.
     pub(crate) fn create_once(
         &mut self,
         id: TaskId,

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub(crate) struct UnansweredTaskChanges {
     /// Each change with the number of its item. `None` if the link may lose the item in a crash.
     changes: VecDeque<(Option<u64>, TaskChange)>,
-    /// The number of the last item with a change of this task that is known to have reached the
-    /// link's spool.
+    /// The number of the last item of this task that has reached the link's spool, as far as this
+    /// end knows.
     last_kept: u64,
 }
 
@@ -46,9 +46,9 @@ impl UnansweredTaskChanges {
         })
     }
 
-    /// After a crash: notes that a change is in the link's spool. `number` is the number of its
-    /// item. Does nothing if this number or a higher one was noted before, because the home may
-    /// have answered the change already.
+    /// After a crash: notes that the item `number`, which carries `change`, is in the link's spool.
+    /// Does nothing if `number` is not higher than the last number that was noted. The home may
+    /// then have answered this change already.
     pub(crate) fn add_kept(&mut self, number: u64, change: &TaskChange) {
         if number > self.last_kept && !self.note_kept(number, change) {
             self.changes.push_back((Some(number), change.clone()));
