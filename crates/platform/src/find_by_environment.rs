@@ -5,13 +5,12 @@ use crate::system_trait::System;
 use std::io;
 use std::time::Instant;
 
-/// The processes of this user that have `entry`, such as `NAME=value`, in their environment. A
-/// process whose environment the operating system hides is not found. Where [`System`] reads
-/// environments with `ps`, processes with `entry` among their arguments are found too.
+/// Returns the processes of this user that have `entry`, such as `NAME=value`, in their
+/// environment. Processes whose environment the operating system hides are not found. If [`System`]
+/// reads environments with `ps`, processes that have `entry` as an argument are found too.
 ///
-/// While a process calls `exec`, its environment reads as empty or incomplete. The function first
-/// reads the environments of all processes. Then it reads the incomplete ones again, until
-/// `deadline`.
+/// While a process calls `exec`, its environment cannot be read. Until `deadline`, this function
+/// tries again to read the environment of such a process.
 pub fn find_by_environment(
     system: &dyn System,
     entry: &str,

@@ -13,9 +13,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Maximum number of rounds of [`kill_by_environment`]. A round first searches for orphans and
-/// sends them SIGSTOP, until a search finds no new orphan. Then it sends SIGKILL to all. The number
-/// of searches in one round has the same maximum.
+/// Maximum number of rounds of [`kill_by_environment`]. Each round stops all orphans with SIGSTOP,
+/// and then sends them SIGKILL. To stop them, a round searches for orphans several times, until no
+/// new one appears. The number of these searches has the same maximum.
 const MAX_ROUNDS: u32 = 100;
 /// Maximum time of [`kill_by_environment`]. Callers have other work, which waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -23,9 +23,9 @@ pub(crate) fn kill_if_same(
     Ok(kill_process(pid, signal)?)
 }
 
-/// Returns `entry`, the result of a search for `pid` in a process table. If the search found
-/// nothing, asks the kernel whether the process exists. Returns `None` only if the process does not
-/// exist.
+/// Checks that a process does not exist if the process table does not show it. `entry` is the
+/// result of a search for `pid` in the table, and is returned unchanged. `None` means that the
+/// kernel does not know the process either.
 ///
 /// # Errors
 ///

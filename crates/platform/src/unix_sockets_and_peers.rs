@@ -5,8 +5,9 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socket_with
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The flag of `recvmsg` that sets close-on-exec on a received descriptor, so that no started program
-/// inherits it. Empty on systems without this flag: there the caller must call [`set_close_on_exec`].
+/// The flag with which `recvmsg` sets close-on-exec on a received descriptor, so that later child
+/// processes do not inherit the descriptor. On systems without this flag the constant is empty, and
+/// the caller must call [`set_close_on_exec`] instead.
 #[cfg(target_os = "linux")]
 pub const RECEIVE_CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 #[cfg(not(target_os = "linux"))]

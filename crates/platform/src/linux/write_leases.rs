@@ -16,8 +16,9 @@ use std::os::fd::AsRawFd;
 const F_SETSIG: c_int = 10;
 
 pub(super) fn take(file: &File) -> Option<WriteLease<'_>> {
-    // The kernel sends a signal when another process opens the leased file. The default signal, SIGIO,
-    // would end this process. SIGURG has no effect.
+    // The kernel sends a signal when another process opens the leased file. `F_SETSIG` chooses
+    // SIGURG, which has no effect by default. Without it, the kernel would send SIGIO, which would
+    // end this process.
     let is_taken = set(file, F_SETSIG, SIGURG) && set(file, F_SETLEASE, F_WRLCK as c_int);
     is_taken.then_some(WriteLease { file, release })
 }

@@ -1,7 +1,7 @@
-//! The process table as `ps` prints it. The columns `lstart` and `state` are not in POSIX. The `ps`
-//! of macOS, of the BSDs and of procps (Linux) has them, but not the one of BusyBox. With the
-//! option `e` (without a dash), the `ps` of these systems prints the environment after the command
-//! line.
+//! The process table as `ps` prints it. This module uses the columns `lstart` and `state`, which
+//! are not in POSIX. The `ps` of macOS, of the BSDs and of procps (Linux) has these columns. The
+//! `ps` of BusyBox lacks them. With the option `e` (without a dash), `ps` prints the environment
+//! after the command line.
 
 use crate::signal_by_pid::confirm_absence;
 use crate::{EnvironmentError, ProcessEntry, ProcessEnvironment};
@@ -32,7 +32,8 @@ impl Selection {
 /// The columns that [`parse`] reads.
 const COLUMNS: [&str; 4] = ["pid=", "ppid=", "state=", "lstart="];
 
-/// Reads the table, without the process of `ps` itself. The start time is in seconds since the epoch.
+/// Reads the table, without the process of `ps` itself. The start time is in seconds since the
+/// epoch.
 ///
 /// # Errors
 ///
@@ -117,7 +118,8 @@ fn invalid_line(line: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("ps printed an unknown line: {line}"))
 }
 
-/// Parses a line such as ` 70  1 Ss Sat Nov 28 01:58:37 2026`, which may be followed by a command line.
+/// Parses a line such as ` 70  1 Ss Sat Nov 28 01:58:37 2026`, which may be followed by a command
+/// line.
 fn parse(line: &str) -> Option<ProcessEntry> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [pid, parent, state, _weekday, month, day, time, year, ..] = *fields else { return None };
