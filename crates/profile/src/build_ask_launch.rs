@@ -69,8 +69,9 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // Instructions consist of the text of the agent type's file and a text about the team. Here
-        // both are missing: there is no such file, and the program has no team.
+        // There are no instructions to pass. They would consist of the text of an agent type's
+        // file, which does not exist, and of a text about the team, which a program without a team
+        // does not need.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {
@@ -96,9 +97,9 @@ fn launch(
     build_launch(&spawn_options, &facts, profile.as_deref(), "")
 }
 
-/// Chooses the profile of the asked program. `None` if the options contain a command. Only a
-/// profile with the delivery `turn` can be used. If the profile X has another delivery, `X-turn` is
-/// tried.
+/// Chooses the profile of the asked program. Its delivery must be `turn`. If the chosen profile has
+/// another delivery, the profile with `-turn` added to its name is used, such as `claude-turn`.
+/// `None` if the options contain a command instead of a profile.
 fn select_profile(options: &AskedOptions, path: &str) -> Result<Option<Profile>, ErrorReport> {
     if !options.command.is_empty() {
         return Ok(None);

@@ -2,8 +2,8 @@
 //!
 //! Template variables whose values are already known, such as `{cwd}`, are filled in here. Deferred
 //! variables (`protocol::deferred_template_variables`), such as `{session}`, are filled in later,
-//! by the daemon or at each turn. In the values that are filled in here, braces are escaped, so
-//! that text such as `{session}` in a value is not taken for a deferred variable.
+//! by the daemon or at each turn. A value can contain text that looks like a deferred variable. So
+//! braces in the values are escaped.
 
 mod facts_for_template_variables;
 mod launches_after_plan_approval;
@@ -155,9 +155,9 @@ impl Profile {
         }
     }
 
-    /// Adds to `launch` the command lines of a program that runs as one process for all turns: one
-    /// for a new session and one that resumes a session. The first prompt is among the arguments if
-    /// the program takes it there.
+    /// Adds two command lines to `launch`, for a program that runs as one process for all turns:
+    /// one for a new session, and one that resumes a session. If the program accepts a first prompt
+    /// as an argument, the first of them contains the prompt.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -299,10 +299,11 @@ fn driver_command(
 ) -> Vec<String> {
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
-    // The driver reads and writes files for the program, usually only in the working directory.
-    // `--unrestricted-mode` names the program's mode in which the driver accepts all files. This is
-    // the mode that the profile has for `bypassPermissions`. If the profile has none, only a member
-    // in `bypassPermissions` gets the option, with an empty value: the program's default mode.
+    // The driver reads and writes files for the program, usually only in the working directory. In
+    // the mode that `--unrestricted-mode` names, it accepts all files. This is the program's mode
+    // for `bypassPermissions` in the profile. If the profile names no such mode, only a member in
+    // `bypassPermissions` gets the option. Its value is then empty, which stands for the program's
+    // default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));
     let unrestricted_mode =
@@ -388,8 +389,9 @@ fn argument_vector(
     argv
 }
 
-/// Removes the escapes that [`escape_variables`] has inserted. Only needed for a text in which no
-/// deferred variable is filled in later. Other texts lose their escapes when they are filled in.
+/// Removes the escapes that [`escape_variables`] has inserted, from a text in which no deferred
+/// variable is filled in later. Filling in deferred variables removes the escapes from all other
+/// texts.
 fn unescape_variables(text: &str) -> String {
     deferred_template_variables::fill(text, |_| None)
 }

@@ -160,10 +160,11 @@ pub fn build_spawn_request(
     build_request(root, team, config, options, ProgramHost::Here)
 }
 
-/// Checks the options of a member on another host, and builds its spawn request. The request is
-/// never sent: the caller only reads from it how messages and tasks reach the member. The program
-/// need not be installed on this machine. But the directory in the options must exist here, or be
-/// `None`.
+/// Builds the spawn request of a member on another host, and checks its options. The request is
+/// never sent. The caller only needs to know how messages and tasks reach the member.
+///
+/// The program need not be installed on this machine. The directory in the options is `None`, or a
+/// directory that exists here.
 ///
 /// # Errors
 ///
@@ -309,10 +310,12 @@ pub(crate) fn check_program(
     }
 }
 
-/// Whether there is a default profile, so that a member can be spawned without `--profile` and
-/// without a command. If the user has configured none, the default is `claude`, provided that this
-/// program is installed. `env` has the `NAME=VALUE` pairs of `--env`. A `PATH` in `env` says where
-/// to look for `claude`.
+/// Whether a member can be spawned without `--profile` and without a command, because there is a
+/// default profile. If the user has configured none, the default is `claude`, provided that this
+/// program is installed.
+///
+/// `claude` is looked for in the `PATH` of `env`, which has the `NAME=VALUE` pairs of `--env`.
+/// Without a `PATH` there, the `PATH` of this process is used.
 pub fn has_default_profile(cwd: &Path, env: &[String]) -> bool {
     let path = search_path(&directory_environment_and_prompt::parse_env_options(env).unwrap_or_default());
     ProfileRegistry::for_user().has_default_profile(|program| program_exists(program, cwd, &path))

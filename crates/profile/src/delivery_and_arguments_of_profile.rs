@@ -24,10 +24,9 @@ impl Profile {
         })
     }
 
-    /// The command line that continues a session. With delivery `turn`, it is used for all turns of
-    /// a session after the first one. With delivery `native` or `hook`, it is used when the member
-    /// is respawned and resumes its session. Empty if the profile has no `resume_args`: then
-    /// [`Profile::argv`] is used.
+    /// The command line that continues a session: with delivery `turn`, for each turn of a session
+    /// after the first one; with delivery `native` or `hook`, for a respawn that resumes the
+    /// session. Empty if the profile has no `resume_args`. The caller then uses [`Profile::argv`].
     pub fn resume_argv(&self) -> Vec<String> {
         let program = self.program_spec().filter(|program| !program.delivery.resume_args().is_empty());
         program.map_or_else(Vec::new, |program| {

@@ -162,10 +162,10 @@ fn parse_instructions(
 }
 
 /// The default of the key `instructions`, which says how a program gets the instructions about its
-/// team. With delivery `hook` or `acp`, teamd puts them before the first prompt. With delivery
-/// `turn`, teamd does so only if the program has sessions: a program without sessions may be a
-/// filter such as `sort`, which would sort the instructions. With other deliveries, the program
-/// gets none.
+/// team. With delivery `hook` or `acp`, teamd puts the instructions before the first prompt. With
+/// delivery `turn`, teamd does this only if the program has sessions. A program without sessions
+/// may be a filter such as `sort`, which would sort the instructions. With any other delivery, the
+/// program gets no instructions.
 fn default_instructions(delivery: &DeliverySpec) -> InstructionDelivery {
     match delivery {
         DeliverySpec::Hook { .. } | DeliverySpec::Acp { .. } => InstructionDelivery::Prepended,

@@ -59,16 +59,16 @@ pub(crate) struct ProgramSpec {
     /// The program's names for teamd's own tools. Every list of allowed tools includes them.
     pub(crate) team_tools: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Names of environment variables that this program inherits from the caller, although agents
-    /// usually do not inherit them.
+    /// Environment variables that this program inherits from the process that requests the spawn.
+    /// Other agent programs do not inherit them.
     pub(crate) keep_env: Vec<String>,
     /// Names of the caller's variables that this program does not inherit.
     pub(crate) remove_env: Vec<String>,
     pub(crate) settings: Vec<SettingsEntry>,
     /// Texts by which an open dialog is recognized on the program's screen.
     pub(crate) dialogs: Vec<String>,
-    /// Texts by which a usage limit is recognized. Each contains `{time}`, which stands for the
-    /// time at which the limit ends.
+    /// Texts that the program prints when it has reached a usage limit. In each text, `{time}`
+    /// stands for the time at which the limit ends.
     pub(crate) limits: Vec<String>,
     /// Arguments that make the program print its version. Empty if they are unknown.
     pub(crate) version_args: Vec<String>,
@@ -96,13 +96,14 @@ pub(crate) enum InstructionDelivery {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplySource {
-    /// The key under which the turn-end event has the path of a file with the reply. The turn-end
+    /// The key of the turn-end event whose value is the path of a file with the reply. The turn-end
     /// event is the JSON that the program passes to its hook at the end of a turn. `None` if the
     /// event itself contains the reply.
     #[serde(default)]
     pub file_key: Option<String>,
-    /// The key under which the reply is found: in the JSON lines of the file, or in the turn-end
-    /// event if there is no such file. The last string under this key is the reply.
+    /// The key whose value is the reply. If `file_key` is set, the key is in the JSON lines of that
+    /// file, otherwise in the turn-end event. If the key occurs several times, the last value is
+    /// the reply.
     pub key: String,
 }
 
@@ -127,8 +128,8 @@ pub(crate) struct TurnDelivery {
 
 /// How messages reach a program, with the settings for this kind of delivery.
 ///
-/// `resume_args` are the arguments with which the program resumes an earlier session. They are
-/// empty if they are the same as the program's `args`.
+/// The field `resume_args` of a variant has the arguments with which the program resumes an earlier
+/// session. It is empty if they are the same as the program's `args`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum DeliverySpec {
     /// The program reads the team files itself.
@@ -162,9 +163,9 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// The key in the turn-end event that says what started the turn that ends now. Its value is
-    /// `true` if the previous turn-end hook started the turn with its response, and `false` if a
-    /// prompt did. `None` if the program does not report this.
+    /// A key of the turn-end event. Its value is `true` if a turn-end hook started the ended turn
+    /// by its response, and `false` if a prompt started the turn. `None` if the program does not
+    /// report this.
     pub continued_key: Option<String>,
 }
 

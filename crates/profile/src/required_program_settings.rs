@@ -64,9 +64,9 @@ pub fn fill_setting(template: &str, own: &OwnPrograms) -> String {
     fill(template, |name| own.path(name).map(|path| encode_value(name, path.to_owned())))
 }
 
-/// Whether teamd has written the setting `text`. This is so if `text` is `template` with the path
-/// of a program of teamd filled in. The path may also be that of a program in another installation
-/// of teamd.
+/// Whether teamd wrote the entry `text` of a settings file. `template` is that entry in a profile,
+/// where a template variable such as `{teamctl}` stands for a program's path. The path in `text`
+/// may belong to another installation of teamd.
 pub fn is_teamd_setting(template: &str, text: &str) -> bool {
     let variables =
         [("teamctl", "teamctl"), ("shim", "teamd-shim")].into_iter().flat_map(|(name, program)| {

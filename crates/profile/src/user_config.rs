@@ -21,8 +21,9 @@ impl ProfileRegistry {
         self.read_user_config(|keys| parse_notify_command(keys, text))
     }
 
-    /// The options of teamd that the keys `no_output_after` and `lease` set, with their values, which
-    /// are durations such as `10m`.
+    /// Options for the command line of `teamd`, from the user's configuration: `--no-output-after`
+    /// and `--lease`, each followed by a duration such as `10m`. An option is left out if its key
+    /// (`no_output_after` or `lease`) is not set.
     pub fn daemon_options(&self) -> Result<Vec<String>, ErrorReport> {
         let mut options = Vec::new();
         for (key, option) in [("no_output_after", "--no-output-after"), ("lease", "--lease")] {

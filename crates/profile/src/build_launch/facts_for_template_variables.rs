@@ -55,9 +55,8 @@ pub(super) fn fill_facts(text: &str, facts: &LaunchFacts<'_>) -> String {
     fill(text, |variable| variable_value(variable, facts))
 }
 
-/// The value of a template variable, from `facts`. `None` if `variable` is not one of those that
-/// the facts define. Braces in the value are escaped, so that text in the value is never taken for
-/// a deferred variable.
+/// The value of a template variable, from `facts`. `None` if no fact belongs to `variable`. Braces
+/// in the value are escaped, so that text in the value is never taken for a deferred variable.
 pub(super) fn variable_value(variable: &str, facts: &LaunchFacts<'_>) -> Option<String> {
     let value = match base_name(variable) {
         "cwd" => facts.cwd.to_owned(),

@@ -72,8 +72,8 @@ impl Profile {
     /// # Errors
     ///
     /// `Usage` if a member in plan mode has no prompt and its program has hooks. The first turn of
-    /// such a program starts at once, and the hook submits its reply as the plan. Without a prompt,
-    /// the program would not know what to plan.
+    /// this program starts at once, and its hook submits the program's reply as the plan. So the
+    /// program must get a prompt that says what to plan.
     pub(crate) fn plan_instructions(
         &self,
         program: &ProgramSpec,

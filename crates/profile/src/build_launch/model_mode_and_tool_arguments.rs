@@ -72,8 +72,8 @@ impl Profile {
     }
 
     /// The arguments that make the program read-only: those that the profile has for `agent_type`,
-    /// or else those for plan mode. Empty if the Agent Client Protocol sets plan mode, so that no
-    /// argument is needed.
+    /// or else those that it has for plan mode. Empty if the profile has neither, but plan mode can
+    /// be set by the Agent Client Protocol.
     fn read_only_arguments<'a>(
         &self,
         program: &'a ProgramSpec,
@@ -88,12 +88,13 @@ impl Profile {
         }
     }
 
-    /// The arguments that limit the program to the tools that the agent type's file lists.
+    /// The arguments that limit the program to the tools that the agent type's file lists. Empty if
+    /// the limit comes from other arguments: those for the agent type, or those for `--allow` or
+    /// `--deny`.
     ///
     /// # Errors
     ///
-    /// `Usage` if nothing would limit the tools. The profile then has no arguments for a list of
-    /// tools or for the agent type, and the spawn request has neither `--allow` nor `--deny`.
+    /// `Usage` if the file lists tools but no argument would limit the program's tools.
     fn tool_limit_arguments(
         &self,
         program: &ProgramSpec,
@@ -175,16 +176,18 @@ fn default_mode<'a>(program: &'a ProgramSpec, facts: &LaunchFacts<'_>) -> Option
 }
 
 impl ProgramSpec {
-    /// Whether the command line of each turn contains the arguments for the member's current
-    /// permission mode. `false` for a read-only agent type, because its mode never changes.
+    /// Whether the arguments for the member's permission mode are added to the command line of each
+    /// turn, so that the mode can change between turns. `false` for a read-only agent type, because
+    /// its mode never changes.
     fn has_runtime_modes(&self, facts: &LaunchFacts<'_>) -> bool {
         matches!(self.delivery, DeliverySpec::Turn(_))
             && !self.modes.is_empty()
             && read_only_type(self, facts).is_none()
     }
 
-    /// The arguments for each permission mode, if the program gets them at the start of each turn;
-    /// otherwise empty. The key is the mode, or an empty text for a member without a mode.
+    /// For each permission mode, the arguments that are added to the command line of a turn in this
+    /// mode. The key is the mode, or an empty text for a member without a mode. The map is empty if
+    /// the program does not get its mode at each turn.
     pub(crate) fn runtime_mode_arguments(&self, facts: &LaunchFacts<'_>) -> BTreeMap<String, Vec<String>> {
         if !self.has_runtime_modes(facts) {
             return BTreeMap::new();
@@ -242,9 +245,9 @@ fn tool_arguments(
     Ok(arguments)
 }
 
-/// Returns an error if `template` begins with one of the variables in `values`, and the value
-/// begins with a dash. The program would take such an argument for an option. `values` are pairs of
-/// a variable's name and its value.
+/// Refuses an argument that the program would take for an option: `template` begins with one of the
+/// variables in `values`, and the variable's value begins with a dash. `values` are pairs of a
+/// variable's name and its value.
 fn reject_option_like_value(template: &str, values: &[(&str, Option<&str>)]) -> Result<(), ErrorReport> {
     let begins =
         |name: &str, value: &str| template.starts_with(&format!("{{{name}}}")) && value.starts_with('-');

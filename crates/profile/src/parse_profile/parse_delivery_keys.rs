@@ -191,8 +191,9 @@ fn parse_usage_file(keys: &TomlTable<'_>, mut value: Value) -> Result<UsageFile,
     Ok(UsageFile { path_key, usage_paths })
 }
 
-/// Parses the key `hook_response`: the JSON that the turn-end hook prints to give a text to the
-/// program. A profile without this key uses the format of Claude Code.
+/// Parses the key `hook_response`: the JSON that the hook at the end of a turn prints. The program
+/// reads a text for the agent from this JSON, such as a message. A profile without this key uses
+/// the format of Claude Code.
 fn parse_hook_response(keys: &TomlTable<'_>, value: Option<Value>) -> Result<Map<String, Json>, ErrorReport> {
     let Some(value) = value else { return Ok(HookDelivery::default().response_template) };
     match serde_json::to_value(&value).unwrap_or_default() {
