@@ -15,17 +15,17 @@ use crate::team_and_member_names::MemberName;
 pub enum AllowedCallers<'a> {
     /// Every member, the lead, and a person.
     Everyone,
-    /// The member with this name, the lead, and a person. The name may have the form `NAME@TEAM`.
-    /// TEAM is ignored, because other code checks that a member acts in its own team.
+    /// Only the member with this name, the lead, and a person. The name may have the form
+    /// `NAME@TEAM`. TEAM is ignored, because other code checks that a member acts in its own team.
     MemberLeadOrPerson(&'a str),
     /// Only the lead and a person.
     LeadOrPerson,
 }
 
 impl AllowedCallers<'_> {
-    /// Checks that `caller` may perform the operation. For a person, `caller` is the name of the
-    /// lead, so a person may do what the lead may do. `action` is the verb phrase in the error
-    /// message "cannot ACTION as CALLER".
+    /// Checks that `caller` may perform the operation. A person acts under the name of the lead,
+    /// and so may do what the lead may do. `action` is the verb phrase for the error message
+    /// "cannot ACTION as CALLER".
     ///
     /// # Errors
     ///

@@ -13,9 +13,9 @@ use crate::hosts_file_entry::HostName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An environment variable of a `teamctl` command that runs on this host for a user of another
-/// machine. Its value is the name of this host in that machine's `hosts.toml`. The command adds
-/// `--host` and this name to the commands that it suggests to the user.
+/// An environment variable for a `teamctl` command that a user of another machine runs here with
+/// `--host`. Its value is the name that this machine has in the user's `hosts.toml`. The command
+/// adds `--host` and this name to the commands that it suggests to the user.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
 /// An environment variable with more variables for the agent, in addition to the option `--env`: a

@@ -24,8 +24,8 @@ impl LockHolder {
     /// Parses the content of the file. `None` if the file has no pid. If the file has no second
     /// line, the socket's path is empty.
     ///
-    /// Ignores NUL bytes at the end. If the new content is shorter than the old content, a daemon
-    /// first writes the new content with NUL bytes at its end, and then truncates the file.
+    /// Ignores NUL bytes at the end. To shorten the content, a daemon first overwrites the rest of
+    /// the old content with NUL bytes, and then truncates the file.
     pub fn parse(bytes: &[u8]) -> Option<LockHolder> {
         let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut parts = bytes.splitn(2, |byte| *byte == b'\n');

@@ -33,9 +33,9 @@ pub fn encode_value(name: &str, value: String) -> String {
     }
 }
 
-/// Escapes `text` for use in an argument, so that [`fill`] replaces no variable in this text. A
-/// zero byte is inserted after the `{` of each variable. No argument can contain a zero byte, so
-/// [`fill`] can remove all zero bytes again.
+/// Escapes the variables in `text`, so that [`fill`] does not replace them: inserts a zero byte
+/// after the `{` of each variable. [`fill`] removes all zero bytes again. No argument can contain a
+/// zero byte of its own.
 pub fn escape_variables(text: &str) -> String {
     let escape = |text: String, name: &str| text.replace(&format!("{{{name}}}"), &format!("{{\0{name}}}"));
     let all =
@@ -80,9 +80,9 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Protects the prompt `text` from being read as an option: adds a space before the text if the
-/// text starts with `-`. The space is added only if the prompt is a whole argument in `template`
-/// and no argument `--` comes before it.
+/// Returns the prompt `text`, with a space before it if the program could take the prompt for an
+/// option: `text` starts with `-`, the prompt is a whole argument in `template`, and no argument
+/// `--` comes before it.
 pub fn guard_leading_dash(template: &[String], text: &str) -> String {
     let own = template.iter().position(|argument| argument == "{prompt}" || argument == "{prompt_sh}");
     let dashes = template.iter().position(|argument| argument == "--");

@@ -85,9 +85,9 @@ const REMOVED_VARIABLES: &[&str] = &[
     "MFLAGS",
     "MAKELEVEL",
     "CARGO_MAKEFLAGS",
-    // These variables select a git repository. `git rev-parse --local-env-vars` prints them, and
-    // also `GIT_CONFIG_COUNT`. That variable is not in this list, because it passes on settings of
-    // the user.
+    // These variables select a git repository. The list is the output of
+    // `git rev-parse --local-env-vars`, without `GIT_CONFIG_COUNT`: that variable passes on
+    // settings of the user.
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -164,8 +164,8 @@ pub fn is_callers_for_git(name: &str) -> bool {
     GIT_PATHS.contains(&name) || name.starts_with("GIT_") && is_passed_to_git(name)
 }
 
-/// Variables that the daemon takes over from the process that starts it in tmux. tmux itself would
-/// give the daemon the variables of the tmux server, which may have other values.
+/// Variables that a new daemon in tmux gets from the process that starts it. Without this list, the
+/// daemon would get these variables from the tmux server, which may have other values.
 pub const DAEMON_VARIABLES: &[&str] = &[
     "HOME",
     "PATH",
@@ -241,8 +241,8 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/environment.md");
 
-    /// The names in one column of a table in docs/environment.md. Only rows that begin with `row`
-    /// count.
+    /// The names in one column of a table in docs/environment.md, from the rows whose first cell
+    /// begins with the text `row`.
     fn documented(table: &str, row: &str, column: usize) -> Vec<String> {
         let table = PAGE.split(&format!("<!-- environment: {table} -->\n")).nth(1).expect("the page has it");
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

@@ -39,9 +39,9 @@ pub enum ErrorKind {
     Config,
 }
 
-/// The last words of the error message for a team that another process is deleting. A caller that
-/// also wants to delete the team recognizes these words, and tries again until the team does not
-/// exist.
+/// The end of the error message for a team that is being deleted. `teamctl run` also wants to
+/// delete the team at its end. If it gets an error with this end, it tries again until the team
+/// does not exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
 impl ErrorKind {

@@ -41,7 +41,7 @@ impl EventKind {
 
 impl Event {
     /// Whether the event says that a message was stored or read in an annex's mirror of an inbox.
-    /// The home's log has such an event in addition to the event of the true inbox.
+    /// The home logs a second event when the message is stored or read in the inbox itself.
     pub fn is_of_mirrored_inbox(&self) -> bool {
         let is_of_inbox =
             matches!(self.kind, EventKind::MessageStored { .. } | EventKind::MessageRead { .. });

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// Returns the path of the program `name` in the installation of the calling program. `own` is the
 /// canonical path of the calling program.
 ///
-/// The first candidate is in the directory of `own`, the second in `../libexec/teamd`. If `own` is
-/// in a directory `libexec/teamd`, the third candidate is in `../../bin`. If no candidate `exists`,
-/// the result is the first candidate, so that an error message can name it.
+/// The program is searched in the directory of `own` and in `../libexec/teamd`. If `own` is in a
+/// directory `libexec/teamd`, `../../bin` is searched too. If none of these paths `exists`, the
+/// result is the path in the directory of `own`, so that an error message can name it.
 pub fn installed_program(own: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let beside = own.with_file_name(name);
     let directory = own.parent().unwrap_or(Path::new("/"));

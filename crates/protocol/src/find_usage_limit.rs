@@ -2,8 +2,8 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! Directly after `{time}`, the output may have such a text even if the pattern has no `*` there.
-//! Case, frames around text, line wraps and repeated spaces are ignored.
+//! Such a text may also follow the time directly, without a `*` in the pattern. Case, frames around
+//! text, line wraps and repeated spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -58,8 +58,8 @@ fn segments(part: &str) -> Vec<&str> {
     part.split('*').map(str::trim).collect()
 }
 
-/// Whether `text` ends with all `segments`, in their order. Up to [`MAX_GAP`] bytes may follow each
-/// segment, because a `*` stands after it in the pattern.
+/// Whether `text` ends with `segments` (the parts of a pattern between its `*`), in their order. Up
+/// to [`MAX_GAP`] bytes may follow each segment.
 fn precede(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().rev().all(|words| {
@@ -71,8 +71,8 @@ fn precede(text: &str, segments: &[&str]) -> bool {
     })
 }
 
-/// Whether `text` begins with all `segments`, in their order. Up to [`MAX_GAP`] bytes may come
-/// before each segment, because the time or a `*` stands before it in the pattern.
+/// Whether `text` begins with `segments` (the parts of a pattern between its `*`), in their order.
+/// Up to [`MAX_GAP`] bytes may come before each segment.
 fn follow(text: &str, segments: &[&str]) -> bool {
     let mut rest = text;
     segments.iter().all(|words| {

@@ -1,9 +1,9 @@
-//! The protocol by which `teamctl hosts check` asks another machine what it has. The command starts
-//! `teamctl hosts report` there.
+//! The protocol by which `teamctl hosts check` asks another machine about its tmux, daemon and
+//! agent programs. The command starts `teamctl hosts report` there.
 //!
 //! `hosts report` first prints one line with its release. `hosts check` compares this release with
 //! its own before it sends anything. Then it sends one request per line, and `hosts report` prints
-//! one answer per line. Both are JSON.
+//! one answer per line. Requests and answers are JSON.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The only program for which [`Host::attach_command`] can turn [`Host::connect`] into a command
-/// with a terminal.
+/// The only program to which [`Host::attach_command`] can add an option that gives it a terminal.
 const SSH: &str = "ssh";
 
-/// In place of a host's name: the home of a team. In the mirror of a team, members that run at the
-/// home have this name as their host. The hosts file of a machine describes the machine itself in
-/// the table of this name.
+/// A reserved word that can stand where a host's name is expected: the home of the team. In a
+/// mirror's config, the members that run at the home have it as their host. In a hosts file, the
+/// table of this name describes the machine on which the file is.
 pub const HOME_HOST: &str = "home";
 
 /// In place of a host's name: the daemon chooses the host.
@@ -67,7 +66,7 @@ pub struct Host {
     pub teamctl: String,
     /// What the host has, in the user's own words.
     pub labels: Vec<String>,
-    /// How many members the daemon places on the host at once, if it chooses the host. `None`: any
+    /// If the daemon chooses the host: how many members it places there at most. `None`: any
     /// number.
     pub slots: Option<u32>,
 }

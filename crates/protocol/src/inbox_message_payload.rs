@@ -267,8 +267,8 @@ pub struct ShutdownApproved {
 }
 
 impl ShutdownApproved {
-    /// A teammate's agreement to shut down, without the teammate's pane id. On another tmux server,
-    /// a pane of the lead could have the same id, and the lead would close that pane.
+    /// A teammate's agreement to shut down. It leaves out the id of the teammate's pane, because a
+    /// lead on another tmux server would close the pane that has the same id there.
     pub fn new(request_id: RequestId, from: &MemberName, timestamp: String) -> ShutdownApproved {
         let from = from.to_string();
         ShutdownApproved { request_id, from, timestamp, pane_id: None, backend_type: None }

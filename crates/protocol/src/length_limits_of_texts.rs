@@ -101,8 +101,8 @@ impl TextLimit {
 
     /// Checks the length of a value as JSON. See [`TextLimit::check`].
     pub fn check_json<T: Serialize>(self, value: &T) -> Result<(), TextTooLong> {
-        // A value that cannot be serialized passes this check with length 0. The code that writes
-        // the value reports the error.
+        // If the value cannot be serialized, this check accepts it. The code that writes the value
+        // then reports the error.
         self.check_length(serde_json::to_vec(value).map_or(0, |json| json.len()))
     }
 

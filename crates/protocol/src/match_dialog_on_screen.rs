@@ -1,11 +1,11 @@
 //! Detects dialogs on a terminal screen. A dialog is a question that a program shows while it waits
 //! for a key.
 //!
-//! A profile lists the text of each dialog. On the screen, a frame is drawn around this text, the
-//! pane's width wraps it, and a marker stands before the selected choice. The comparison ignores
-//! these differences. The first line of the profile's text may begin in the middle of a screen
-//! line, but each later line must begin at the start of a screen line. So a sentence that quotes
-//! the question and its choices in one line does not match.
+//! A profile lists the text of each dialog. On the screen, the program draws a frame around this
+//! text and a marker before the selected choice, and the pane's width wraps the text. The
+//! comparison ignores these differences. In the profile's text, each line after the first must also
+//! begin a line of the screen. So a sentence that quotes the question and its choices in one line
+//! does not match.
 
 /// Returns the first of `dialogs` that is on the screen. `screen` holds the screen's lines from the
 /// top.
@@ -14,18 +14,18 @@
 /// space in a dialog matches a space or a line end on the screen. A line end in a dialog matches
 /// only a line end.
 ///
-/// A dialog whose last line is `$` matches only at the end of the screen. At most one line may
-/// follow the line in which the dialog ends. So text that only quotes the dialog does not match:
-/// the program shows its own prompt below the quoted text.
+/// If the last line of a dialog's text is `$`, the dialog matches only at the end of the screen,
+/// with at most one line below it. So a text that quotes the dialog does not match, because the
+/// program shows its own prompt below the text.
 pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// Returns the question of a dialog on the screen: the last line before the dialog's end that ends
-/// with `?`. A line that begins with a lowercase letter is the rest of a wrapped line. So the lines
-/// above it belong to the question too, up to four lines in all. `None` if no line ends with `?`,
-/// or if the screen does not show the dialog.
+/// Returns the question of a dialog on the screen: the last line that ends with `?`, up to the
+/// dialog's end. If the line begins with a lowercase letter, it continues the line above, which
+/// then belongs to the question too. The question has at most four lines. `None` if no line ends
+/// with `?`, or if the screen does not show the dialog.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The result of a check, which replays a record: what happened to the team according to the
 /// record, and what happened in the replay.
 ///
-/// Each of the two histories is a text with one section for the claims of all tasks, one for each
-/// task, member and inbox, and one for the team. If both histories are equal, the daemon decides as
-/// it did when the record was written.
+/// Each of the two histories is a text. It has a section for each task, member and inbox, one for
+/// the team, and one for the order in which tasks were claimed. If both histories are equal, the
+/// daemon decides as it did when the record was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCheck {
     /// How many members have been spawned in the record.

@@ -35,8 +35,8 @@ pub(crate) const SECRET_PREFIXES: [&str; 15] = [
     "-----BEGIN",
 ];
 
-/// A part of an environment variable's value counts as a secret if it has letters and digits and at
-/// least this many characters. Ordinary words are shorter than that.
+/// Text in a variable's value may be a secret if it has at least this many characters, with both
+/// letters and digits. Ordinary words are shorter.
 const MIN_SECRET_LENGTH: usize = 24;
 
 /// Returns the value of the environment variable `name` for output. A value that may be a secret is

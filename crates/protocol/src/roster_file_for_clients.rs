@@ -209,8 +209,8 @@ impl RosterFile {
     }
 
     /// Whether the spawn with the token `token` has ended and another spawn of the member `name`
-    /// runs. False if the roster has no spawn of the member: the roster may have been lost, and an
-    /// agent that still runs must not be stopped because of that.
+    /// runs. False if the roster has no spawn of the member: a lost roster must not stop an agent
+    /// that still runs.
     pub fn is_superseded(&self, team: &TeamName, name: &MemberName, token: &str) -> bool {
         let is_known = self.records.iter().any(|record| record.token == token);
         !is_known && self.records.iter().any(|record| record.is_running_member(team, name))
@@ -248,8 +248,8 @@ impl RosterFile {
 }
 
 impl RosterFile {
-    /// Ids of the requests that the team's suspended members made for the approval of their plans.
-    /// A member sends its request again, with the same id, when the member is resumed.
+    /// Ids of the plan requests of the team's suspended members. When a member is resumed, it sends
+    /// its request again with the same id.
     pub fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
         let is_suspended = |pending: &&RecordedRespawn| pending.start.as_str() == Some(RESUMED_START);
         let of_team = self.pending_respawns.iter().filter(|pending| pending.request.team == *team);
@@ -271,8 +271,9 @@ impl RosterFile {
         let recorded = self.usage.get(team);
         let annexes = recorded.into_iter().flat_map(|usage| usage.annexes.values());
         let elsewhere = annexes.flat_map(|annex| annex.members.clone());
-        // A later entry replaces an earlier one of the same name. `current` comes last, because the
-        // record of a running member has the usage of all spawns of this member.
+        // If a name is in several of `elsewhere`, `past` and `current`, the last list counts.
+        // `current` comes last, because the record of a running member has the usage of all its
+        // spawns.
         let members = elsewhere.chain(past).chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
         TeamUsageRecord { total: recorded.map(|team| team.usage).unwrap_or_default(), members }
     }

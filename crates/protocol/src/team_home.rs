@@ -33,9 +33,8 @@ impl TeamHome {
         TeamHome { epoch, moved: None, moving: None }
     }
 
-    /// When the moved team was created, in milliseconds since the Unix epoch. A later team of the
-    /// same name has another creation time, and the move does not concern it. `None` if no move has
-    /// begun.
+    /// When the moved team was created, in milliseconds since the Unix epoch. This tells the moved
+    /// team from a later team of the same name. `None` if no move has begun.
     pub fn created_at(&self) -> Option<u64> {
         let moved = self.moved.as_ref().map(|moved| moved.created_at);
         moved.or_else(|| self.moving.as_ref().map(|moving| moving.created_at))

@@ -100,8 +100,8 @@ pub struct AskSetup {
     pub shown_output: AskShownOutput,
     /// Whether the program ends when the caller is gone.
     pub attachment: AskAttachment,
-    /// The MCP server that has started `teamctl ask`. If this process exits, the program is ended
-    /// too. `None` if `teamctl ask` was not started by an MCP server.
+    /// The MCP server that has started `teamctl ask`. When the MCP server exits, the asked program
+    /// is ended too. `None` if `teamctl ask` was not started by an MCP server.
     pub starter: Option<Process>,
     /// The team whose lead is notified of the end. `None` if the caller has no inbox or waits.
     pub lead_inbox: Option<AskLeadInbox>,
@@ -176,8 +176,8 @@ pub struct AskedOptions {
     pub profile: Option<String>,
     /// The command, if there is no profile.
     pub command: Vec<String>,
-    /// The directory in which the program works. If the program works in a worktree, this is
-    /// instead the directory with the same relative path in the repository itself.
+    /// The directory for which the question was asked. The program works there, unless it has a
+    /// worktree: then it works in the directory with the same relative path in the worktree.
     pub cwd: PathBuf,
     /// The first ask of the session if the session has a worktree, which is named after this ask.
     pub worktree: Option<AskId>,

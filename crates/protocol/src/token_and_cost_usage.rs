@@ -139,8 +139,8 @@ pub struct UsagePaths {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     /// Path of the id of a model call, for programs that report the usage of each model call in a
-    /// line of its own. The usage of all lines is added up, but a line replaces an earlier line
-    /// with the same id. `None` if the last line reports the whole usage.
+    /// line of its own. The usage of all model calls is added up. If several lines have the same
+    /// id, the last of them counts. `None` if the program's last line reports the whole usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_id: Option<String>,
     /// What the numbers count.

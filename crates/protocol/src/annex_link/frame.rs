@@ -44,9 +44,9 @@ pub struct LinkHello {
     pub program_version: String,
     /// Identity of the home's root. The annex has mirrors of some of its teams.
     pub root: String,
-    /// The epoch of the link. The home sends its own epoch, which is always 1 in this version. The
-    /// annex sends the highest epoch that a home has sent to it, or 0 if there is none. This epoch
-    /// is not that of a team ([`crate::team_home::TeamHome`]).
+    /// The epoch of the link. It is not the epoch of a team ([`crate::team_home::TeamHome`]). The
+    /// home sends its own epoch, which is always 1 in this version. The annex sends the highest
+    /// epoch that a home has sent to it, or 0 if there is none.
     pub epoch: u64,
     /// Identity of the annex: the name of its host in the hosts file of the home.
     pub annex: String,
@@ -100,9 +100,9 @@ pub enum LinkRefusal {
     },
     /// The sender is not this annex, or belongs to another root, or does not expect this annex.
     UnknownAnnex,
-    /// The other end's hello says which item of the sender it has stored last. This cannot be true:
-    /// the sender has no such item, or the other end has already acknowledged a later item. So
-    /// one of the two ends has lost its files, or has an old copy of them.
+    /// The two ends disagree about the items that the sender of this refusal has sent. Either the
+    /// other end says that it has stored an item that was never sent, or it no longer has an item
+    /// that it acknowledged. So one of the two ends has lost its files, or has an old copy of them.
     NumbersDiffer {
         /// The last item that the sender remembers as acknowledged.
         acknowledged: u64,

@@ -16,8 +16,8 @@ pub enum LinkFrameError {
     /// The frame is longer than [`MAX_FRAME_BYTES`].
     #[error("cannot send a frame of {0} bytes: the limit is {MAX_FRAME_BYTES}")]
     TooLong(usize),
-    /// The prefix is greater than [`MAX_FRAME_BYTES`]. Usually another program has written text
-    /// into the stream, such as the greeting of a login shell.
+    /// The length before a frame is greater than [`MAX_FRAME_BYTES`]. Usually another program has
+    /// written text into the stream, such as the greeting of a login shell.
     #[error("cannot read a frame: the stream has the text \"{0}\"")]
     NoFrame(String),
     /// The text is no frame.

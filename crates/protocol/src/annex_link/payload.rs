@@ -50,21 +50,21 @@ pub enum ItemPayload {
         /// The change.
         change: ConfigChange,
     },
-    /// From the annex: it lacks the config to which a `TeamChange` applies. The home answers with
-    /// `Team` and the tasks.
+    /// From the annex: it cannot apply a `TeamChange`, because it lacks the config before that
+    /// change. The home answers with `Team` and the tasks.
     TeamWanted {
         /// The team.
         team: TeamName,
     },
-    /// From the home: asks the annex to become the team's home. Before that, the home sends all
-    /// other changes of the team's files. The annex answers with `HomeMoved` or `HomeDeclined`.
+    /// From the home: asks the annex to become the team's home. The home has already sent all other
+    /// changes of the team's files. The annex answers with `HomeMoved` or `HomeDeclined`.
     HomeOffered {
         /// The team.
         team: TeamName,
         /// When the team was created. Another team of this name is not meant.
         created_at: u64,
-        /// The epoch of the new home. Each new offer has a higher epoch; one offer may arrive
-        /// twice.
+        /// The team's epoch at the new home. Each new offer has a higher epoch, but the same offer
+        /// may arrive twice.
         epoch: u64,
         /// What the mirror lacks.
         handover: Box<HomeHandover>,
@@ -99,8 +99,8 @@ pub enum ItemPayload {
         /// What the annex must know about it.
         budget: HomeBudget,
     },
-    /// From the annex: the mirror can't be made, for example because the annex has another team of
-    /// this name.
+    /// From the annex: it can't create its mirror of the team, for example because it has another
+    /// team of this name.
     TeamRefused {
         /// The team.
         team: TeamName,
@@ -130,7 +130,7 @@ pub enum ItemPayload {
         message: Message,
     },
     /// The owner of an inbox has read these messages. The annex sends this for the members that it
-    /// runs. The home sends it for all other members, but only before a `HomeOffered`.
+    /// runs. For all other members, the home sends it just before a `HomeOffered`.
     Read {
         /// The team.
         team: TeamName,
@@ -178,8 +178,8 @@ pub enum ItemPayload {
         change: TaskChange,
         /// The task as it is at the home after the decision. `None` if it does not exist there.
         task: Option<Map<String, Value>>,
-        /// Why the home has not made the whole change, and which part is left out. Or a note that
-        /// the task has a new id. `None` if the home has made the whole change.
+        /// Which part of the change the home has refused, and why; or that the task has got a new
+        /// id. `None` if the home has made the change as the annex asked for it.
         error: Option<ErrorReport>,
     },
     /// From the annex: events that it has logged, each with its number.
@@ -196,8 +196,8 @@ pub enum ItemPayload {
         /// Chosen by the sender.
         number: u64,
     },
-    /// The answer to a [`ItemPayload::Barrier`]. The end that sends it has handled all items that
-    /// came before the barrier. It has also sent all items that result from them.
+    /// The answer to a [`ItemPayload::Barrier`]. Its sender has handled all items that came before
+    /// the barrier, and has sent all items that result from them.
     BarrierReached {
         /// The number of the barrier.
         number: u64,
@@ -229,8 +229,9 @@ impl ItemPayload {
         }
     }
 
-    /// When the team of the item was created. The home uses this time to drop items about an
-    /// earlier team of the same name. `None` for barriers, and for items that only the home sends.
+    /// When the team of the item was created. By this time the home recognizes items about an
+    /// earlier team of the same name, and ignores them. `None` for barriers, and for items that
+    /// only the home sends.
     pub fn created_at(&self) -> Option<u64> {
         match self {
             ItemPayload::HomeMoved { created_at, .. }

@@ -93,11 +93,11 @@ impl From<FieldPath> for String {
 }
 
 impl TaskChange {
-    /// The change from the state `from` of a task to the state `to`. In a state that is `None`, the
-    /// task does not exist. Returns `None` if nothing changes.
+    /// The change that turns the task `from` into the task `to`. `None` stands for a task that does
+    /// not exist. Returns `None` if nothing changes.
     ///
-    /// If the status or the metadata changes, the result also contains the owner in `from`. So
-    /// [`TaskChange::apply`] refuses this change if the task has another owner by then.
+    /// A change of the status or of the metadata also contains the owner that the task has in
+    /// `from`. So [`TaskChange::apply`] refuses the change if the task has another owner by then.
     pub fn between(from: Option<&Map<String, Value>>, to: Option<&Map<String, Value>>) -> Option<TaskChange> {
         match (from, to) {
             (None, None) => None,
@@ -126,10 +126,10 @@ impl TaskChange {
         }
     }
 
-    /// Makes this change to `task`, the current state of the task. This state may differ from the
-    /// state that the change starts from. So a field is changed only if it still has the old value,
-    /// or already has the new value. The owner, the status and the metadata are changed together or
-    /// not at all. The result names the first field that was refused.
+    /// Makes this change to `task`, the task as it is now. The task may have changed since this
+    /// change was computed. So a field is changed only if it still has the old value, or already
+    /// has the new value. The owner, the status and the metadata are changed together or not at
+    /// all. The result names the first field that was refused.
     pub fn apply(&self, task: Option<&Map<String, Value>>) -> AppliedChange {
         match (self, task) {
             (TaskChange::Create { task: created }, None) => AppliedChange::complete(Some(created.clone())),
@@ -150,9 +150,9 @@ impl TaskChange {
 pub struct AppliedChange {
     /// The task. `None` if it does not exist.
     pub task: Option<Map<String, Value>>,
-    /// The name of the first field that was refused, because it has neither the old nor the new
-    /// value. It is `id` if the task to edit does not exist, or if another task has the id of the
-    /// task to create. `None` if no field was refused.
+    /// The name of the first field that was not changed, because the task's value is neither the
+    /// old nor the new one. It is `id` if the task to edit does not exist, or if another task has
+    /// the id of the task to create. `None` if the whole change was made.
     pub conflict: Option<String>,
 }
 

@@ -285,8 +285,8 @@ impl TurnPause {
                 let reason = shorten(reason);
                 TurnPause::FailedTurns(FailedTurnsPause { failed_turns, reason, until, limit })
             }
-            // The only text of an `ExchangePause` is a member's name, in the field `with`. The name
-            // is not shortened, because the type `MemberName` limits its length.
+            // An `ExchangePause` has no long text: its field `with` is a member's name, and the
+            // type `MemberName` limits the length.
             pause @ TurnPause::Exchange(ExchangePause { with: _, turns: _, within_ms: _, until: _ }) => pause,
             pause @ TurnPause::NoContact(NoContactPause { since: _ }) => pause,
         }

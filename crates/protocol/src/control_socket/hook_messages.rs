@@ -104,9 +104,9 @@ pub enum LongPollEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookReply {
     /// Whether the hook may deliver messages to its program. If not, the hook only marks earlier
-    /// messages as read. False if the agent's delivery is not `hook`, or if the agent is about to
-    /// be respawned after a plan approval. Also false if the hook belongs to a nested program,
-    /// which the agent's program has started.
+    /// messages as read. False if the agent's delivery is not `hook`, if the agent is about to be
+    /// respawned after a plan approval, or if the hook belongs to a nested program, which the
+    /// agent's program has started.
     pub delivers_by_hook: bool,
     /// Whether new turns must wait, because this host has no contact with the home of the team. If
     /// so, the hook waits in a long poll until there is contact again. Only then does it read the
@@ -120,12 +120,13 @@ pub struct HookReply {
     /// The task of the turn. `None` if the turn has no task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The prompt that was on the program's command line, if the inbox message with this prompt is
-    /// still unread. The hook marks that message as read and reports [`HookEvent::PromptRead`].
+    /// The first prompt, if the program got it on its command line and the inbox message with this
+    /// prompt is still unread. The hook then marks that message as read and reports
+    /// [`HookEvent::PromptRead`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_in_args: Option<String>,
-    /// Whether a plan approval was on the program's command line, and the inbox message with this
-    /// approval is still unread. If so, the hook marks that message as read and reports
+    /// Whether the program got the approval of its plan on its command line, and the inbox message
+    /// with this approval is still unread. If so, the hook marks that message as read and reports
     /// [`HookEvent::PromptRead`].
     #[serde(default)]
     pub approval_in_args: bool,

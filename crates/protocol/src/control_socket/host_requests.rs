@@ -14,8 +14,8 @@ pub struct UseHostRequest {
     /// The host.
     pub host: HostName,
     /// Program and arguments that run `teamctl annex --stdio` on the host, with standard input and
-    /// output connected to this machine. The daemon adds two arguments: the [`HomeId`] of its root and
-    /// the host's name.
+    /// output connected to this machine. The daemon adds two arguments: the [`HomeId`] of its root
+    /// and the host's name.
     pub command: Vec<String>,
 }
 
@@ -72,7 +72,8 @@ fn is_first_generation(generation: &u32) -> bool {
     *generation == FIRST_LINK_GENERATION
 }
 
-/// Makes this host, which has a mirror of the team, the team's home. The old home must have no contact.
+/// Makes this host, which has a mirror of the team, the team's home. The old home must have no
+/// contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakeHomeRequest {
@@ -108,8 +109,9 @@ pub struct AwaitHostRequest {
     pub host: HostName,
 }
 
-/// Waits until the home of a mirrored team has decided about the changes that this host has made to
-/// a task. Without this request, members on two hosts could start the same task.
+/// A client sends this after a member of an annex has claimed a task. The reply comes when the home
+/// of the team has accepted or refused the claim. Otherwise members on two hosts could start the
+/// same task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmTaskRequest {

@@ -5,9 +5,9 @@ use crate::team_and_member_names::{MemberName, TeamName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Chooses the host of a new member, and reserves a slot (the place of one member) there. The slot
-/// stays reserved until the connection of the caller closes. The caller keeps the connection open
-/// until the member is listed.
+/// Chooses the host of a new member, and reserves a slot (the place of one member) there. The
+/// daemon frees the slot when the caller closes its connection. So the caller keeps the connection
+/// open until the new member is in the team's config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceMemberRequest {

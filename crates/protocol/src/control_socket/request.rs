@@ -32,8 +32,8 @@ pub struct Call {
     /// The version of the protocol that the caller speaks. The daemon refuses other versions than
     /// its own.
     pub version: u32,
-    /// The canonical path of the caller's root. The daemon refuses a call for another root than its
-    /// own. `None`: the daemon does not check the root. A call with a token needs no root, because
+    /// The canonical path of the caller's root. If the daemon has another root, it refuses the
+    /// call. `None`: the daemon does not check the root. A call with a token needs no root, because
     /// only the daemon of the caller's own root knows the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
@@ -70,8 +70,8 @@ impl std::fmt::Debug for Call {
 pub enum Request {
     /// Returns the status of the daemon, its teams and their members.
     Status,
-    /// Like `status`, but first reads the screens of members and searches them for dialogs. Reads
-    /// only the screens of members whose programs have known dialogs.
+    /// Asks for the same as `status`, but the daemon first looks for dialogs on the screens of
+    /// members. It reads a screen only if the profile of the member's program lists dialogs.
     StatusWithScreens,
     /// Creates a team.
     CreateTeam(CreateTeamRequest),

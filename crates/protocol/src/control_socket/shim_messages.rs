@@ -40,9 +40,9 @@ pub enum ToShim {
     StartAgent(Box<StartAgent>),
     /// The daemon has adopted the agent.
     Adopted,
-    /// The daemon has no record of this spawn. The shim exits without starting an agent. An agent
-    /// that already runs continues without supervision, because a lost roster must not end its
-    /// work.
+    /// The daemon has no record of this spawn. If the agent has not started yet, the shim exits
+    /// without starting it. An agent that already runs continues without supervision, because a
+    /// lost roster must not end its work.
     Refused,
     /// End the agent and all its descendants: send SIGTERM, and after the grace period SIGKILL.
     End {

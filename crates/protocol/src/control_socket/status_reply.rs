@@ -239,10 +239,9 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// When messages reach the member. This follows from `delivery`, with one exception: the
-    /// delivery `hook` while no hook can deliver messages. That is the case while the agent is idle
-    /// and no hook waits, and while the agent works and no hook has reported yet. The value is then
-    /// `on-pull`: the agent must ask for its messages.
+    /// When messages reach the member, as follows from `delivery`. With delivery `hook` the value
+    /// is `on-pull` if no hook can deliver messages: the agent is idle and no hook waits, or the
+    /// agent works and no hook has reported yet. The agent must then ask for its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,
     /// The pane, such as `%14`. `None` without a pane.

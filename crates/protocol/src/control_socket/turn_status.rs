@@ -111,8 +111,8 @@ pub struct ExchangePause {
 }
 
 impl TurnPause {
-    /// When the pause ends, in milliseconds since the epoch. `None` if no time is set.
-    /// [`TurnPause::NoContact`] then ends when there is contact with the home, and
+    /// When the pause ends, in milliseconds since the epoch. `None` if the pause has no set end: a
+    /// [`TurnPause::NoContact`] ends when there is contact with the home, and a
     /// [`TurnPause::FailedTurns`] when a person or the lead sends a message.
     pub fn until(&self) -> Option<u64> {
         match self {

@@ -72,8 +72,9 @@ pub struct RemovedWorktrees {
     /// Worktrees that were removed after their unsaved work was saved in the trash.
     #[serde(default)]
     pub trashed: Vec<TrashedWorktree>,
-    /// Worktrees that were not removed, because nothing exists at their paths any more. Either git
-    /// no longer lists such a worktree, or its path is in the request's `discard_worktrees`.
+    /// Recorded worktrees whose paths no longer exist, so that there was nothing to remove. A
+    /// missing worktree that git still lists is here only if its path is in the request's
+    /// `discard_worktrees`.
     #[serde(default)]
     pub missing: Vec<PathBuf>,
     /// Each text names a worktree that was not removed, and the reason: another directory is now at

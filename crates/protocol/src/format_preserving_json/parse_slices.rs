@@ -64,8 +64,8 @@ impl<'a> Array<'a> {
         &self.elements
     }
 
-    /// For each element, the offset just after the `[` or `,` before it. If `[` is put before the
-    /// text that begins at this offset, the result is an array of this element and the later ones.
+    /// For each element, the offset just after the `[` or `,` before it. A caller that needs only
+    /// the last elements parses `[` and the text from this offset on.
     pub fn element_starts(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator {
         let start = |index: usize| match index.checked_sub(1) {
             Some(before) => {
@@ -122,9 +122,9 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Whether the JSON string `literal` decodes to `text`. The lengths are compared first, so that few
-/// literals are decoded. An escape is longer than the character that it encodes. So only a literal
-/// that is longer than `text` and has escapes is decoded.
+/// Whether the JSON string `literal` decodes to `text`. Decoding is slow, so only a literal that is
+/// longer than `text` and has escapes is decoded: an escape is longer than the character that it
+/// encodes.
 fn is_literal(literal: &RawValue, text: &str) -> bool {
     let json = literal.get();
     match (json.len() - 2).cmp(&text.len()) {

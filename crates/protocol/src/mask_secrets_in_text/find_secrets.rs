@@ -14,8 +14,8 @@ const UNIQUE_PREFIXES: [&str; 8] = ["ghp_", "gho_", "ghu_", "ghs_", "github_pat_
 const MIN_AFTER_UNIQUE_PREFIX: usize = 8;
 const MIN_AFTER_PREFIX: usize = 12;
 
-/// A token without a known prefix has at least this many letters and digits. Of each of the three
-/// classes (digits, capitals, small letters), it has at least [`MIN_OF_EACH_CLASS`].
+/// The minimum number of letters and digits in a token without a known prefix. The token must also
+/// have at least [`MIN_OF_EACH_CLASS`] digits, as many capitals, and as many small letters.
 const MIN_MIXED_LENGTH: usize = 32;
 const MIN_OF_EACH_CLASS: usize = 3;
 

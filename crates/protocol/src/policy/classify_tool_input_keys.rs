@@ -165,9 +165,9 @@ fn plain_key(key: &str) -> String {
     key.chars().filter(|c| *c != '_' && *c != '-').flat_map(char::to_lowercase).collect()
 }
 
-/// Whether teamd understands a key and its value: teamd finds the actions in the value, or the
-/// value cannot change what the tool does. `enclosing` is the kind of the key whose value contains
-/// `key`.
+/// Whether the values of this key hide no action from teamd: either teamd finds the actions in the
+/// value, or the value cannot change what the tool does. `enclosing` is the kind of the key whose
+/// value contains `key`.
 pub(super) fn is_understood(key: &str, value: &Value, enclosing: InputKeyKind) -> bool {
     let plain = plain_key(key);
     let is_one_of = |keys: &[&str]| keys.contains(&plain.as_str());

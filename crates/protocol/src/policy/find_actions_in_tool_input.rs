@@ -34,9 +34,9 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Values of keys such as `dir`. If the tool runs a command, such a value is the command's
-    /// working directory. Otherwise, the value is a path on which the tool acts. After the whole
-    /// input is read, the values are moved to `working_dirs` or `actions`.
+    /// Values of keys such as `dir`. If the tool runs a command, each of them is moved to
+    /// `working_dirs` in the end, as a working directory of the command. Otherwise, each is moved
+    /// to `actions`, as a path on which the tool acts.
     directories: Vec<String>,
     /// Whether the input has a key whose meaning is unknown, so that `actions` may be incomplete.
     pub(super) has_unknown_key: bool,
@@ -78,10 +78,9 @@ impl ToolActions {
     /// Collects the actions in the field `key` of an object. The key itself is also checked,
     /// because it may be a path.
     ///
-    /// A known key says what its value is, such as a path or a command. An unknown key counts like
-    /// the key around it (`enclosing`): in `{"command": {"x": "rm"}}`, the text `rm` is a command.
-    /// But inside a key of text that a tool only writes, such as `content`, an unknown key stays
-    /// unknown: its value may be a path.
+    /// If teamd does not know the key, the value has the kind of the enclosing key: in
+    /// `{"command": {"x": "rm"}}`, the text `rm` is a command. The exception is an enclosing key
+    /// for text that a tool only writes, such as `content`: there, the value could be a path.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);
@@ -155,8 +154,8 @@ const MAX_COMMAND_BYTES: usize = 32 << 10;
 pub(super) fn can_run(line: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     // A backslash at the end of a line joins it with the next line.
     let bare: String = line.replace("\\\n", "").chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    // `split_commands` also splits at braces and `$`. Both can be part of one command, as in
-    // `rm $x`. So the line is split once more, without these separators.
+    // `split_commands` also splits at braces and `$`, although both can be part of one command, as
+    // in `rm $x`. So the line is also split without these two separators.
     let is_separator = |c: char| ";&|()`\n\r".contains(c);
     let mut commands =
         split_commands(line).into_iter().chain(split_commands(&bare)).chain(bare.split(is_separator));

@@ -63,13 +63,13 @@ impl PolicyRule {
                 .is_none_or(|directory| self.is_directory_match(directory, &actions, &location))
     }
 
-    /// Whether the rule may allow a request with these actions. No rule allows a request that lifts
-    /// a protection of the agent program, such as its sandbox, or whose working directory a shell
-    /// would expand, such as `~/x`.
+    /// Whether the rule may allow a request with these actions.
     ///
-    /// A key that teamd does not know could hold another action. So an input with such a key is
-    /// allowed only by a rule for every action: a rule without a directory, and without a pattern
-    /// or with the pattern `*`.
+    /// No rule allows a request that lifts a protection of the agent program, such as its sandbox.
+    /// Nor does a rule allow a working directory that a shell would expand, such as `~/x`.
+    ///
+    /// An input with a key that teamd does not know could contain other actions. So it is allowed
+    /// only by a rule without a directory whose pattern is missing or `*`.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");

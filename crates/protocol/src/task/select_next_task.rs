@@ -6,10 +6,9 @@ use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::MemberName;
 use std::borrow::Borrow;
 
-/// The task that `owner` starts next. The first choice is a task that only `owner` may claim, the
-/// second a task that any member may claim. Only tasks that can start now count. Of several such
-/// tasks, the one with the lowest id is chosen. A member that is started for one task gets no
-/// other. `all` is ordered by id.
+/// The task that `owner` starts next, among the tasks that can start now. A task that only `owner`
+/// may claim comes before a task that any member may claim, and then a lower id before a higher
+/// one. A member that is started for one task gets no other task. `all` is ordered by id.
 pub fn next_task<T: Borrow<Task>>(all: &[T], owner: &MemberName) -> Option<TaskId> {
     let (mut available, mut is_once) = (None, false);
     for task in all.iter().map(Borrow::borrow) {

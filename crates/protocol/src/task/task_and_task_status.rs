@@ -1,9 +1,8 @@
 //! One task and its status, parsed from its file, and the dependencies between tasks.
 //!
 //! Whether a task is available is computed from the whole list each time and never stored. A
-//! blocker stays in the file's list of blockers after it is completed. If a task's status is
-//! unknown to teamd, the task is shown, it blocks its dependents, and its status is kept in the
-//! file.
+//! blocker stays in the file's list of blockers after it is completed. teamd shows a task with an
+//! unknown status and does not change the status. Such a task blocks the tasks that wait for it.
 
 use crate::format_preserving_json::{FieldError, JsonError, Object, to_value};
 use crate::member_task_and_request_ids::TaskId;
