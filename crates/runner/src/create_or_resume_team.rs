@@ -31,7 +31,6 @@ const MAX_SPAWN_ATTEMPTS: usize = 3;
 /// How long a name may still be in use after the last member of that name has exited.
 const NAME_FREE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum time for which the run waits until no member is starting, stopping or disconnected.
-/// A member that stops within its grace period needs less time than this.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Creates the team. If the daemon dies before it replies, the team may exist already. So this
@@ -127,9 +126,9 @@ fn wait_until_settled(run: &mut RunContext, team: &Team) -> Result<TeamSnapshot,
 /// Finds tasks that an earlier run left in progress and that no member will continue, because they
 /// have no owner or their owner has exited. Returns how to make each of them pending again.
 ///
-/// If the run file contains an exited owner, this run spawns the owner again. If teamd starts the
-/// owner's turns, or learns about them from hooks, the owner then continues its task. The function
-/// skips such a task, because otherwise a second member could work on it at the same time.
+/// A task is skipped if this run spawns its owner again and teamd sees the owner's turns (it starts
+/// them, or hooks report them). The owner then continues the task, and a second member must not
+/// work on it at the same time.
 fn abandoned_tasks(run: &RunContext, tasks: &[Task], members: &MemberStates) -> Vec<TaskRelease> {
     let will_continue = |owner: &MemberName| {
         // The task of a member that is started for it is released, and the member is started again.
@@ -209,9 +208,9 @@ fn spawn_all(run: &RunContext, members: Vec<SpawnRequest>) -> Vec<(SpawnRequest,
     })
 }
 
-/// Spawns one member. `worktree_options` are the spawn options of a member that works in a
-/// worktree, and `None` for any other member. For a worktree, the function first creates it, and
-/// then builds the spawn request again for the worktree's directory.
+/// Spawns one member. If the member works in a worktree, `worktree_options` has its spawn options.
+/// The function then creates the worktree first, and builds a new spawn request for the worktree's
+/// directory.
 fn spawn_member(
     team_context: &TeamContext,
     member: &SpawnRequest,

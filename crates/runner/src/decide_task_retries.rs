@@ -100,9 +100,9 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// Returns this fate with `change` applied to the text of its reason. A fate without a reason
-    /// stays unchanged. Callers use this to escape control characters, because an agent may have
-    /// written the text.
+    /// Returns this fate with the text of its reason replaced by `change(text)`. A fate without a
+    /// reason stays unchanged. Callers use this to escape control characters, because an agent may
+    /// have written the text.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),
@@ -214,8 +214,9 @@ fn evaluate_task(rules: &RetryRules, task: &Task, members: &MemberStates) -> (Ta
             }
         },
         (TaskStatus::Pending, _) => (pending_fate(task, members), None),
-        // The task's file cannot be parsed. Another program may be writing it, so the run waits. If
-        // the file stays damaged, the run ends when the team counts as stalled.
+        // The task's file cannot be parsed. Another program may be writing it, so the run waits. A
+        // file that stays damaged does not keep the run waiting forever, because the run ends a
+        // team that makes no progress.
         (TaskStatus::Other(status), _) if status == UNREADABLE_STATUS => (TaskFate::Waiting, None),
         (TaskStatus::Other(status), _) => (TaskFate::Unreachable(format!("its file says {status}")), None),
     }
@@ -242,9 +243,9 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task's owner is respawning or suspended. The run waits until the owner runs again:
-        // when the run makes the task pending, it also sets the owner, and the task list accepts
-        // only a current member as an owner.
+        // The task's owner is respawning or suspended. The run makes the task pending later, when
+        // the owner runs again. It would also set the owner, and the task list accepts only a
+        // current member as an owner.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }

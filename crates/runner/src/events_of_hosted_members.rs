@@ -1,6 +1,6 @@
 //! Keeps what the event log says about the members on other hosts. When such a member exits or is
-//! suspended, its host removes the member from config.json. So config.json alone does not show
-//! whether the member comes back.
+//! suspended, its host removes the member from config.json. Only the event log shows whether the
+//! member will run again.
 
 use crate::decide_task_retries::{MemberState, MemberStates};
 use crate::team_snapshot::{HostedActivity, TeamSnapshot};
@@ -80,10 +80,10 @@ impl HostedMemberEvents {
         logged.turns = logged.turns.after(kind);
     }
 
-    /// Adds to the snapshot what the event log says about members on other hosts. A member that is
-    /// suspended or waits for its respawn is not in config.json. The log shows that such a member
-    /// will run again, so the member does not count as gone. An idle member counts as waiting if it
-    /// has an open request or if its turns are paused.
+    /// Adds to the snapshot what the event log says about members on other hosts. If a member is
+    /// suspended or waits for its respawn, config.json does not list it, but the member does not
+    /// count as gone. An idle member counts as waiting if it has an open request or if its turns
+    /// are paused.
     pub(crate) fn apply(&self, snapshot: &mut TeamSnapshot) {
         let waiting: BTreeSet<&MemberName> = self.open_requests.values().collect();
         for member in &mut snapshot.hosted {
@@ -100,8 +100,8 @@ impl HostedMemberEvents {
         }
     }
 
-    /// Adds the members that config.json does not list, but that their host will respawn. A resumed
-    /// run spawns all other unlisted members itself.
+    /// Adds the members that their hosts will respawn, although config.json does not list them. A
+    /// resumed run must not spawn these members itself.
     pub(crate) fn add_respawning(&self, members: &mut MemberStates) {
         for (name, logged) in &self.members {
             if logged.spawn == LoggedSpawn::RespawnScheduled && members.state_of(name) == MemberState::Gone {

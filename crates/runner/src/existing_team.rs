@@ -101,9 +101,9 @@ fn foreign_team_error(file: &RunFile, config: &TeamConfig, tasks: &[Task]) -> Op
     let is_in_file =
         |task: &Task| run_file_key(task).is_some_and(|key| file.tasks.iter().any(|spec| spec.key == key));
     let mut members = config.members.iter().filter(|member| !member.name.is_lead()).peekable();
-    // If one of the team's tasks is also in the run file, this file created the team. A person may
-    // have added other tasks that the file lacks. If the team has no tasks, its members are
-    // compared with the file instead.
+    // If one of the team's tasks is also in the run file, an earlier run of this file created the
+    // team. A person may have added other tasks. If the team has no tasks, its members are compared
+    // with the file instead.
     let foreign_entries = match (tasks.peek().is_some(), members.peek().is_some()) {
         (true, _) => (!tasks.any(is_in_file)).then_some("tasks"),
         (false, true) => (!members.any(|member| spec_of(file, &member.name).is_some())).then_some("members"),
@@ -187,10 +187,10 @@ fn task_warnings(file: &RunFile, tasks: &[Task]) -> Vec<String> {
 pub(crate) fn rules_for_existing(file: &RunFile, tasks: &[Task]) -> RetryRules {
     let mut rules = RetryRules::from_file(file);
     for (spec, task) in matched_tasks(file, tasks).filter(|(spec, task)| has_other_owner(spec, task)) {
-        // The team's task has another owner than the task in the run file. If the task is pending,
-        // a person or an agent has chosen this owner, so only this owner may do the task. If the
-        // task is in progress, its owner may simply have claimed it. So any member may do the task
-        // if the run makes it pending again.
+        // The owner of the team's task is not the owner in the run file. If the task is pending, a
+        // person or an agent has chosen the new owner, so only the new owner may do the task. If
+        // the task is in progress, the new owner may just have claimed it. So when the run makes
+        // the task pending again, any member may do it.
         match task.owner.clone().filter(|_| task.status == TaskStatus::Pending) {
             Some(owner) => rules.owners.insert(spec.key.clone(), owner),
             None => rules.owners.remove(&spec.key),

@@ -27,9 +27,9 @@ pub(crate) enum ResumePoint {
 }
 
 impl ResumePoint {
-    /// Determines what a run has to do. This depends on three things: the existing team, the note
-    /// of an earlier run in the lock file, and whether this run keeps the team at its end. Returns
-    /// `Break` if nothing is left to do: the team is finished and is kept.
+    /// Determines what a run has to do, from the existing team, the note of an earlier run in the
+    /// lock file, and whether this run keeps the team at its end. Returns `Break` if the team is
+    /// finished and is kept: nothing is left to do.
     pub(crate) fn determine(
         existing: ExistingTeam,
         note: RunNote,

@@ -2,8 +2,8 @@
 //! the file.
 //!
 //! The parser checks the types of all values ([`toml_table_reader`]), the references between tables
-//! ([`check_references`]), and the directories and programs of members ([`member`]). It starts no program
-//! and writes no file.
+//! ([`check_references`]), and the directories and programs of members ([`member`]). It starts no
+//! program and writes no file.
 
 mod check_references;
 mod host;
@@ -54,12 +54,12 @@ pub struct RunFile {
     pub(crate) policy: RunPolicy,
     /// The spawn requests of the members.
     pub members: Vec<control_socket::SpawnRequest>,
-    /// The options of each member that works in a worktree. When the daemon has created the
-    /// worktree, the member's spawn request is built again from these options for the directory of
-    /// the worktree.
+    /// The spawn options of each member that works in a worktree. The spawn request of such a
+    /// member is built a second time from these options, when the daemon has created the worktree
+    /// and its directory is known.
     pub(crate) worktree_members: BTreeMap<MemberName, build_spawn_request::SpawnOptions>,
-    /// How to spawn each member that names a host. Such a member also has a spawn request in
-    /// `members`, which is not sent: it only says how messages and tasks reach the member.
+    /// How to spawn each member that names a host. The spawn request of such a member in `members`
+    /// is never sent. The run uses it only to know how messages and tasks reach the member.
     pub(crate) hosted_members: BTreeMap<MemberName, HostedSpawn>,
     /// The members that are started for one task, and end with it (`kind = "once"`).
     pub(crate) once_members: BTreeSet<MemberName>,

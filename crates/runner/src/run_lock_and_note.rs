@@ -1,6 +1,6 @@
 //! The lock file of a team's runs. A run locks this file, so that only one run of the team is in
-//! progress at a time. Otherwise one of two runs could make a task pending on which a member of the
-//! other run works.
+//! progress at a time. Without the lock, one run could make a task pending while a member of
+//! another run works on it.
 //!
 //! The file has two lines. The first line is a note for a later run with `--resume`. The note says
 //! whether the run keeps or deletes its team at its end. When the run begins to delete the team, it
@@ -33,8 +33,8 @@ const DELETING_PREFIX: &str = "deleting exit_code=";
 /// What a run stores in the lock file for a later run of the same team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunNote {
-    /// The run keeps its team at its end. An empty lock file is also read as this note, because no
-    /// run has left a deletion to complete.
+    /// The run keeps its team at its end. An empty lock file also has this meaning: there is no
+    /// deletion that a later run must complete.
     KeepTeam,
     /// The run will delete its team at its end.
     DeleteTeam,
@@ -43,9 +43,8 @@ pub(crate) enum RunNote {
 }
 
 impl RunNote {
-    /// Parses the first line of the lock file, which is the note of the last run. All other lines
-    /// are ignored. If a run was killed while it wrote the file, the end of an earlier, longer text
-    /// may still follow.
+    /// Parses the note of the last run, which is the first line of the lock file. Other lines are
+    /// ignored. If a run was killed while it wrote the file, parts of an older text may follow.
     fn parse(text: &str) -> RunNote {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let exit_code =

@@ -109,9 +109,9 @@ fn run_from(
         }
         ResumePoint::Work(team) => {
             let mut state = open_team(run, root, team)?;
-            // If the note in the lock file is older than the team, `interrupted_run` ignores it,
-            // because it is then about an earlier team of the same name. `open_team` may have just
-            // created this team, so the note is written again.
+            // `interrupted_run` ignores a note that is older than the team, because such a note is
+            // about an earlier team of the same name. `open_team` may have created the team just
+            // now. So the note is written again, to be newer than the team.
             let note = lock.previous_note();
             lock.write_note(note, &run.command.absolute_path())?;
             let end = run_loop::run_to_end(run, &mut state)?;

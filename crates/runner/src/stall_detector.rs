@@ -90,9 +90,8 @@ fn is_idle_for_good(member: &MemberStatus) -> bool {
 }
 
 /// Whether the member's turns are paused because it answered another member too often within an
-/// hour. The run does not wait for the end of this pause, because the two members would only answer
-/// each other again. `false` if it answered too often within a minute: the run waits for the end of
-/// that pause.
+/// hour. The run does not wait for the end of this pause: afterwards, the two members would only
+/// answer each other again. `false` for the shorter pause after too many answers within a minute.
 fn is_in_long_exchange(member: &MemberStatus) -> bool {
     matches!(&member.turn_pause, Some(TurnPause::Exchange(pause)) if is_long_exchange_period(pause.within_ms))
 }

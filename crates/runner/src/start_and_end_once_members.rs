@@ -1,4 +1,5 @@
-//! Starts each member of kind once when its task can start, and shuts it down when its task is over.
+//! Starts each member of kind once when its task can start, and shuts it down when its task is
+//! over.
 
 use crate::create_or_resume_team::spawn_missing;
 use crate::decide_task_retries::{MemberState, MemberStates, RunDecision, TaskFate};
@@ -18,10 +19,10 @@ struct OnceMemberChanges {
     shut_down: Vec<MemberName>,
 }
 
-/// Starts and shuts down members that run for only one task (`kind = "once"`), as the last snapshot
-/// requires. Each shutdown is requested once. No member is started if the budget is exhausted. If a
-/// member cannot be started, this counts as a failed attempt of its task: the task is retried like
-/// any other, and the run goes on.
+/// Starts and shuts down members that run for only one task (`kind = "once"`). The last snapshot
+/// shows which members must start or end. A shutdown is requested once per member. If the budget is
+/// exhausted, no member is started. A member that cannot be started counts as a failed attempt of
+/// its task: the task is retried like any other, and the run goes on.
 pub(crate) fn start_and_end_once_members(
     run: &mut RunContext,
     state: &mut RunState,

@@ -112,10 +112,9 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
     }
 }
 
-/// Corrects the results of the tasks on which members were working when the run ended. `cut_off`
-/// has the ids of these tasks. Each of them that is neither completed nor deleted gets the outcome
-/// `NotDone` and the reason `reason`. `reason` is `None` if the run was not cut off, and then
-/// nothing changes.
+/// Corrects the results of the tasks `cut_off`, on which members were working when the run ended.
+/// If such a task is neither completed nor deleted, its outcome becomes `NotDone`, with the reason
+/// `reason`. If `reason` is `None`, the run was not cut off, and no result changes.
 pub(crate) fn mark_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

@@ -63,8 +63,8 @@ fn hosted_members(
 }
 
 /// The activity of a member on another host, as far as config.json and the run file show it. The
-/// member counts as [`HostedActivity::Idle`] only if the run file gives it another delivery than
-/// `pull`. A program with delivery `pull` may still work when it is reported as idle.
+/// member never counts as [`HostedActivity::Idle`] if its delivery is `pull` or unknown, because a
+/// program with delivery `pull` may still work when it is reported as idle.
 fn hosted_activity(member: &Member, hosts: &[HostStatus], file: &RunFile) -> HostedActivity {
     let is_connected = hosts.iter().any(|status| {
         Some(status.host.as_str()) == member.host.as_deref() && status.contact == HostContact::Connected

@@ -1,8 +1,8 @@
 //! Checks the names in a run file. It finds duplicate names and keys, owners and blockers that do
 //! not exist, and dependency cycles.
 //!
-//! The check reads the TOML tables itself, because the list of parsed tasks lacks every task with
-//! an error. References to such a task would seem to be wrong.
+//! The check reads the TOML tables and not the list of parsed tasks. That list lacks every task
+//! with an error, so a reference to such a task would be reported as an unknown name.
 
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
@@ -112,8 +112,8 @@ fn check_cycles(tasks: &[TaskReferences], errors: &mut ValidationErrors) {
         tasks.iter().enumerate().map(|(index, task)| (task.key.value.as_str(), index)).collect();
     let mut states = vec![VisitState::Unvisited; tasks.len()];
     for start in 0..tasks.len() {
-        // The path of the depth-first search from the task `start`, as pairs: a task's index, and
-        // the number of its blockers that were visited.
+        // The path of the depth-first search that begins at the task `start`. Each pair has the
+        // index of a task, and how many of this task's blockers the search has visited.
         let mut path = if states[start] == VisitState::Unvisited { vec![(start, 0)] } else { Vec::new() };
         while let Some((task, visited)) = path.pop() {
             states[task] = VisitState::InProgress;

@@ -17,13 +17,13 @@ use store::MESSAGE_LIMIT;
 /// A member whose table is valid.
 pub(crate) struct RunMember {
     pub(crate) request: SpawnRequest,
-    /// The options of a member that works in a worktree, `None` for any other member. When the
-    /// daemon has created the worktree, the spawn request is built again from these options for the
-    /// directory of the worktree.
+    /// The spawn options of a member that works in a worktree, `None` for any other member. The
+    /// spawn request is built a second time from these options, when the daemon has created the
+    /// worktree and its directory is known.
     pub(crate) worktree_spawn: Option<SpawnOptions>,
     pub(crate) kind: MemberKind,
-    /// How to spawn a member that names a host. The `request` of such a member is not sent: it only
-    /// says how messages and tasks reach the member.
+    /// How to spawn a member that names a host. The `request` of such a member is never sent. The
+    /// run uses it only to know how messages and tasks reach the member.
     pub(crate) hosted_spawn: Option<HostedSpawn>,
 }
 
@@ -235,9 +235,9 @@ fn resolve_program(
         return None;
     }
     options.cwd = Some(cwd.to_owned());
-    // Entries such as `=value`, which lack the variable's name, are removed. [`parse_env`] has
-    // already added an error for each of them. If they stayed, `build_spawn_request` would fail
-    // because of them, and would not report other errors of the member, such as a missing program.
+    // Removes entries without a variable's name, such as `=value`. [`parse_env`] has already added
+    // an error for each of them. With such an entry, `build_spawn_request` would fail before it
+    // finds other errors of the member, such as a missing program.
     options.env.retain(|pair| !pair.starts_with('='));
     let worktree_spawn = options.worktree.is_some().then(|| options.clone());
     let request =

@@ -28,8 +28,9 @@ pub(crate) struct TaskSpec {
 }
 
 impl TaskSpec {
-    /// The owner with which the task is created. `None` if the owner is started only for this task:
-    /// the member does not exist yet, and becomes the owner when it claims the task.
+    /// The owner with which the task is created. `None` if the owner is a member that is started
+    /// only for this task. Such a member does not exist yet, and becomes the owner when it claims
+    /// the task.
     pub(crate) fn first_owner(&self) -> Option<MemberName> {
         self.owner.clone().filter(|_| !self.metadata.contains_key(ONCE_KEY))
     }
