@@ -134,8 +134,8 @@ impl DrivenAgent {
         Ok(())
     }
 
-    /// If the driver has exited, kills the processes that are left in its process session, so that
-    /// a new driver can be started. SIGKILL is sent at once: a new turn is about to start and
+    /// If the driver has exited, kills the processes that it left behind in its process session. A
+    /// new driver can then be started for the next turn. SIGKILL is sent at once, because the turn
     /// cannot wait until the processes have handled SIGTERM.
     fn discard_ended_driver(&mut self) {
         if let Some(driver) = self.driver.take_if(|driver| driver.status.is_some()) {

@@ -39,8 +39,8 @@ pub(crate) struct ShimArgs {
 #[derive(Debug, PartialEq)]
 pub(crate) struct HookArgs {
     pub(crate) event: String,
-    /// The name of a fallback profile, which defines the format of the hook's output. It is used
-    /// only if the agent's own profile does not deliver messages by hooks.
+    /// The profile to use if the agent's own profile does not deliver messages by hooks. It defines
+    /// the format of the hook's output.
     pub(crate) profile: Option<String>,
 }
 

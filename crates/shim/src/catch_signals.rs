@@ -1,9 +1,9 @@
 //! Catches signals. All signals write a byte into the same pipe, which wakes poll(2). SIGHUP,
-//! SIGTERM, SIGINT and SIGWINCH also set a flag, each its own.
+//! SIGTERM, SIGINT and SIGWINCH also set a flag: there is one flag for each of them.
 //!
-//! SIGQUIT and SIGTSTP have no effect on the shim. The shim catches them instead of ignoring them:
-//! if the shim ignored a signal, the agent would inherit this and ignore the signal too. A caught
-//! signal gets its default action in the agent.
+//! SIGQUIT and SIGTSTP have no effect on the shim. The shim catches them instead of ignoring them,
+//! because the agent would inherit an ignored signal and ignore it too. A caught signal gets its
+//! default action in the agent.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};

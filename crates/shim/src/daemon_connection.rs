@@ -61,8 +61,8 @@ pub(crate) struct DaemonConnection {
     /// Whether the daemon has said that it does not know this shim. The shim then does not connect
     /// again.
     is_refused: bool,
-    /// The daemons to which this shim was connected, and which it must not end. If the agent
-    /// started the tmux server in which such a daemon runs, the list also has that tmux server.
+    /// The daemons to which this shim was connected, and the tmux servers in which they run if the
+    /// agent started these servers. The shim must not end these processes.
     daemon_processes: Vec<ProcessEntry>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -94,11 +94,11 @@ impl DaemonConnection {
     }
 
     /// Whether the daemon refused this shim before the shim started its agent. If so, no agent has
-    /// run, and no daemon needs an exit report.
+    /// run, and the shim writes no exit report.
     ///
-    /// After a later refusal an exit report is needed. A daemon refuses a shim if its roster lacks
-    /// the agent, for example because the roster was lost. Another daemon may have the agent in its
-    /// roster and look for the exit report.
+    /// If the daemon refuses the shim later, the shim still writes an exit report. The daemon's
+    /// roster may have been lost, and another daemon that has the agent in its roster may look for
+    /// the report.
     pub(crate) fn is_refused_before_start(&self) -> bool {
         self.is_refused && self.agent.is_none()
     }
@@ -153,10 +153,10 @@ impl DaemonConnection {
         }
     }
 
-    /// Waits for a message of the daemon on the current connection, at most until `deadline`. If
-    /// there is no connection, or if the connection is lost, returns `Deadline` at once. A new
-    /// connection would not help: the caller waits for a reply, and a new daemon has not received
-    /// the caller's message.
+    /// Waits for a message of the daemon on the current connection, at most until `deadline`.
+    /// Returns `Deadline` at once if there is no connection, or if the connection is lost. The
+    /// function does not connect again: the caller waits for a reply, and a new daemon would not
+    /// know the caller's message.
     pub(crate) fn next_event_on_connection(&mut self, signals: &ShimSignals, deadline: Instant) -> ShimEvent {
         while self.connection.is_some() && Instant::now() < deadline {
             match self.wait(signals, Some(deadline), &[]) {
@@ -201,8 +201,9 @@ impl DaemonConnection {
             self.connection.iter().map(|connection| PollFd::new(connection.as_fd(), PollFlags::POLLIN)),
         );
         let timeout = deadline.map_or(PollTimeout::NONE, poll_timeout::from_deadline);
-        // If a signal interrupts poll (EINTR), poll's result is ignored. The signal's handler has
-        // written a byte to the pipe of `signals`, which the next call of poll reports.
+        // If a signal interrupts poll (EINTR), nothing is lost although the error is ignored. The
+        // signal's handler has written a byte to the pipe of `signals`, so the next call of poll
+        // returns at once.
         poll(&mut fds, timeout).ok();
         let is_ready = |fds: &[PollFd<'_>]| fds.iter().any(|fd| fd.any().unwrap_or(false));
         let (signal, others) = fds.split_at(1);

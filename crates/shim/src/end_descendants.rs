@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long SIGKILL is repeated. A process in an uninterruptible wait can stay longer than that.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest time between two scans for descendants. The shim cannot rely on SIGCHLD alone,
-/// because the kernel sends it only when a child exits, not for a grandchild.
+/// How often the shim looks for descendants that still run. It cannot only wait for SIGCHLD,
+/// because the kernel does not send SIGCHLD when a grandchild exits.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The largest number of walks through the process tree. Walks are repeated until two in a row find
@@ -44,8 +44,8 @@ pub(crate) enum Remaining {
 
 /// Ends all descendants of the shim, except the processes in `exempt` and their descendants. First
 /// all get SIGTERM. Those that still run after `grace` get SIGSTOP and then SIGKILL, repeatedly
-/// until none is left or [`KILL_TIMEOUT`] has passed. `on_scan` is called after each scan for
-/// descendants.
+/// until none is left or [`KILL_TIMEOUT`] has passed. `on_scan` is called each time after the shim
+/// has looked for descendants.
 pub(crate) fn end_all(
     signals: &ShimSignals,
     grace: Duration,
@@ -78,11 +78,12 @@ pub(crate) fn end_all(
     Remaining::Nothing
 }
 
-/// The processes that the shim does not end: the daemon with this pid, and the tmux server in which
-/// the daemon runs, if the agent has started that server.
+/// The processes that the shim must not end: the daemon, whose process id is `pid`, and the tmux
+/// server in which the daemon runs.
 ///
-/// A tmux server that the agent has started is an orphan, because a tmux server detaches itself. So
-/// its parent is the shim, or process 1 on systems without subreapers.
+/// The tmux server is included only if the agent has started it. Then the server is an orphan,
+/// because a tmux server detaches itself, so its parent is the shim. On systems without subreapers
+/// its parent is process 1.
 pub(crate) fn daemon_and_its_tmux(pid: u32) -> Vec<ProcessEntry> {
     let has_name = |process: &ProcessEntry, name: &str| {
         platform::system().program_name(process.pid).is_some_and(|program| program.starts_with(name))
@@ -103,8 +104,8 @@ pub(crate) fn kill_tree(child: u32) {
         .for_each(|process| send_signal(process, Signal::KILL));
 }
 
-/// Whether a descendant of the shim is in the process session `session`. Zombies do not count. True
-/// if the processes cannot be read.
+/// Whether a descendant of the shim is in the process session `session`. Zombies do not count. Also
+/// true if the process table cannot be read.
 pub(crate) fn has_process_in_session(session: u32) -> bool {
     let descendants = live_descendants(&[]);
     descendants.map_or(true, |processes| processes.iter().any(|process| process.session == session))
@@ -150,10 +151,9 @@ fn wait(signals: &ShimSignals, deadline: Instant) {
     signals.drain();
 }
 
-/// Sends SIGSTOP to all descendants, until a scan finds no new ones. The caller kills them only
-/// afterwards, because the agent may be at its process limit. At the limit, killing a process lets
-/// another process of the agent start a new child. A stopped process still counts towards the
-/// limit, but starts no children.
+/// Sends SIGSTOP to all descendants, and repeats this until there are no new ones. The caller kills
+/// them only when all are stopped. If some still ran, they could start new processes while others
+/// are killed.
 fn stop_all(exempt: &[ProcessEntry], deadline: Instant) {
     let mut stopped = HashSet::new();
     while Instant::now() < deadline {
@@ -319,8 +319,9 @@ mod tests {
         shell.wait().unwrap();
     }
 
-    /// Linux shows a process as a zombie when its first thread has exited, although other threads
-    /// still run. In this test the second thread has a child.
+    /// When the first thread of a process has exited, Linux shows the process as a zombie, although
+    /// other threads still run. Such a process must not be skipped, because the other threads may
+    /// have children.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux shows this process as a zombie")]
     fn child_of_a_thread_is_found_after_the_first_thread_has_exited() {

@@ -50,15 +50,15 @@ pub(crate) fn track_session(leader: u32) {
 ///
 /// # Errors
 ///
-/// If the process table cannot be read. There may be orphans nevertheless.
+/// If the process table cannot be read.
 pub(crate) fn find_orphans(
     descendants: &[ProcessEntry],
     exempt: &[ProcessEntry],
 ) -> io::Result<Vec<ProcessEntry>> {
     let Some(criteria) = ORPHAN_CRITERIA.get() else { return Ok(Vec::new()) };
     let system = platform::system();
-    // The table is read last, so that it has each process of the first list and the daemon above
-    // it.
+    // The table is read after `with_environment`. So it contains each process of
+    // `with_environment`, and the processes in `exempt` from which such a process may descend.
     let with_environment = find_by_environment(system, &criteria.environment_entry, Instant::now())?;
     let table = system.processes()?;
     let mut sessions = criteria.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -412,8 +412,8 @@ mod tests {
         yes.kill().unwrap();
         yes.wait().unwrap();
         drop(pane_end);
-        // A process that another test starts at this moment has a copy of `pane_end` until its
-        // `exec`.
+        // `pane_end` may still be open for a moment: a process that another test forks has a copy
+        // of it until the `exec`. So the test waits.
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !matches!(terminal.sink, OutputSink::Closed) && Instant::now() < deadline {
             terminal.copy_available();

@@ -1,6 +1,6 @@
 //! Prepares a child process between fork and exec. The child becomes the foreground process group
-//! of its terminal, or it gets a new session. In both cases it can keep the descriptor of its wake
-//! socket, which wakes the agent.
+//! of its terminal, or it gets a process session of its own. In both cases it can inherit the wake
+//! socket of its agent.
 //!
 //! This module has all unsafe code of the shim.
 

@@ -26,9 +26,9 @@ pub(crate) enum PaneMode {
     Headless,
 }
 
-/// Starts the program of an agent that is one process for the whole spawn. For an agent without a
-/// pane, `output` is the pseudo-terminal that takes the program's output. If `output` is `None`,
-/// the program runs in the foreground of the pane's terminal.
+/// Starts an agent's program that keeps running, unlike a program that is started for each turn.
+/// For an agent without a pane, `output` is the pseudo-terminal that takes the program's output. If
+/// `output` is `None`, the program runs in the foreground of the pane's terminal.
 ///
 /// # Errors
 ///
@@ -74,7 +74,8 @@ pub(crate) fn start_turn(
     start_detached(output, command, program)
 }
 
-/// Starts the program that is asked one question, with its output on pipes.
+/// Starts a program for `teamctl ask`, which asks it one question. The program writes its output to
+/// pipes.
 ///
 /// # Errors
 ///

@@ -67,9 +67,8 @@ pub(crate) fn run(args: &ShimArgs) -> Result<ExitCode, ErrorReport> {
     failpoint::hit("shim.begin");
     let Some(start) = shim.wait_for_start_agent() else {
         failpoint::hit("shim.refused");
-        // The shim starts no agent, and closes its pane itself. Normally the daemon closes a shim's
-        // pane. But the daemon that opened this pane may have been killed before it recorded the
-        // shim.
+        // No agent is started, so the pane is not needed. The shim closes the pane itself, because
+        // the daemon that opened the pane may have been killed before it recorded the shim.
         close_own_pane(&args.spawn);
         return Ok(ExitCode::from(75));
     };
@@ -141,8 +140,8 @@ impl Shim<'_> {
         ExitCode::from(72)
     }
 
-    /// Runs an agent whose program is one process for the whole spawn. Returns when the agent has
-    /// ended.
+    /// Runs an agent whose program keeps running and runs its turns itself. Returns when the agent
+    /// has ended.
     ///
     /// # Errors
     ///
@@ -169,9 +168,9 @@ impl Shim<'_> {
         );
         output.iter_mut().for_each(|output| drop(output.drain_and_take_tail()));
         let exit = match self.signals.is_hung_up() {
-            // SIGHUP has arrived: the agent's terminal is gone. The report says this, and omits the
-            // agent's exit code. A shim that loses its terminal always gets SIGHUP before it
-            // notices the agent's exit.
+            // After SIGHUP, the exit report says that the terminal is gone, and not how the agent's
+            // process ended. A shim that loses its terminal always gets SIGHUP before it notices
+            // the agent's exit.
             true => ExitReport::TerminalGone,
             false => agent.exit_report(),
         };

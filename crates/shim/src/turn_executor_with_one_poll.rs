@@ -73,10 +73,9 @@ pub(crate) enum StartReport {
     NotSent,
 }
 
-/// Opens the team files, and checks that the agent's programs exist. An agent with a driver has two
-/// programs: the driver, and the program that the driver starts. Any other agent can have one
-/// program for its first turn, and a different one for its later turns. The caller does this before
-/// it reports to the daemon that the agent runs.
+/// Opens the team files, and checks that the agent's programs exist. These are the driver and its
+/// program, or the programs for the first turn and for later turns. The caller does this before it
+/// reports to the daemon that the agent runs.
 ///
 /// # Errors
 ///

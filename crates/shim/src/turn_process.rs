@@ -16,10 +16,9 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn is finished. Without an interrupt, the turn is finished when the turn's
-    /// process has exited. After an interrupt, the other processes of the same process session must
-    /// have ended too. Then each call of this function also takes the next step to end these
-    /// processes.
+    /// Whether the turn is finished, because the turn's process has exited. After an interrupt, the
+    /// other processes in its process session must have ended too. In that case this function also
+    /// signals those that still run, so it must be called repeatedly.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;

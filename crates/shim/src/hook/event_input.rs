@@ -1,7 +1,7 @@
 //! Parses the event that a program passes to its hook on standard input.
 //!
-//! Programs use different keys for the same value and have keys of their own. If a value cannot be
-//! read, it counts as missing.
+//! Different programs use different keys for the same value. If a value cannot be read, it counts
+//! as missing.
 
 use super::read_hook_settings_from_profile::ProfileHookSettings;
 use crate::poll_timeout;
@@ -35,8 +35,8 @@ pub(super) struct HookInput {
     pub(super) tool_input: Value,
     /// The file with the session's usage.
     pub(super) usage_file: Option<PathBuf>,
-    /// Whether the response of a turn-end hook started the turn that ends now. `None` if the
-    /// program does not say.
+    /// True if the turn that ends now was started by the message that the previous turn-end hook
+    /// delivered. `None` if the program does not say.
     was_continued: Option<bool>,
     message: Option<String>,
     notification_type: Option<String>,
@@ -79,18 +79,17 @@ impl HookInput {
         }
     }
 
-    /// Whether the response of the previous turn-end hook started the turn that ends now. False if
-    /// the program ignored the response, as programs do after several responses in a row.
+    /// Whether the program has used the message that the previous turn-end hook delivered. Programs
+    /// ignore such a message after several in a row.
     ///
-    /// Some programs report this under a key of the event, which their profile names
-    /// (`continued_key`). If the profile names no key, the result is true. Some programs have the
-    /// key but never set it to true, so their profiles do not name it.
+    /// Some programs say in the event whether they have used the message. Their profile names the
+    /// event's key in `continued_key`. Without a key the result is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }
 
-    /// The text of a notification about a dialog. `None` if the notification only says that the
-    /// program is idle.
+    /// For an event by which a program asks for a person's attention: the text about the dialog
+    /// that is open. `None` if the program is only idle.
     pub(super) fn dialog_text(&self) -> Option<String> {
         let idle = self.notification_type.as_deref().is_some_and(|kind| kind.contains("idle"))
             || self.message.as_deref().is_some_and(|message| message.contains("waiting for your input"));

@@ -1,6 +1,6 @@
 //! Finds out which agent or lead session a hook belongs to. A hook of an agent has teamd's
-//! environment variables. A hook of a lead session has none, and is recognized by its terminal:
-//! leads.json names the first process in the terminal of each lead session.
+//! environment variables. A hook of a lead session has none. It is recognized by the terminal in
+//! which it runs: the file leads.json lists the terminals of the lead sessions.
 
 use client::find_lead_session_of_caller::find_lead_session;
 use client::root_socket_team_and_caller::TeamContext;

@@ -113,12 +113,11 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits for the daemon's reply, but at most until `deadline`. Ends early if waiting has become
-    /// useless, for example because a person types. Returns `None` if the deadline has passed or
-    /// the connection was lost. The caller may then connect to the daemon again.
+    /// Waits for the daemon's reply, but at most until `deadline`. Returns `None` if `deadline` has
+    /// passed or the connection was lost; the caller may then connect to the daemon again.
     ///
-    /// If `self.deadline`, the end of the whole long poll, has passed too, returns
-    /// [`WaitEnd::NoDelivery`].
+    /// Returns [`WaitEnd::NoDelivery`] if waiting has become useless, for example because a person
+    /// types, or if the time of the whole long poll (`self.deadline`) is over.
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

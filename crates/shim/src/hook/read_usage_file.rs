@@ -36,8 +36,8 @@ fn read_usage(path: &Path, usage_paths: &UsagePaths) -> Option<Usage> {
     }
 }
 
-/// Opens the file for reading, up to its current length. The path comes from the program and could
-/// name a FIFO or a terminal. So the file is opened without blocking and must be a regular file.
+/// Opens the file, so that the caller reads no more than its current length. `None` if it is not a
+/// regular file: the agent program chooses the path, which could name a FIFO.
 fn open_regular_file(path: &Path) -> Option<Take<File>> {
     let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;

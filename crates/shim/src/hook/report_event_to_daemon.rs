@@ -19,9 +19,9 @@ pub(crate) struct HookInvocation<'a> {
 }
 
 impl HookInvocation<'_> {
-    /// Reports the event to the daemon. If the program got its first prompt or the approval of its
-    /// plan on its command line, the daemon's reply says so. The hook then marks the inbox message
-    /// with this prompt or approval as read.
+    /// Reports the event to the daemon. A program may have got its first prompt, or the approval of
+    /// its plan, as an argument at its start. Then the daemon's reply says so, and this function
+    /// marks the inbox message with the same text as read.
     pub(super) fn report_event(&self, event: HookEvent) -> Result<(), ErrorReport> {
         let reply = self.send_report(event)?;
         match reply.prompt_in_args.is_some() || reply.approval_in_args {
@@ -30,8 +30,9 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Marks as read the messages that the program got on its command line, and reports this to the
-    /// daemon. Until this report, every reply of the daemon to a hook mentions these messages.
+    /// Marks as read the messages that the program got as arguments at its start, and reports this
+    /// to the daemon. Until this report, each reply of the daemon to a hook mentions these
+    /// messages.
     pub(super) fn mark_launch_prompt_read(
         &self,
         files: &mut AgentTeamFiles,
@@ -49,10 +50,9 @@ impl HookInvocation<'_> {
         }
     }
 
-    /// Whether the agent's program caused the event. Otherwise the hook itself caused it, for
-    /// example when it delivered a prompt. The hook reads the usage file only at events of the
-    /// program. At the hook's own events the file may lack the usage of the last turn, because some
-    /// programs write it just before their next event.
+    /// Whether the agent's program caused `event`. The hook also reports events of its own, for
+    /// example that it has delivered a prompt. It reports no usage with its own events, because the
+    /// program may not have written the usage of its last turn yet.
     pub(super) fn is_reported_by_program(&self, event: &HookEvent) -> bool {
         let is_ours = matches!(event, HookEvent::PromptRead)
             || matches!(event, HookEvent::TurnStarted { delivered_ids, .. } if !delivered_ids.is_empty());

@@ -34,9 +34,9 @@ pub(super) fn handle_turn_end(invocation: &HookInvocation<'_>) -> Result<(), Err
     let mut files = open_agent_team_files(invocation)?;
     if !reply.delivers_by_hook {
         mark_delivered_read(invocation, &mut files, &reply)?;
-        // This hook delivers no messages, but its long poll tells the daemon that the hook will
-        // write no more team files. Before the daemon respawns an agent whose plan was approved, it
-        // waits for this long poll.
+        // The hook has nothing to deliver here, but the daemon expects a long poll. The long poll
+        // says that the hook writes no more team files. Only then may the daemon respawn an agent
+        // whose plan was approved.
         long_poll(invocation, started_at)?.map(|mut poll| poll.run());
         return Ok(());
     }
@@ -128,9 +128,9 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The daemon's reply names the task that the previous turn-end hook gave to the program in its
-    // response. If the program has not used that response, the program has not worked on the task.
-    // Then the task is not completed now, and a later hook delivers it again.
+    // The daemon's reply names the task of this turn, which the previous turn-end hook delivered.
+    // If the program has ignored the delivery, it has not worked on the task. So the task is not
+    // completed now, and a later hook delivers it again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),
         reply.turn_started_at,
@@ -176,8 +176,8 @@ fn deliver(
     // The report says that the next turn has started: the program starts it when this hook exits.
     let delivered_ids = prompt.entries.iter().map(InboxEntry::message_id).collect();
     match invocation.send_report(HookEvent::TurnStarted { summary: prompt.summary, delivered_ids }) {
-        // The daemon did not get the report of this delivery. So the daemon cannot tell the next
-        // hook which messages to mark read, and this hook marks them read now.
+        // Usually the next hook marks the delivered messages read, because the daemon tells it
+        // which they are. Here the daemon did not get the report, so this hook marks them read.
         Err(error) => files.mark_read(prompt.entries).and(Err(error)),
         Ok(_) => Ok(()),
     }

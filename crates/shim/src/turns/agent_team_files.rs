@@ -28,8 +28,9 @@ pub(crate) struct AgentTeamFiles {
     /// Entries that were delivered but not yet marked read, for example because the disk was full.
     /// They are not delivered again.
     pub(super) delivered: Vec<InboxEntry>,
-    /// The text of the spawn's first prompt, if the prompt was delivered while the inbox could not
-    /// be read. The inbox also has a message with this text, which must still be marked read.
+    /// The spawn's first prompt is also a message in the inbox. If the prompt was delivered while
+    /// the inbox could not be read, this is its text, by which the message is found and marked read
+    /// later.
     pub(super) delivered_prompt: Option<String>,
     /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
     /// first.
@@ -94,9 +95,8 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // `pending` should now have all unread entries. If their number differs from that in the
-        // inbox, another program has marked entries read or removed them. Then the whole inbox is
-        // read again.
+        // If `pending` and the inbox now differ in the number of unread entries, another program
+        // has marked entries read or removed them. Then the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

@@ -92,8 +92,8 @@ fn oldest_message(
     is_match: impl Fn(&Message) -> bool,
 ) -> Option<(InboxEntry, Message)> {
     let messages = unread.iter().filter_map(|entry| Some((entry, entry.unread().filter(|m| is_match(m))?)));
-    // Of several messages with the same time, the first in the file is chosen. A message with an
-    // invalid time comes last.
+    // If several messages have the same time, the first in the file counts as the oldest. A message
+    // with an invalid time counts as the newest.
     let oldest = messages.min_by_key(|(_, message)| parse_iso8601(&message.timestamp).unwrap_or(u64::MAX));
     oldest.map(|(entry, message)| (entry.clone(), message.clone()))
 }
@@ -138,9 +138,8 @@ fn accepts_messages(program: &TurnProgram) -> bool {
     }
 }
 
-/// The text that tells the agent about the answer to its plan. `mode` is the agent's actual
-/// permission mode, which the text names. If `mode` is `None`, the text names the mode in the
-/// answer.
+/// The text that tells the agent whether its plan is approved. After an approval, the text names
+/// the agent's permission mode: `mode`, or the mode in the answer if `mode` is `None`.
 pub(super) fn plan_answer_text(answer: &PlanApprovalResponse, mode: Option<&str>) -> String {
     let feedback = answer.feedback.as_deref().unwrap_or_default();
     if answer.approved {

@@ -64,9 +64,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// Removes the messages of members whose exchange of messages with the agent is paused. Returns
-    /// the remaining entries. If messages were removed, also returns one pause: the one that ends
-    /// first.
+    /// Returns the entries of `unread` without the messages of members whose exchange with the
+    /// agent is paused. In an exchange, two members answer each other's messages. If there are such
+    /// messages, also returns the pause that ends first.
     fn without_paused_exchanges(
         &mut self,
         unread: Vec<InboxEntry>,

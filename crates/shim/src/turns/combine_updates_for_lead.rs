@@ -75,9 +75,9 @@ fn is_from_sender_of(update: &LeadUpdate, message: &Message) -> bool {
     matches!(update, LeadUpdate::Message { message: other, .. } if other.from == message.from)
 }
 
-/// If `message` repeats the message in `update`, returns two fields of `update`: `times` and
-/// `entries`. The caller then adds the repetition to them. Otherwise returns `None`. A message with
-/// JSON as its text never counts as a repetition.
+/// If `message` repeats the message in `update`, returns the count and the entries of `update`, so
+/// that the caller adds `message` to them. `None` if `message` is no repetition. A message whose
+/// text is JSON never is one.
 fn repeated_message<'r>(
     update: &'r mut LeadUpdate,
     message: &Message,

@@ -6,9 +6,9 @@
 //! start of the last counted turn. Such a message cannot be an answer to what the agent wrote in
 //! that turn.
 //!
-//! If too many turns count within a minute or an hour, a pause begins. During the pause,
-//! `turn_loop.rs` holds the member's messages back. A message of a person or of the lead ends all
-//! pauses and resets the counts.
+//! If too many turns count within a minute or an hour, a pause begins. During the pause the agent
+//! gets no messages of the other member. A message of a person or of the lead ends all pauses and
+//! resets the counts.
 //!
 //! The limit holds for members whose turns teamd starts. A program that reads its inbox itself, or
 //! that gets its messages from hooks, has no turn loop and no limit.
@@ -70,8 +70,9 @@ impl ExchangeTurns {
         exchange.pause.as_ref()
     }
 
-    /// Ends all pauses and forgets all turns, if a person or the lead has sent a message since the
-    /// last scan. `unread` are the unread messages of a person or of the lead.
+    /// Ends all pauses and resets the counts, if a person or the lead has sent a new message.
+    /// `unread` are the unread messages of a person or of the lead; those that the previous call
+    /// had too are not new.
     pub(super) fn note_messages_of_lead(&mut self, unread: BTreeSet<u64>) {
         if !unread.is_subset(&self.known_messages) {
             self.exchanges.clear();
@@ -121,9 +122,8 @@ mod tests {
     }
 
     /// Records `count` turns on messages of the member bob, one every `interval` milliseconds.
-    /// Returns for each turn the pause that begins at its end, or `None`. The first number of a
-    /// pause is the period of the reached limit in minutes. The second is the end of the pause in
-    /// milliseconds.
+    /// Returns one item for each turn: `None`, or the pause that begins after the turn, as the
+    /// limit's period in minutes and the end of the pause in milliseconds.
     fn pauses(
         turns: &mut ExchangeTurns,
         count: u64,

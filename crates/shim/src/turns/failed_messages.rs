@@ -9,8 +9,8 @@ use protocol::inbox_file::InboxEntry;
 const MAX_SUSPICIONS: u32 = 3;
 
 /// The messages whose turns have failed. A message leaves this list when a turn on it succeeds or
-/// when it is given up. If a later turn on the message is interrupted, the message is marked read
-/// but stays in this list. This does no harm, because only unread messages are delivered.
+/// when it is given up. A message in this list may already be marked read. This does no harm,
+/// because only unread messages are delivered.
 #[derive(Debug, Default)]
 pub(super) struct FailedMessages(Vec<FailedMessage>);
 
@@ -37,9 +37,8 @@ impl FailedMessages {
     }
 
     /// Records a turn that has succeeded. `entry` is the message that the turn was about, `None` if
-    /// it was about no message. The success raises the suspicions against other messages that have
-    /// failed. Returns the messages that are given up for this reason, and removes them from this
-    /// list.
+    /// it was about no message. The success makes each other message in the list more suspicious.
+    /// Removes and returns the messages that are given up for this reason.
     pub(super) fn take_given_up(&mut self, entry: Option<&InboxEntry>) -> Vec<InboxEntry> {
         self.0.retain(|failed| entry.is_none_or(|entry| failed.entry.raw != entry.raw));
         for failed in &mut self.0 {

@@ -5,10 +5,10 @@
 //! the agent waits for a message of a person or of the lead. Such a message also ends a pause
 //! early, because its sender may have removed the cause.
 //!
-//! The first [`FAILURES_BEFORE_TASK_RETRY`] failures in a row mark their tasks failed. If more
-//! turns fail, the program itself is probably the cause. So the agent then tries the same task
-//! again when the pause ends. This task is marked failed only after [`MAX_TASK_ATTEMPTS`] failed
-//! turns on it, or when the agent begins to wait for a message.
+//! The tasks of the first [`FAILURES_BEFORE_TASK_RETRY`] failed turns in a row are marked failed.
+//! If more turns fail, the program itself is probably the cause. So the agent then tries the same
+//! task again when the pause ends. This task is marked failed only after [`MAX_TASK_ATTEMPTS`]
+//! failed turns on it, or when the agent begins to wait for a message.
 //!
 //! If the program has said when its usage limit ends, the pause lasts at least until then. Then the
 //! agent tries the same message or task again, because neither has caused the failure.
@@ -26,10 +26,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// further turn. Until then, the pauses take about six hours in total, which is longer than the
 /// five-hour usage limits of agent programs.
 const MAX_FAILED_TURNS: u32 = 33;
-/// The first failed turns in a row, up to this number, mark their tasks failed. If the next turn
-/// fails too, the program itself is probably the cause. From then on, the agent tries the same task
-/// again, until [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work
-/// would fail every task, and `teamctl run` would use up the `retries` of every task.
+/// After this many failed turns in a row, a further failed turn no longer marks its task failed,
+/// because the program itself is probably the cause. Instead, the agent tries the same task again,
+/// until [`MAX_TASK_ATTEMPTS`] turns on it have failed. Otherwise a program that cannot work would
+/// fail every task.
 const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
@@ -49,8 +49,7 @@ pub(super) struct FailureStreak {
     pause: Option<Pause>,
     /// The messages of a person or of the lead that were unread when the last turn started.
     known_messages: BTreeSet<u64>,
-    /// The task of the last failed turn on a task, and how many such turns in a row were on this
-    /// task.
+    /// The task that failed last, and how many turns on it have failed in a row.
     last_task: Option<(TaskId, u32)>,
     /// The usage limit of the last turn that failed at one.
     last_limit: Option<UsageLimit>,
@@ -59,9 +58,10 @@ pub(super) struct FailureStreak {
 /// Until when no turn starts.
 #[derive(Debug)]
 enum Pause {
-    /// The end of the pause on two clocks. The pause ends when one of the clocks has reached it,
-    /// because the other may be late. The monotonic clock stands still while the machine sleeps.
-    /// The wall clock, in milliseconds since the epoch, can be set back.
+    /// The end of the pause on the monotonic clock and on the wall clock, the latter in
+    /// milliseconds since the epoch. The pause ends when the first of them has reached it. The
+    /// monotonic clock can be late because it stands still while the machine sleeps, and the wall
+    /// clock because it can be set back.
     Until {
         instant: Instant,
         wall_ms: u64,
@@ -71,8 +71,8 @@ enum Pause {
 
 impl FailureStreak {
     /// Records that a turn starts, and ends the pause. `unread_messages` are the messages of a
-    /// person or of the lead that are unread now. If the turn fails, these messages do not end the
-    /// pause that follows. A newer message of a person or of the lead ends it.
+    /// person or of the lead that are unread now. If the turn fails, only a newer message than
+    /// these ends the next pause early.
     pub(super) fn begin_turn(&mut self, unread_messages: BTreeSet<u64>) {
         (self.pause, self.known_messages) = (None, unread_messages);
     }
@@ -112,14 +112,15 @@ impl FailureStreak {
         self.last_limit.insert(limit).clone()
     }
 
-    /// Whether the task of a turn that has just failed at a usage limit is tried again. Called
-    /// before [`FailureStreak::add_failure`].
+    /// Whether the task of a turn that has just failed at a usage limit is tried again. The caller
+    /// calls this before it records the failed turn ([`FailureStreak::add_failure`]).
     pub(super) fn keeps_task_at_limit(&self) -> bool {
         self.failed_turns < MAX_FAILED_TURNS - 1
     }
 
     /// Records the task of a turn that has just failed. Returns whether the task is tried again,
-    /// instead of being marked failed. Called before [`FailureStreak::add_failure`].
+    /// instead of being marked failed. The caller calls this before it records the failed turn
+    /// ([`FailureStreak::add_failure`]).
     pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
         let previous_attempts =
             self.last_task.filter(|(last_id, _)| *last_id == id).map_or(0, |(_, attempts)| attempts);
@@ -133,8 +134,8 @@ impl FailureStreak {
         self.pause = None;
     }
 
-    /// Whether no turn may start. `unread_messages` are the unread messages of a person or of the
-    /// lead.
+    /// Whether a pause keeps turns from starting. `unread_messages` are the unread messages of a
+    /// person or of the lead: a new one among them ends the pause.
     pub(super) fn is_paused(&self, unread_messages: &BTreeSet<u64>) -> bool {
         self.pause.is_some() && unread_messages.is_subset(&self.known_messages)
     }

@@ -100,9 +100,9 @@ fn shorten_text(text: &str, length: usize) -> String {
     format!("{}\n[… {} bytes are not shown …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
-/// The answer that is sent to the agent's program. The lead may allow a tool only with another
-/// input than the agent asked for. The driver protocol has no field for another input. In this
-/// case the tool is denied, and the reason for the agent contains the allowed input.
+/// The answer that is sent to the agent's program. The lead can allow a tool with a different input
+/// than the agent wants to use. The driver protocol has no field for a different input. So the tool
+/// is denied, and the reason tells the agent which input is allowed.
 pub(super) fn answer_for_agent(request: &PermissionRequest, outcome: PermissionOutcome) -> PermissionAnswer {
     match outcome {
         PermissionOutcome::Error { error } => PermissionAnswer::Deny { reason: error },

@@ -33,7 +33,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let Some(stage) = self.retry_until_done(|files| files.submit_plan(&plan))? else { return Ok(false) };
         self.executor.print_line("submitted the plan; it waits for approval");
         self.status.plan_stage = Some(stage);
-        // A shutdown request can end the agent before it becomes idle. The next spawn must know the plan.
+        // A shutdown request can end the agent before it becomes idle. The next spawn must know the
+        // plan.
         self.executor.report_status(&self.status);
         Ok(true)
     }
@@ -97,9 +98,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         }
     }
 
-    /// Submits the plan of the previous spawn again. The request for its approval was closed when
-    /// the previous spawn ended, and is opened again with the same id. If the plan was answered in
-    /// the meantime, this function does nothing.
+    /// If the previous spawn ended before its plan was answered, submits this plan again. The new
+    /// request for approval has the id of the old one. Does nothing if the inbox already has an
+    /// answer to the plan.
     pub(super) fn resubmit_plan(&mut self) -> Result<(), StepError> {
         let Some(PlanStage::AwaitingApproval { request_id: request, file }) = self.status.plan_stage.clone()
         else {

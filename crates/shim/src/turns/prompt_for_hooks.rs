@@ -145,8 +145,9 @@ fn prompt_from_messages(
                 let text = plan_answer_with_plan(&answer, mode, plan);
                 prompt_part(TurnSubject::Message(Message { text, ..message }), entry)
             }
-            // The agent only gets a text with the new mode. The shim cannot change the mode itself:
-            // a program with hooks changes its mode only when a person presses keys in its pane.
+            // The lead has asked for another permission mode. A program with hooks changes its mode
+            // only when a person presses keys in its pane. So the shim cannot change the mode, and
+            // only tells the agent about it.
             InboxAction::SetMode(entry, mode) => {
                 let text = format!("Your permission mode is to be {mode} from now on.");
                 let message = entry.unread().map(|message| Message { text, ..message.clone() });
@@ -165,9 +166,9 @@ fn plan_answer_with_plan(answer: &PlanApprovalResponse, mode: Option<&str>, plan
     choose_inbox_action::plan_answer_text(answer, mode) + &plan
 }
 
-/// Returns a part of a prompt: its text, its summary and its inbox entries. `message` is the
-/// message in `entry`. If there is no message, text and summary are empty, so that the entry is
-/// marked read but adds nothing to the prompt.
+/// Returns the part of a prompt that `entry` adds: a text, a summary and the entry itself. If
+/// `message` is `None`, text and summary are empty: the entry is marked read, but adds nothing to
+/// the prompt.
 fn optional_prompt_part(message: Option<Message>, entry: InboxEntry) -> (String, String, Vec<InboxEntry>) {
     match message {
         Some(message) => prompt_part(TurnSubject::Message(message), entry),
@@ -179,8 +180,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// The program that is passed to `next_action`: one that can work on every message. A built-in
-/// worker cannot.
+/// `next_action` chooses messages that the agent's program can work on. This program stands for one
+/// that can work on every message, as each program with hooks can.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

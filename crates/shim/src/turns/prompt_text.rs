@@ -74,10 +74,12 @@ pub(super) fn shutdown_request_text(request: &ShutdownRequest) -> String {
     format!("{text}\n{commands}")
 }
 
-/// The text that a lead session gets for a member's message. A report that a turn or a member has
-/// ended becomes a `<task_notification>` element. For a request, the text also has the commands
-/// that answer it, or says that a person answers it. `times` is how often the message was sent.
-/// `output_file` is the log of the member's output.
+/// The text that a lead session gets for a member's message. If the message reports the end of a
+/// turn or of a member, the text is a `<task_notification>` element. If it is a request, the text
+/// names the commands that answer the request, or says that a person answers it.
+///
+/// `times` is how often the member has sent the message. `output_file` is the log of the member's
+/// output.
 pub(super) fn lead_text(
     message: &Message,
     times: usize,

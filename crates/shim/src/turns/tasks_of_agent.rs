@@ -58,8 +58,8 @@ impl AgentTeamFiles {
             let Some(task) = self.claim_or_resume()? else { return Ok(None) };
             match self.confirm(&task)? {
                 ClaimDecision::Confirmed if !self.team.is_mirror() => return Ok(Some(task)),
-                // The home may have given the id of a new task to another one, which has this owner
-                // too.
+                // The home and this mirror may have given the same id to two different new tasks.
+                // Then the home has confirmed its own task. So the task is read again.
                 ClaimDecision::Confirmed => {
                     let task = self.team.tasks().get(&task.id)?;
                     if task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(&self.me) {
@@ -129,8 +129,8 @@ impl AgentTeamFiles {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
-            // Another agent has claimed the task first. No wake follows, so the task list is read
-            // again at once.
+            // If another agent was faster, this agent gets no wake for it. So the next task is
+            // chosen at once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
             Err(error) => Err(ErrorReport::from(error)),
         }

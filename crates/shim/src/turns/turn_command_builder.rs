@@ -96,9 +96,9 @@ impl TurnBuilder {
         !self.is_driven() && matches!(self.session, SessionState::Inherited(_))
     }
 
-    /// Records the end of a turn. If a turn fails before any turn of the session has succeeded, the
-    /// next turn opens a new session. The program may never have stored the old one, and then each
-    /// turn that resumes it would fail.
+    /// Records the end of a turn. If no turn of the session has succeeded yet and this turn has
+    /// failed, the next turn opens a new session. The program may not have stored the failed
+    /// session, and then no turn could resume it.
     ///
     /// For a program behind a driver this does nothing, because the driver manages the session.
     pub(super) fn note_turn_end(&mut self, reason: IdleReason) {

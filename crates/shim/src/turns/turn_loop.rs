@@ -188,8 +188,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// The steps that come before the first scan.
     fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
-        // A worker runs shell commands and has no turn on a prompt. It finds the prompt in its
-        // inbox, and handles it like any other message.
+        // A worker, which runs shell commands, does not work on its first prompt before its
+        // messages. The prompt is also a message in its inbox, and is handled like any other
+        // message.
         let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
         let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
         let earlier_work = match self.is_awaiting_approval() {
@@ -278,9 +279,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// The next call waits for an event.
     pub(super) fn idle(&mut self) -> Result<(), StepError> {
         if self.status.activity == Activity::Active {
-            // A message may have arrived after the scan. Its wake may have been lost, because the
-            // agent still counted as active. So this call does not wait, and the caller scans
-            // again.
+            // A message may have arrived after the last scan of the inbox. The daemon may have sent
+            // no wake for it, because the agent still counted as active. So this call does not
+            // wait, and the caller scans again.
             self.report_idle();
             return Ok(());
         }
