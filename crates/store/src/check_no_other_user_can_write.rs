@@ -93,11 +93,12 @@ impl ForeignWriter {
     }
 }
 
-/// The advice for the user `own_uid` about the directory `path`, which belongs to the user `owner`.
-/// If root owns the directory, the advice includes a `chown` to `own_uid`. If the user `own_uid` is
-/// root, the advice is to run the program as `owner`. A `chown` to root is not advised, because it
-/// could lock out `owner`: in a container, for example, teamd may run as an ordinary user and a
-/// person may type commands as root.
+/// The advice for the current user, `own_uid`, about the directory `path`, which another user,
+/// `owner`, owns. If `owner` is root, the advice includes a `chown` to `own_uid`.
+///
+/// If `own_uid` is root, the advice is to run the program as `owner`. A `chown` to root could lock
+/// out `owner`: in a container, for example, teamd may run as an ordinary user while a person types
+/// commands as root.
 pub(crate) fn foreign_owner_remedy(owner: u32, own_uid: u32, path: &Path) -> String {
     let quoted_path = shell_quote(&path.to_string_lossy());
     match (owner, own_uid) {

@@ -63,9 +63,9 @@ impl Team {
         self.check_no_unknown_files(unknown_files)
     }
 
-    /// Calls `action` with each of the team's directories, and with a filter for the names of its
-    /// known files. Each call opens the directories anew: an earlier attempt may have deleted a
-    /// directory, and a writer may have created it again.
+    /// Calls `action` for each of the team's directories, with a filter for the names of the known
+    /// files in it. The directories are opened again at each attempt to delete them, because
+    /// another program may have replaced them.
     fn for_each_dir(
         &self,
         mut action: impl FnMut(&DirHandle, NameFilter) -> Result<(), Error>,
@@ -133,8 +133,8 @@ fn is_deletable(kind: SFlag, name: &str, is_known_name: NameFilter) -> bool {
     kind == SFlag::S_IFREG && (is_known_name(name) || is_temp_file(name))
 }
 
-/// A name filter that accepts no name. It is used for the team's own directory, which contains the
-/// config and the directory of the inboxes: both are deleted last, by separate calls.
+/// A name filter that accepts no name. It is used for the team's own directory, whose entries are
+/// deleted separately, after all other files.
 fn matches_nothing(_: &str) -> bool {
     false
 }

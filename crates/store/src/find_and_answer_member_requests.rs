@@ -46,8 +46,8 @@ pub struct RequestScanResult {
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
     pub withdrawn: Vec<(MemberName, RequestId)>,
-    /// Members whose last two plans were rejected because of a timeout. Their next plan waits
-    /// without a timeout, because after another rejection the member would only plan again.
+    /// Members whose last two plans were rejected because of a timeout. Their next plan has no
+    /// timeout: without a person's answer such a member would only plan again and again.
     pub plans_timed_out_twice: BTreeSet<MemberName>,
 }
 
@@ -300,9 +300,9 @@ fn find_recorded(answers: &[AnsweredRequest], request: &OpenRequest) -> Option<R
     Some(RequestState::Answered { approved: answer.approved, by: answer.answered_by })
 }
 
-/// The time at which the member that made `request` joined the team, in ms since the epoch. `None`
-/// if the member is not on the team. Also copies the member's name and working directory into
-/// `request`.
+/// Copies the name and working directory of the member that made `request` from the config into
+/// `request`. Returns when the member joined the team, in ms since the epoch. `None` if the member
+/// is not on the team.
 fn joined_at(config: &TeamConfig, request: &mut OpenRequest) -> Option<u64> {
     let member = config.member(&request.from).filter(|member| !member.name.is_lead())?;
     request.from = member.name.clone();

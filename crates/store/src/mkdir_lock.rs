@@ -32,8 +32,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long to wait for a lock. A lock with a timestamp in the future is stale only after ten
-/// seconds of watching, so this wait is longer.
+/// How long to wait for a lock. This is longer than the ten seconds after which an abandoned lock
+/// is stale at the latest.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// First wait between two attempts to take a lock. The wait is short because teamd's programs hold
@@ -231,9 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // The lock now has the sticky bit. A process that took over a sticky lock would hold its
-        // flock. No process holds this flock, so the creator still owns the lock, even if it was
-        // stopped for six seconds.
+        // `confirm` has set the sticky bit, and has released the flock. A process that had taken
+        // over the lock would hold the flock. So the creator can confirm the lock again, even six
+        // seconds after `mkdir`.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

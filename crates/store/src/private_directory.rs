@@ -94,8 +94,8 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<DirHandle, Error> {
     DirHandle::open(path)
 }
 
-/// The error names the nearest directory that exists, because its owner or permissions are the
-/// cause.
+/// The error for a directory that could not be created. If permission was denied, it names the
+/// nearest parent that exists, because the owner or permissions of this parent are the cause.
 fn create_error(path: &Path, cause: io::Error) -> Error {
     let parents = path.ancestors().skip(1);
     match parents.into_iter().find(|parent| parent.is_dir()) {

@@ -1,9 +1,9 @@
-//! Repairs a `config.json` that stays invalid or missing. Older versions of Claude Code truncate
-//! the file before they write it. If such a program exits between these steps, the file stays
+//! Repairs a `config.json` that stays invalid or missing. Older versions of Claude Code first
+//! truncate the file and then write it. If Claude Code exits between these steps, the file stays
 //! empty.
 //!
-//! The config is the only file that teamd rewrites although it is invalid. The old content is first
-//! copied to the state directory. Configs of Claude Code's session teams are never repaired.
+//! teamd rewrites no other file whose content is invalid. teamd first copies the old content to the
+//! state directory. Configs of Claude Code's session teams are never repaired.
 
 use crate::backoff::Backoff;
 use crate::error::Error;

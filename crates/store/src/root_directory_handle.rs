@@ -70,8 +70,8 @@ impl Root {
         })))
     }
 
-    /// Whether the root's path still leads to the open directories of this handle. False if a
-    /// directory was moved, deleted or replaced.
+    /// Whether the paths of the root, `teams` and `tasks` still lead to the directories that this
+    /// handle has open. False if one of them was moved, deleted or replaced.
     pub fn is_current(&self) -> bool {
         self.0.is_current()
     }
@@ -82,8 +82,8 @@ impl Root {
         [TEAMS_DIR, TASKS_DIR].iter().all(|directory| self.path().join(directory).exists())
     }
 
-    /// Opens the directory that is now at the root's path; creates it if it is missing. The new
-    /// handle keeps the state directory and the durability.
+    /// Opens the root again at the same path, and creates it if it is missing. The new handle uses
+    /// the same state directory and the same [`Durability`].
     ///
     /// # Errors
     /// As [`Root::open`].
@@ -218,8 +218,8 @@ impl Root {
         sync_dir(team.dir(), durability)?;
         sync_dir(&self.0.teams, durability)?;
         // Members of an earlier team with the same name may have used the same request ids, so the
-        // old answers are deleted. A failure does no harm: an answer does not count for a request
-        // that is newer than the answer.
+        // old answers are deleted. If that fails, the old answers still do no harm: an answer never
+        // counts for a request that was made after it.
         self.delete_records(team.name()).ok();
         Ok(team)
     }
@@ -279,7 +279,8 @@ impl Root {
         home.and(self.0.delete_records(team))
     }
 
-    /// Deletes the answer logs of all session teams that are not in `existing`.
+    /// Deletes the answer logs of session teams that no longer exist. `existing` has the teams
+    /// whose logs are kept.
     ///
     /// # Errors
     /// `Io`.
@@ -308,7 +309,7 @@ pub fn check_root_trusted(path: &Path) -> Result<(), Error> {
 }
 
 /// Checks that the current user owns the file or directory at `path`, and that no other user can
-/// write to it. Does nothing if the path is missing, a symbolic link or a socket.
+/// write to it. A missing path, a symbolic link and a socket pass the check.
 ///
 /// # Errors
 /// [`Error::Untrusted`], or `Io`.

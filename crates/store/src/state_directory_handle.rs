@@ -1,6 +1,6 @@
 //! Directories for teamd's own files, outside any root. Only teamd's programs write these files.
-//! The functions of this module take no lock, so a caller that writes a file must itself ensure
-//! that no second process replaces the file at the same time.
+//! The functions of this module take no lock: each caller ensures that no two processes write the
+//! same file at the same time.
 
 use crate::directory_handle::DirHandle;
 use crate::durability::Durability;

@@ -53,8 +53,8 @@ impl SharedRootState {
         read_roster_file(&self.state_dir).unwrap_or_default().is_suspended(team, name)
     }
 
-    /// The plans that members of the team submit again at their next spawn, from the daemon's
-    /// roster.
+    /// The requests of suspended members for the approval of their plans, read from the roster. A
+    /// member sends its request again, with the same id, when the member is resumed.
     pub(crate) fn plans_to_resubmit(&self, team: &TeamName) -> BTreeSet<RequestId> {
         read_roster_file(&self.state_dir).unwrap_or_default().plans_to_resubmit(team)
     }

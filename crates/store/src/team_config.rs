@@ -1,8 +1,8 @@
 //! Reads and changes a team's `config.json`, which lists all members.
 //!
-//! The config that was read or written last is kept in a cache. If a `stat` shows that the file is
-//! unchanged, the file is not read again. If the text is unchanged, it is not parsed again. This
-//! saves time when members join or leave a large team.
+//! The config that was read or written last is kept in a cache. The file is read again only if a
+//! `stat` shows a change, and parsed again only if its text differs. This saves time when members
+//! join or leave a large team.
 
 use crate::error::Error;
 use crate::file_io::{HALF_WRITTEN_TIMEOUT, JsonShape, KnownFile, modify_file, read_and_parse, read_raw};
@@ -33,9 +33,8 @@ enum ConfigChange {
     AnyField,
 }
 
-/// Separates JSON syntax errors from the other errors in a config. A syntax error becomes the outer
-/// error: the file may be half-written, so the caller reads it again. Any other error is the inner
-/// error.
+/// Separates JSON syntax errors from other errors of a config. The outer error is a syntax error:
+/// the file may be half-written, so the caller reads it again. The inner error is any other error.
 fn split_syntax_error<T>(
     result: Result<T, ConfigError>,
 ) -> Result<Result<T, ConfigError>, format_preserving_json::JsonError> {
@@ -46,9 +45,9 @@ fn split_syntax_error<T>(
 }
 
 impl Team {
-    /// Reads the team's config. If the config is not valid JSON, the call waits long enough for the
-    /// daemon to repair it. Through a handle from [`Team::as_repairer`], the call waits only as
-    /// long as another program may be in the middle of a write.
+    /// Reads the team's config. If the config is not valid JSON, waits long enough for the daemon
+    /// to repair it. A handle from [`Team::as_repairer`] waits only as long as another program may
+    /// be in the middle of a write.
     ///
     /// # Errors
     /// `NoSuchTeam`, `Corrupt`, `Malformed`, `Io`.
@@ -197,10 +196,9 @@ impl Team {
         Ok(change)
     }
 
-    /// Puts the config that was just written to the file into the cache. If the file system gives
-    /// each change a different timestamp, the file's version (inode, size and timestamps) is cached
-    /// too. Then the next call reads the file only if its version has changed. Without a cached
-    /// version, the next call reads the file and compares the text.
+    /// Puts the config that was just written to the file into the cache. The file's version (inode,
+    /// size and timestamps) is cached only if the file system gives each change a different
+    /// timestamp. Without a cached version, the next call reads the file and compares the text.
     fn cache_written(&self, text: &str, base_version: BaseVersion, file: &KnownFile) {
         if let Ok(config) = CachedConfig::parse(text, base_version) {
             let is_reliable = self.dir().has_multigrain_timestamps() && file.version().has_subsecond_stamp();

@@ -61,8 +61,8 @@ impl CachedConfig {
     }
 }
 
-/// The last result of [`CachedConfig::members_since`]. It is kept because each link to another host
-/// compares the same two configs.
+/// The last result of [`CachedConfig::members_since`]. After a change of the config, each link to
+/// another host asks for the difference between the new and the same old config.
 #[derive(Debug, Default)]
 pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
 
@@ -95,8 +95,8 @@ impl Deref for CachedConfig {
 }
 
 /// The caches of all teams that have a handle, by team name. If a team was deleted and created
-/// again, the new team may get the cache of the old one. That does no harm: the inode in the cached
-/// version shows that `config.json` is another file, so it is read again.
+/// again, the new team may get the cache of the old one. The inode in the cached version shows that
+/// `config.json` is another file, so the file is read again.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigCaches(Mutex<HashMap<TeamName, Weak<ConfigCache>>>);
 
@@ -117,9 +117,9 @@ pub(crate) struct ConfigCache(Mutex<Option<CachedRead>>);
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRead {
     pub(crate) config: Arc<CachedConfig>,
-    /// The version of `config.json` (inode, size and timestamps) when the config was read. If the
-    /// file later has a different version, it was changed. `None` if a later change might get the
-    /// same timestamps and so go unnoticed.
+    /// The version of `config.json` (inode, size and timestamps) when the config was read. A
+    /// different version means that the file was changed. `None` if the file must be read again in
+    /// any case: its last change was so recent that a further change might get the same timestamps.
     version: Option<FileVersion>,
 }
 

@@ -132,10 +132,11 @@ impl TeamArchive {
     /// `teams/NAME/config.json`.
     ///
     /// # Errors
-    /// `InvalidData` if no file of this team has such a path, if the archive already has the file,
-    /// if the file is too large, or if its content is not valid for this path. `InvalidData` also
-    /// if a request in the lead's inbox has no date or a date in the future. Such a request would
-    /// count as open when a member of the same name is spawned after the import.
+    /// `InvalidData` if `path` is not the path of a team file or belongs to another team, if the
+    /// archive already has the file, if the file is too large, or if its content is not valid for
+    /// this path. `InvalidData` also if a request in the lead's inbox has no date or a date in the
+    /// future: the request would count as open when a member of the same name is spawned after the
+    /// import.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), ErrorReport> {
         let parts: Vec<&str> = path.split('/').collect();
         let name = parts.get(1).and_then(|name| TeamName::parse(name).ok());

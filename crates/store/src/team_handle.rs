@@ -74,8 +74,9 @@ impl Team {
         &self.0.name
     }
 
-    /// Whether the team's name still leads to the open directories of this handle. False if the
-    /// team was deleted or its directories were replaced. Does not check the root's directories.
+    /// Whether the paths of the team's directories still lead to the directories that this handle
+    /// has open. False if the team was deleted or its directories were replaced. The root's
+    /// directories are not checked.
     pub fn is_current(&self) -> bool {
         let name = self.0.name.as_str();
         let SharedRootState { teams, tasks: lists, .. } = &*self.0.root;
@@ -85,7 +86,7 @@ impl Team {
     }
 
     /// Whether this handle is current ([`Team::is_current`]) and the root's path still leads to the
-    /// root's open directories.
+    /// directories of the root that this handle has open.
     pub fn is_current_in_root(&self) -> bool {
         self.0.root.is_current() && self.is_current()
     }

@@ -82,7 +82,8 @@ impl Team {
     /// owner. Tasks with a recorded failure stay as they are.
     ///
     /// # Errors
-    /// Errors of the files. The caller can repeat the call, because the members are removed last.
+    /// Errors of the files. After an error the caller can repeat the call, because the tasks are
+    /// changed before the members are removed.
     pub fn remove_lost_members(&self, members: &[MemberName]) -> Result<(), Error> {
         let is_held = |task: &Task| {
             let is_open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);

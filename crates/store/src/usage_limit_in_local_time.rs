@@ -15,8 +15,8 @@ pub fn read_usage_limit(text: &str, patterns: &[String]) -> Option<UsageLimit> {
     Some(UsageLimit { until, local_time: local_time(until, now, &TimeZone::system()), tries: 1 })
 }
 
-/// The time zone of this name, or with `None` the zone of the machine. The names of the machine's
-/// database are compared without regard to case.
+/// The time zone with this name. With `None`, the machine's own time zone. Upper and lower case are
+/// the same in a name of the time zone database.
 fn time_zone(name: Option<&str>) -> Option<TimeZone> {
     match name {
         None => Some(TimeZone::system()),

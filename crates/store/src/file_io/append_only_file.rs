@@ -49,8 +49,10 @@ impl AppendOnlyFile {
     /// are on the disk when the call returns. The caller may then tell other hosts about the lines:
     /// a power loss no longer removes them.
     ///
-    /// # Errors `Io`, for example if the disk is full. After an error none of the lines is in the
-    /// file, and a later call may succeed.
+    /// # Errors
+    ///
+    /// `Io`, for example if the disk is full. After an error none of the lines is in the file, and
+    /// a later call may succeed.
     pub fn append(&mut self, lines: &[u8]) -> Result<(), Error> {
         let durability = self.durability;
         let mut file = self.remove_incomplete_line()?;
@@ -70,7 +72,9 @@ impl AppendOnlyFile {
 
     /// Replaces all lines in one step.
     ///
-    /// # Errors `Io`. After an error the file has its old or its new lines.
+    /// # Errors
+    ///
+    /// `Io`. After an error the file has its old or its new lines.
     pub fn replace(&mut self, lines: &[u8]) -> Result<(), Error> {
         self.remove_incomplete_line()?;
         self.file = None;

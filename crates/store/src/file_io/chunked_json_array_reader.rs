@@ -51,8 +51,8 @@ impl From<std::io::Error> for ArrayReadError {
 
 impl ArrayReader {
     /// Opens the file `name` and positions the reader before the first element of its array. `None`
-    /// if there is no such file. The reader keeps up to `kept_before` bytes that precede its
-    /// position: [`bytes_before`](ArrayReader::bytes_before) returns them.
+    /// if there is no such file. The reader keeps the last `kept_before` bytes before its position,
+    /// for [`bytes_before`](ArrayReader::bytes_before).
     pub(crate) fn open(
         dir: &DirHandle,
         name: &str,
@@ -137,10 +137,9 @@ impl ArrayReader {
         &self.bytes[self.element_end.saturating_sub(self.kept_before)..self.element_end]
     }
 
-    /// The version (inode, size and timestamps) that the file had when it was opened. If the file
-    /// later has a different version, it was changed. `None` if a later change might get the same
-    /// timestamps and so go unnoticed. Also `None` if the file was renamed or replaced during the
-    /// read.
+    /// The version (inode, size and timestamps) that the file had when it was opened. The caller
+    /// compares it later to find out whether the file has changed. `None` if the version cannot
+    /// show a later change, or if the file was renamed or replaced during the read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if a program has written to the file since it was opened.

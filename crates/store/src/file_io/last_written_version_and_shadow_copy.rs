@@ -43,8 +43,8 @@ impl KnownFile {
         self.version
     }
 
-    /// Whether the next change of this file is cheap: it neither copies the whole file nor waits
-    /// for a flush to the disk.
+    /// Whether the next change of this file takes little time, because it neither copies the whole
+    /// file nor waits for a flush to the disk.
     pub(crate) fn is_cheap(&self, durability: Durability) -> bool {
         self.shadow.is_some() && self.durability.max(durability) == Durability::Process
     }

@@ -63,9 +63,9 @@ impl<'d> PreparedChange<'d> {
         Ok(self.put_if_unchanged(lock)?.is_some())
     }
 
-    /// Makes the change like [`PreparedChange::commit`]. Returns `None` if nothing was changed.
-    /// Otherwise returns `Some` with the version of the new file. This version is `None` if the
-    /// file was deleted or if the version is unknown.
+    /// Makes the change like [`PreparedChange::commit`], but returns the version of the new file.
+    /// `None` if nothing was changed. `Some(None)` if the file was deleted or if the new version is
+    /// unknown.
     fn put_if_unchanged(self, lock: &Lock) -> Result<Option<Option<KnownFile>>, Error> {
         if !is_unchanged(self.dir, &self.name, self.current.as_ref())? || !lock.is_ours()? {
             return Ok(None);

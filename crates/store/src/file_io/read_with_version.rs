@@ -110,7 +110,8 @@ pub(crate) fn read(
 }
 
 /// Reads the file `name` and parses its text. `None` if there is no such file. If the text can't be
-/// parsed, the file is read again until it has been unchanged for `timeout`.
+/// parsed, the file is read again. The read fails when the file has been invalid and unchanged for
+/// `timeout`.
 ///
 /// # Errors
 /// As [`read`].
@@ -140,9 +141,8 @@ pub(crate) fn read_and_parse<T>(
     }
 }
 
-/// The backoff between reads of a file that may be half-written. The backoff ends when the file has
-/// been unchanged for `timeout`. The caller must have read the file before it calls this function,
-/// so that every write after that read prolongs the backoff.
+/// The backoff for a caller that has read a half-written file and will read it again. The backoff
+/// ends when the file has been unchanged for `timeout`.
 pub(crate) fn half_written_backoff(dir: &DirHandle, name: &str, timeout: Duration) -> Result<Backoff, Error> {
     let unchanged_for = || {
         FileVersion::stat_file(dir, name)
@@ -250,9 +250,8 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // The name led to a file that another process has just replaced by a new one. That process
-        // now overwrites the old file and holds a write lease on it, so the old file can't be
-        // opened (see `tail_rewrite`). The second attempt opens the new file.
+        // `openat` fails like this if another process has replaced the file at this moment and now
+        // overwrites the old one, as `tail_rewrite` does. A second attempt opens the new file.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),

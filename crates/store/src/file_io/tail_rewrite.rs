@@ -27,10 +27,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// The shadow copy (a second copy of the file) lacks the file's last change. So a change first
-/// copies the missing bytes into the shadow copy, and then writes the new tail after them. This is
-/// the maximum number of missing bytes that are written in one call with the tail. If more are
-/// missing, the kernel copies them in a separate step.
+/// The shadow copy (a second copy of the file) lacks the bytes of the file's last change. The next
+/// change must add them before it writes the new tail. Up to this many missing bytes are written in
+/// one call with the tail. If more are missing, the kernel copies them in a separate step.
 const MAX_INLINE_COPY: u64 = 64 << 10;
 
 /// An open file that still has its known version.
@@ -128,8 +127,8 @@ impl<'d> LongFile<'d> {
         Ok(SwapOutcome::Done(Some(KnownFile { version: file, durability, shadow })))
     }
 
-    /// Undoes the exchange. Returns whether the file's name leads to the old file again. If another
-    /// program has replaced the new file since the exchange, that program's file keeps the name.
+    /// Undoes the exchange, so that the file's name leads to the old file again. If another program
+    /// has replaced the new file since the exchange, nothing is undone, and the result is false.
     fn swap_back(&self, staged: &StagedCopy) -> bool {
         if rename_exchange(self.dir, &staged.name, self.name).is_err() {
             return false;
@@ -168,15 +167,15 @@ impl<'d> LongFile<'d> {
             Some((file, shadow)) => (file, shadow.shared_bytes.min(shared_bytes), shadow.identity.size()),
             None => (&self.create_copy(&staged.name)?, 0, 0),
         };
-        // The write lease keeps readers away from the shadow copy while it is overwritten. Before
-        // the last exchange, the shadow copy was the inbox itself, so a reader may still have it
-        // open. In this case the kernel grants no lease. While the lease is held, new readers wait.
+        // The shadow copy must not be overwritten while a program reads it. A program may still
+        // read it, because the shadow copy was the file itself until the last exchange. The kernel
+        // grants a write lease only if no other process has the shadow copy open, and makes new
+        // readers wait.
         let lease = platform::system().take_write_lease(file).ok_or(std::io::ErrorKind::ResourceBusy)?;
         if shadow_file.is_some() && durability >= Durability::Ordered {
-            // This file, the shadow copy, was the inbox itself before the last exchange of the two
-            // files, and will now be overwritten. So the exchange is first flushed to the disk.
-            // Otherwise a power loss could undo the exchange, and the inbox's name would lead to
-            // the overwritten file.
+            // The last exchange of the file and the shadow copy is flushed to the disk before the
+            // shadow copy is overwritten. Otherwise a power loss could undo the exchange, and the
+            // file's name would lead to the overwritten shadow copy.
             platform::system().sync_directory(self.dir.as_fd())?;
         }
         let tail_start = if shared_bytes - start > MAX_INLINE_COPY { shared_bytes } else { start };

@@ -5,15 +5,15 @@ use protocol::inbox_file::{InboxEntry, Message};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns those lost messages that are missing from the inbox, each with the index at which to
-/// insert it. `sent` has the messages in the journal, `lost` has the ids of the lost messages, and
-/// `entries` is the content of the inbox.
+/// insert it. `sent` are the messages in the journal, `lost` the ids of the lost messages, and
+/// `entries` the content of the inbox.
 ///
-/// A lost message is inserted after the earlier messages of its sender, and before the messages
-/// that come later in the journal.
+/// The journal has all messages in the order in which they were sent. A lost message is inserted
+/// after the earlier messages of its sender, and before all later messages.
 ///
-/// The newest messages in the inbox may not be in the journal yet, because a sender writes to the
-/// inbox first. If such a message is from the lost message's sender, the order of the two is that
-/// of their timestamps.
+/// A sender writes to the inbox first and to the journal second, so the newest messages in the
+/// inbox may not be in the journal yet. The timestamps then decide whether such a message is later
+/// than a lost message of the same sender.
 pub(super) fn missing_messages<'m>(
     sent: &'m [(String, Message)],
     lost: &BTreeSet<String>,
@@ -56,18 +56,17 @@ pub(super) fn missing_messages<'m>(
     unique.map(|((position, _), (_, message))| (position, message)).collect()
 }
 
-/// For one message in the journal: the inbox positions of the messages that come later in the
-/// journal.
+/// Says, for one lost message, where in the inbox the messages begin that were sent later.
 struct NextPositions {
-    /// The lowest inbox index of the later messages of all senders.
+    /// The inbox index of the first later message of any sender.
     any_sender: usize,
-    /// The lowest inbox index of the later messages of the same sender.
+    /// The inbox index of the first later message of the same sender.
     same_sender: usize,
 }
 
-/// Returns the [`NextPositions`] of each message in the journal. `sent` has the messages in the
-/// journal, and `positions` has the inbox index of each message id. A position is `end` if the
-/// inbox has no later message.
+/// Returns the [`NextPositions`] of each message in the journal, `sent`. `positions` maps the id of
+/// each message in the inbox to its index. If the inbox has no later message, the index in the
+/// result is `end`.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

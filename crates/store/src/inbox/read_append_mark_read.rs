@@ -127,8 +127,8 @@ impl Inbox {
         self.append_within(messages, MESSAGE_LIMIT)
     }
 
-    /// Appends a message that another host has already accepted. The message may be an answer to a
-    /// request, so its text may be as long as an answer's.
+    /// Appends a message that came from another host. It may be an answer to a request, so the
+    /// higher limit for the text of answers applies.
     ///
     /// # Errors
     /// As [`Inbox::append`].
@@ -167,8 +167,9 @@ impl Inbox {
         is_needless: impl Fn(&[InboxEntry]) -> bool,
     ) -> Result<bool, Error> {
         self.check_lengths(std::slice::from_ref(message), limit)?;
-        // `change` calls this closure again if another program has changed the inbox. That program
-        // may have appended the same message, so `is_needless` is checked each time.
+        // `change` repeats the closure below if another program has changed the inbox meanwhile.
+        // That program may have appended the same message, so the closure calls `is_needless` each
+        // time.
         let is_appended = Cell::new(false);
         self.change(|text| {
             is_appended.set(!is_needless(&parse_inbox(text)?));
@@ -232,10 +233,10 @@ impl Inbox {
     ) -> Result<(), Error> {
         let dir = self.team.create_inboxes_dir()?;
         let is_known = self.is_trackable(dir);
-        // The tail index (the positions of the last entry and of the first unread entry) is written
-        // while the lock is held. Otherwise another program could change the file first, and the
-        // index would be out of date at once. The positions are computed earlier, together with the
-        // new text, so that the lock is held only briefly.
+        // The tail index has the positions of the last entry and of the first unread entry. They
+        // are computed together with the new text, usually before the lock is taken, so that the
+        // lock is held only briefly. The index is written while the lock is held, so that it fits
+        // the file.
         let positions: Cell<Option<TailPositions>> = Cell::new(None);
         let edit = |text: Option<&str>| {
             let new_text = edit(text.unwrap_or("[]"))?;
@@ -250,9 +251,9 @@ impl Inbox {
         modify_file(self.team.io(), dir, &self.file, None, JsonShape::Array, edit, write_index)
     }
 
-    /// Changes the inbox like [`Inbox::change`]. In a long inbox, `edit` gets only the tail from
-    /// `start` on, as a JSON array, and the number of entries before the tail. Otherwise `edit`
-    /// gets the whole inbox and 0.
+    /// Changes the inbox like [`Inbox::change`], but if the inbox is long, only its tail from
+    /// `start` on. `edit` gets the tail as a JSON array, and the number of entries before the tail.
+    /// If the inbox is short, `edit` gets the whole inbox and 0.
     fn change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,
@@ -267,11 +268,10 @@ impl Inbox {
     /// Tries to change only the tail, which is the end of the file. Returns false if the caller
     /// must change the whole inbox.
     ///
-    /// A cheap change is prepared while the lock is held. A costly change takes longer, and other
-    /// programs give up if they wait too long for the lock. So a costly change is first prepared
-    /// without the lock. If another program changes the inbox meanwhile, the costly change is
-    /// prepared again, now while the lock is held. Otherwise it could fail again and again while
-    /// others write.
+    /// A change that takes little time is made while the lock is held. Any other change is first
+    /// prepared without the lock, because other programs do not wait long for it. If another
+    /// program changes the inbox meanwhile, the second attempt holds the lock from the start, so
+    /// that it cannot fail in the same way.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

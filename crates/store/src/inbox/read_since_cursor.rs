@@ -169,9 +169,8 @@ impl Inbox {
             let (mut result, mut cursor) = (T::default(), None);
             loop {
                 let (entries, next_cursor) = self.read_chunk_since(cursor.as_ref())?;
-                // Another program has removed or rewritten entries that `step` has already
-                // processed, so the cursor is back at the start. The next attempt begins with the
-                // first entry.
+                // A reset cursor means that another program has removed or rewritten entries that
+                // `step` has already processed. Then everything is read again from the first entry.
                 if next_cursor.is_reset() {
                     break;
                 }
@@ -214,8 +213,8 @@ impl Inbox {
                 break;
             }
         }
-        // The file changes faster than it can be read in chunks, or its content is invalid. Reading
-        // the whole file at once succeeds or reports the error.
+        // The file could not be read in chunks, because it changes too fast or its content is
+        // invalid. So the whole file is read at once, which succeeds or reports the error.
         let snapshot =
             read_and_parse(self.team.io(), dir, &self.file, INBOX_LIMIT, HALF_WRITTEN_TIMEOUT, |text| {
                 JsonShape::Array.check(text)

@@ -31,9 +31,9 @@ impl Caller {
 
     /// Changes a task. If a teammate completes the task, the lead is notified.
     ///
-    /// The run file can give the task an owner. If an update makes such a task pending and names no
-    /// owner, the task gets its owner from the run file again. This does not happen if that owner
-    /// is the caller or has left the team.
+    /// A task of a run file can have an owner in that file. If an update makes the task pending and
+    /// names no owner, the task gets the run file's owner again, unless this owner is the caller or
+    /// has left the team.
     ///
     /// # Errors
     /// As [`Caller::create_task`]. `NotPermitted` also if the task tracks an agent, or if the task
@@ -163,9 +163,9 @@ impl Caller {
     /// Whether the update only records progress. Every teammate may make such an update, even if
     /// the task has a command.
     ///
-    /// An update that changes the task's texts or deletes the task is never progress. If the task
-    /// is closed, has failed or belongs to another member, an update is also no progress if it
-    /// starts the task again, gives it a new owner, or changes the recorded failure.
+    /// An update that changes the task's texts or deletes the task is more than progress. A task
+    /// that is closed, has failed or belongs to another member is also protected from three other
+    /// changes: it must not be started again, get another owner, or lose its recorded failure.
     fn is_progress(&self, task: &Task, update: &TaskUpdate) -> bool {
         let is_reworded =
             [&update.subject, &update.description, &update.active_form].into_iter().any(Option::is_some);

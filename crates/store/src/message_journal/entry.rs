@@ -31,8 +31,8 @@ pub(super) enum JournalEntryKind {
     Read(Vec<String>),
     /// The messages with these ids were missing and were restored.
     Restored(Vec<String>),
-    /// The program that reads this inbox removes messages after it has read them. So no more
-    /// messages are restored in this inbox: a missing message was probably read.
+    /// Says that no more messages are restored in this inbox. The program that reads the inbox was
+    /// found to remove messages after reading them, so a missing message is probably not lost.
     ReaderRemoves {},
     /// A new member now has the inbox's name. Earlier messages are not for that member.
     NameReused {},

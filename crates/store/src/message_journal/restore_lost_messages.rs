@@ -24,8 +24,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 /// [`MAX_JOURNAL_BYTES`] always is. Between these sizes, the current file is rotated if it is
 /// larger than the previous file.
 const ROTATE_BYTES: u64 = 256 << 10;
-/// Maximum number of early reads that are remembered. In an early read, the recipient reads a
-/// message before the sender has recorded the message in the journal.
+/// A recipient can read a message before the sender has recorded the message in the journal. This
+/// is the maximum number of such reads that the daemon remembers.
 const MAX_EARLY_READS: usize = 1_024;
 /// After this many removals of restored messages from an inbox, no more messages are restored in
 /// it. The program that reads the inbox is then assumed to remove messages after reading them.
@@ -60,8 +60,8 @@ enum MessageState {
     Restored,
 }
 
-/// The unread messages of one team, by the inbox's file name and the message's id. The daemon has
-/// one reconciler for each team. [`InboxReconciler::read_journal`] reads new journal entries, and
+/// Knows the unread messages of one team, to find those that are lost. The daemon has one
+/// reconciler for each team. [`InboxReconciler::read_journal`] reads new journal entries, and
 /// [`InboxReconciler::reconcile`] compares the unread messages with an inbox.
 #[derive(Debug, Default)]
 pub struct InboxReconciler {
@@ -207,9 +207,8 @@ impl InboxReconciler {
             .iter_mut()
             .filter(|(id, state)| **state == MessageState::InInbox && missing_ids.contains(*id))
             .for_each(|(_, state)| *state = MessageState::NotSeen);
-        // Since the previous read of the journal, the recipient may have read a missing message,
-        // and a program may then have removed it. The new journal entries show whether the message
-        // was read. If so, the message is not lost.
+        // A missing message is not lost if its recipient has read it. The recipient may have done
+        // so after the daemon last read the journal, so the new journal entries are read first.
         self.read_journal(inbox.team())?;
         let lost = self.find_lost(inbox, &missing_ids, reader)?;
         if lost.is_empty() { Ok(Vec::new()) } else { self.restore(inbox, &lost) }
@@ -298,8 +297,8 @@ impl InboxReconciler {
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &older_team_log(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // The entries that an earlier rotation copied into the previous file are older than the
-        // other entries of that file, so they are sorted to the front.
+        // The oldest entries come first. These are the entries that an earlier rotation copied into
+        // the previous file.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
@@ -325,9 +324,10 @@ impl InboxReconciler {
     }
 }
 
-/// Compares an inbox entry with `unread`, the unread messages that the journal records. If the
-/// entry is marked read, removes its message from `unread`. Otherwise records in `unread` that the
-/// message is in the inbox. Returns the message's id if the message is still in `unread`.
+/// Updates `unread`, the messages that are unread according to the journal, from one inbox entry.
+/// If the entry is marked read, its message is removed from `unread`. Otherwise `unread` records
+/// that the message is in the inbox, and the function returns the message's id. `None` also if
+/// `unread` does not have the message.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

@@ -37,21 +37,20 @@ pub(super) enum HolderProbe {
     Unknown,
 }
 
-/// How long a process watches a sticky lock before it tries to take the lock's flock, to find out
-/// whether the holder is alive. The creator of a lock takes the flock sooner, unless the creator is
-/// stopped at that moment.
+/// How long a process that waits for a sticky lock watches it before it tries to take the flock, to
+/// find out whether the holder is alive. The time lets the creator of a new lock take the flock
+/// first.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
-/// Within this time after `mkdir`, the creator of a lock certainly still owns the lock. Other
-/// processes watch the lock for `PROBE_DELAY` (50 ms) before they may take it over. The time is
-/// only half of `PROBE_DELAY`, because clocks advance in ticks.
+/// Within this time after `mkdir`, the creator of a lock certainly still owns the lock, because
+/// other processes may take it over only after [`PROBE_DELAY`]. It is only half of that time,
+/// because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
-/// How long after `mkdir` the creator may still confirm a lock that has no flock or no sticky bit.
-/// Some file systems have no flock on directories, and on some systems `mkdir` can't set the sticky
-/// bit. Other processes take over such a lock when it is older than [`LOCK_STALE_AFTER`], which is
-/// ten seconds. So a creator that was stopped for longer than this timeout gives up the lock.
+/// On some systems a new lock has no flock or no sticky bit. Other processes take over such a lock
+/// when it is older than [`LOCK_STALE_AFTER`], ten seconds. So if its creator was stopped after
+/// `mkdir` for longer than this timeout, the creator gives up the lock.
 ///
-/// The timeout is only half of [`LOCK_STALE_AFTER`], because the clock of this process and that of
-/// a file server, which sets the lock's timestamp, may differ.
+/// The timeout is only half of [`LOCK_STALE_AFTER`], because the lock's timestamp may come from the
+/// clock of a file server.
 ///
 /// [`LOCK_STALE_AFTER`]: super::lock_inode_and_age::LOCK_STALE_AFTER
 const CONFIRM_TIMEOUT_WITHOUT_PROBE: Duration = Duration::from_secs(5);
@@ -101,8 +100,9 @@ pub(super) fn confirm(
                     .then(|| (LockStamp::from_stat(&stat), Some(flock))),
                 // Another process assumed that this process was dead, and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
-                // The file system has no flock on directories. Without a flock, a sticky lock would
-                // look like the lock of a dead process, so the sticky bit is removed.
+                // The flock fails like this if the file system has no flock on directories. Without
+                // a flock, a sticky lock would look like the lock of a dead process, so the sticky
+                // bit is removed.
                 Err((lock, TryLockError::Error(_))) => {
                     creation_time.is_within(CONFIRM_TIMEOUT_WITHOUT_PROBE).then(|| {
                         fchmod(&lock, Mode::S_IRWXU).ok();
@@ -111,19 +111,20 @@ pub(super) fn confirm(
                 }
             })
         }
-        // The directory can't be opened, for example because this process has no free descriptor.
-        // Shortly after `mkdir`, no other process can have taken over the lock, so this process
-        // keeps the lock without the flock.
+        // If this process can't open the directory, for example because it has no free descriptor,
+        // it keeps the lock without the flock. This is safe shortly after `mkdir`, because no other
+        // process can have taken over the lock yet.
         Err(_) if creation_time.is_within(UNPROBED_FOR) => confirm_without_flock(dir, name, creation_time),
         Err(_) => Ok(None),
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. Within 25 ms after
-/// `mkdir` the answer is always yes, because no other process takes over a lock so early. After
-/// that, a lock with the sticky bit is still owned if it is at its path. A lock without the bit is
-/// lost if `mkdir` can set the bit on this system. Where `mkdir` can't set the bit, the lock is
-/// owned for five seconds.
+/// Whether this process still owns a new lock, whose flock it has just taken. True within 25 ms
+/// after `mkdir`, because no other process takes over a lock so early. After that, a lock with the
+/// sticky bit is still owned if it is at its path.
+///
+/// A lock without the sticky bit then counts as lost. But on systems where `mkdir` can't set the
+/// bit, it is owned for five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,
@@ -140,8 +141,8 @@ fn is_still_held(
         CONFIRM_TIMEOUT_WITHOUT_PROBE
     });
     if is_ours && !has_sticky_bit(stat) {
-        // The sticky bit may be set only while the flock is held, as it is here. An error does no
-        // harm: a lock without the sticky bit becomes stale only by its age, after ten seconds.
+        // This process holds the flock, so it may set the sticky bit. An error does no harm: a lock
+        // without the sticky bit becomes stale by its age, after ten seconds.
         fchmod(flock.file(), sticky_mode()).ok();
     }
     is_ours

@@ -57,18 +57,17 @@ impl StaleWatch {
             return Ok(LockObservation::Held);
         }
         Ok(match probe_holder(dir, name, stamp) {
-            // The holder had no free descriptor for the flock, so it removed the sticky bit after
-            // this function called `stat`. The holder is alive and owns the lock without the flock.
+            // If the sticky bit is gone since the call of `stat` above, the holder is alive: it
+            // could not take the flock, and has removed the bit to keep the lock without it.
             HolderProbe::NotAlive(flock) if !stale && !is_still_sticky(&flock) => LockObservation::Held,
             HolderProbe::NotAlive(flock) => {
                 self.holder_flock = Some(flock);
                 LockObservation::Stale
             }
-            // The lock looks stale by its age, but a live process has its flock. If the lock has
-            // the sticky bit, that process is usually the holder. The holder was stopped for too
-            // long, so the lock counts as stale. If the lock has no sticky bit, the process is
-            // usually about to remove the lock. The lock then counts as stale only after it was
-            // watched for ten seconds.
+            // The lock is old, but a live process has its flock. If the lock has the sticky bit,
+            // this process is usually the holder, which was stopped for too long: the lock is
+            // stale. Otherwise the process is usually about to remove the lock, so the lock is
+            // stale only after it was watched for ten seconds.
             HolderProbe::Alive if stale && (is_sticky || watched >= LOCK_STALE_AFTER) => {
                 LockObservation::Stale
             }

@@ -1,12 +1,11 @@
-//! Cache of parsed task files. Reading the list again costs one read of the directory, one `stat`
+//! Cache of parsed task files. To read the list again costs one read of the directory, one `stat`
 //! for each file, and a read of each changed file.
 //!
-//! The `stat` shows a change by its timestamp, but two changes in quick succession can have the
-//! same timestamp. So if a file was read right after a change, its cached task is not used, and the
-//! file is read again.
+//! A `stat` shows by the timestamp that a file was changed. But two changes in quick succession can
+//! have the same timestamp. So a file that was read right after a change is read again next time.
 //!
-//! The cache has the parsed tasks, but not the text of their files. So a change of a task first
-//! reads the task's file.
+//! The cache does not have the text of the files. So a program that changes a task first reads the
+//! task's file.
 
 use crate::directory_handle::DirHandle;
 use crate::error::Error;
@@ -34,14 +33,13 @@ pub(super) struct CachedTask {
     pub(super) task: Arc<Task>,
     /// Why the file can't be read. `task` is a placeholder then.
     pub(super) error: Option<String>,
-    /// The file's version (inode, size and timestamps) when the task was read. If the file later
-    /// has a different version, it was changed. `None` if a later change might get the same
-    /// timestamps and so go unnoticed.
+    /// The file's version (inode, size and timestamps) when the task was read. A different version
+    /// means that the file was changed. `None` if the file must be read again in any case: its last
+    /// change was so recent that a further change might get the same timestamps.
     version: Option<FileVersion>,
 }
 
-/// The task list that a team handle or one of its clones read last. `None` before the first read.
-/// `refresh` uses a cached task only if a `stat` shows that its file is unchanged.
+/// The task list as a team handle or one of its clones last read it. `None` before the first read.
 #[derive(Debug, Default)]
 pub(crate) struct TaskCache(Mutex<Option<CachedList>>);
 
@@ -58,15 +56,15 @@ impl TaskCache {
     /// up to two seconds in total.
     pub(super) fn refresh(&self, io: &IoOptions, dir: &DirHandle) -> Result<Arc<Vec<CachedTask>>, Error> {
         // The mutex is not locked while files are read. If two threads read at the same time, the
-        // result of either thread may stay in the cache.
+        // cache keeps the list of the thread that ends last.
         let cached = self.cached_tasks().unwrap_or_default();
         let tasks = Arc::new(read_list(io, dir, &cached)?);
         *self.lock() = Some(CachedList::new(Arc::clone(&tasks)));
         Ok(tasks)
     }
 
-    /// Reads the files of the tasks in `changed` again, and returns all cached tasks. If nothing is
-    /// cached, reads the whole list.
+    /// Returns the cached list, after reading the files of the tasks in `changed` again. If nothing
+    /// is cached, reads the whole list.
     pub(super) fn refresh_some(
         &self,
         io: &IoOptions,
@@ -220,9 +218,9 @@ impl CachedTask {
         }
     }
 
-    /// Reads one task. If its file can't be parsed, it may be half-written: it is read again until
-    /// it has been unchanged for `timeout`. If that does not help, the time of this wait is
-    /// subtracted from `timeout`, which all files of the list share.
+    /// Reads one task. A file that can't be parsed may be half-written, so it is read again until
+    /// it has been unchanged for `timeout`. If the file still can't be parsed, `timeout` is reduced
+    /// by the time of this wait: the caller passes the same `timeout` for all files of the list.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,
@@ -298,8 +296,8 @@ fn read_task(
     Ok(Some((snapshot, task)))
 }
 
-/// Parses a task. Invalid JSON is the outer error: the file may be half-written, so the caller
-/// reads it again. Every other error is the inner error.
+/// Parses a task. The outer error is invalid JSON: the file may be half-written, so the caller
+/// reads it again. The inner error is valid JSON that is no valid task.
 fn parse(text: &str) -> Result<Result<Task, TaskError>, format_preserving_json::JsonError> {
     match Task::parse(text) {
         Err(TaskError::Json(error)) => Err(error),

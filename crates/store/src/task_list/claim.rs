@@ -1,9 +1,9 @@
 //! Claims tasks. A claim sets owner and status in one step. If several members claim the same task,
 //! only one of them gets it.
 //!
-//! The next task to claim depends on all task files, and in a long list reading them takes most of
-//! the time. The daemon tracks all changes, so it can suggest a task (a hint). The claim then
-//! checks the suggested task against the files.
+//! To find the next task, a claim would have to read all task files, which is slow in a long list.
+//! The daemon knows the list already, so the claim asks it to suggest a task. This suggestion is a
+//! hint. The claim then checks the suggested task against the files.
 
 use super::notify_owner::PossibleOwners;
 use super::task_list_handle::{ReadScope, Tasks};
@@ -77,20 +77,18 @@ impl Tasks {
         }
     }
 
-    /// The task with the lowest id that `owner` has in progress, without a failure and without open
-    /// blockers. An earlier process of the member was working on this task, and the current process
-    /// continues it. Writes nothing.
+    /// The task that a new process of `owner` continues: the task with the lowest id that `owner`
+    /// has in progress, without a failure and without open blockers. Writes nothing.
     pub fn resumable_task(&self, owner: &MemberName) -> Result<Option<Task>, Error> {
         Ok(resumable_task(&self.list_cached()?, owner).cloned())
     }
 
     /// Returns the task that `owner` has in progress, or claims a task like [`Tasks::claim`]
-    /// without an id. A task in progress is skipped if `is_skipped` returns true for it. The list
-    /// is read once.
+    /// without an id. A task in progress is skipped if `is_skipped` returns true for it.
     ///
     /// In a long list, first asks `hint` to suggest a task. If `hint` says that there is no task,
-    /// this function fails with `NoTaskAvailable` and does not read the files. The hint may be out
-    /// of date. So only a program that is woken when there is a task may call this function.
+    /// this function trusts it and fails with `NoTaskAvailable`. The hint may be out of date, so
+    /// the caller must be a program that is woken when there is a task.
     pub fn resume_or_claim(
         &self,
         owner: &MemberName,

@@ -1,13 +1,12 @@
 //! Creates tasks. A new id is higher than all existing and earlier ids. A file appears with its
 //! whole content and never replaces another file.
 //!
-//! In a batch, each file contains the task's blockers from the start. The files of the blockers are
-//! created first. Otherwise a member could claim a blocked task too early, because a blocker
-//! without a file counts as completed.
+//! In a batch, the files of blockers are created before the files of the tasks that they block. A
+//! blocker without a file counts as completed, so in another order a member could claim a blocked
+//! task too early.
 //!
-//! Before the files of a batch are created, the highest of their ids is stored in the file of the
-//! high-water mark. New tasks get higher ids. So an id is not used again even if its file was lost
-//! in a crash.
+//! Before the files of a batch are created, the highest id of the batch is stored as the high-water
+//! mark. So no id is used again, even if a crash loses some of the files.
 
 use super::cache::list_ids;
 use super::high_water_mark::{raise_high_water_mark, read_high_water_mark};
@@ -117,11 +116,11 @@ impl Tasks {
         Ok(tasks.pop().expect("one file was placed for one task"))
     }
 
-    /// Creates a task with this id. Returns false if there is a task with this id.
+    /// Creates a task with this id. Returns false if another program has created the task.
     ///
     /// # Errors
-    /// `AlreadyExists` if `rules` is [`RewriteRules::Checked`] and the id was used before;
-    /// `Malformed` if the fields do not describe a task; errors of the files.
+    /// `AlreadyExists` if `rules` is [`RewriteRules::Checked`] and the id was used before this
+    /// call; `Malformed` if the fields do not describe a task; errors of the files.
     pub(super) fn create_with_id(
         &self,
         id: &TaskId,
@@ -163,8 +162,8 @@ impl Tasks {
 
     /// Creates the files of new tasks. `build_tasks` gets the lowest new id and returns the tasks,
     /// with ascending ids. If another program uses one of these ids in the meantime, `build_tasks`
-    /// is called again. `order` says in which order the files are created: it has the indexes of
-    /// the returned tasks.
+    /// is called again. The files are created in the order `order`, which has indexes into the
+    /// vector of returned tasks.
     fn place_files(
         &self,
         ticket: &Ticket,
@@ -206,7 +205,7 @@ impl Tasks {
     }
 
     /// Renames the temporary files to the names of the task files. Returns false if another program
-    /// has created or deleted tasks meanwhile, so that the ids of the new tasks are no longer free.
+    /// has created or deleted tasks meanwhile. The caller then tries again.
     fn put_files(
         &self,
         ticket: &Ticket,

@@ -1,6 +1,7 @@
 //! The ticket of a task list: a flock on the file `.lock`, for which teamd's programs wait in a
-//! queue. A task list also has a lock that is a directory, `.lock.lock`. Some programs take only
-//! one of the two, so a change takes both: first the ticket, then the lock directory.
+//! queue. A task list also has a lock directory, `.lock.lock`. Some other programs take only the
+//! flock, and some take only the lock directory. So teamd takes both to change the list: first the
+//! ticket, then the lock directory.
 
 use crate::directory_handle::DirHandle;
 use crate::error::Error;

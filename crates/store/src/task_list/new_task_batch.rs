@@ -122,8 +122,8 @@ impl TaskBatch {
     }
 
     /// The tasks of the batch, with ids from `first_id` on. The `blocked_by` of each task is
-    /// complete. Its `blocks` has only tasks of the batch. Existing tasks that it blocks are added
-    /// after the files are created.
+    /// complete. Its `blocks` has only tasks of the batch: existing tasks are added after the files
+    /// are created.
     pub(super) fn tasks(&self, first_id: TaskId) -> Vec<Task> {
         let id = |index: &usize| offset_id(first_id, *index);
         let tasks =

@@ -15,8 +15,7 @@ type Fields = Map<String, Value>;
 /// Which rules a new content must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteRules {
-    /// The rules that a member's change must follow: a blocked task is not started, and a new task
-    /// has an id that was never used.
+    /// A blocked task may not be started, and a new task needs an id that was never used.
     Checked,
     /// No rules, because the team's home has checked the content.
     Unchecked,
@@ -24,15 +23,15 @@ pub enum RewriteRules {
 
 /// What `edit` has made of an existing task.
 enum Rewritten {
-    /// The task is to be deleted, for which other tasks must be read too.
+    /// The task must still be deleted. For that, the caller must read the other tasks too.
     Unwanted,
     Kept,
 }
 
 impl Tasks {
-    /// Replaces the fields of a task. `edit` gets the old fields, or `None` if there is no such
-    /// task. It returns the new fields, or `None` if there should be no such task. If another
-    /// program changes the file meanwhile, `edit` is called again.
+    /// Replaces the fields of a task, or creates or deletes the task. `edit` gets the old fields,
+    /// or `None` if the task does not exist. It returns the new fields, or `None` to delete the
+    /// task. If another program changes the file meanwhile, `edit` is called again.
     ///
     /// # Errors
     /// With [`RewriteRules::Checked`]: `TaskBlocked`, and `AlreadyExists` for an id that was used

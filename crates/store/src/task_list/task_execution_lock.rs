@@ -38,9 +38,9 @@ pub struct TaskHolder {
 }
 
 impl Team {
-    /// Marks the task `id` as being run by this process for `member`, until the returned value is
-    /// dropped. `None` if another process runs the task, or if another process removes the task's
-    /// lock file during this call.
+    /// Takes the lock of the task `id` for this process, which runs the task for `member`. The lock
+    /// is held until the returned value is dropped. `None` if another process runs the task, or
+    /// removes the lock file during this call.
     ///
     /// # Errors
     /// `Io`; [`Error::Untrusted`] if another user owns the directory.

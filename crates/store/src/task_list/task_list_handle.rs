@@ -90,9 +90,9 @@ impl Tasks {
         Ok(cached_tasks.iter().map(|cached_tasks| Arc::clone(&cached_tasks.task)).collect())
     }
 
-    /// Reads only the files of the tasks `changed` again, and returns the list with these tasks
-    /// updated. All other tasks are as in this handle's last read. The caller must know which files
-    /// change, and must read the whole list now and then.
+    /// Returns the list after reading the files of the tasks `changed` again. All other tasks are
+    /// as in this handle's last read. The caller must know which files change, and must read the
+    /// whole list now and then.
     pub fn list_after_changes(&self, changed: &[TaskId]) -> Result<Arc<Vec<Arc<Task>>>, Error> {
         let Some(dir) = self.team.tasks_dir()? else { return Ok(Arc::default()) };
         self.team.task_cache().refresh_some(self.team.io(), dir, changed)

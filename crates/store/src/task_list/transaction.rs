@@ -1,9 +1,9 @@
-//! A transaction on the task list. Edits are made in memory and checked against the list with the
-//! edits applied. On commit, the files are replaced one by one. The file of the main task, which
-//! the caller wants to change, comes last.
+//! A transaction on the task list. It first makes all edits in memory, so that a check, for example
+//! for cycles, sees the list as it will be. A commit then replaces the files one by one. The file
+//! of the main task, which the caller wants to change, comes last.
 //!
-//! A dependency is stored in the files of both tasks. So a crash during the commit can leave it in
-//! only one of the files. A claim changes a single file, so it is never half done.
+//! A dependency is stored in the files of both tasks. A crash during the commit can leave the
+//! dependency in only one of the files. A claim changes a single file, so it is never half done.
 
 use super::cache::{CachedTask, read_one};
 use super::high_water_mark::raise_high_water_mark;
@@ -86,7 +86,7 @@ impl<'t> TaskTransaction<'t> {
         Ok(Task::clone(&self.tasks[index]))
     }
 
-    /// Reads the file of a task that will be edited, since the list may have been read long before.
+    /// Reads the task's file again before the task is edited, because the cached list may be old.
     /// Returns the task's index in `tasks`.
     fn open_task(&mut self, id: TaskId) -> Result<usize, Error> {
         let index = self.task_index(id)?;
@@ -188,8 +188,8 @@ impl<'t> TaskTransaction<'t> {
     }
 
     /// Writes all edits to the files. Returns false if another program has changed a file; the
-    /// caller then starts again. `early_lock` is the list's lock, if the caller took it before
-    /// reading.
+    /// caller then starts again. `early_lock` is the lock of the list, if the caller has taken it
+    /// already.
     pub(super) fn commit(self, early_lock: Option<Lock>) -> Result<bool, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let changes = self.prepare_changes()?;
@@ -213,8 +213,8 @@ impl<'t> TaskTransaction<'t> {
         Ok(true)
     }
 
-    /// The prepared changes in the order of the commit. Before the file of a deleted task is
-    /// removed, the task's id is stored in the high-water mark, so that no new task gets this id.
+    /// The prepared changes, in the order of the commit. The removal of a task's file comes after a
+    /// change of the high-water mark, so that no new task gets the id of the deleted task.
     fn prepare_changes(self) -> Result<Vec<(String, PreparedChange<'t>)>, Error> {
         let (io, dir) = (self.team.io(), self.dir);
         let mut changes = Vec::new();

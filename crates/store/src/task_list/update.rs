@@ -50,9 +50,9 @@ impl TaskUpdate {
         metadata.as_ref().map_or(Ok(()), |_| TextLimit::TASK_METADATA.check_json(&task.metadata))
     }
 
-    /// The tasks that this update must read. An update of dependencies reads the whole list, to
-    /// find cycles and the files of the other tasks. An update that starts a task reads its
-    /// blockers.
+    /// The tasks that must be read for this update. To change dependencies, the whole list is
+    /// needed: the files of the other tasks change too, and a cycle must be found. To start a task,
+    /// its blockers are needed.
     fn read_scope(&self, id: TaskId) -> ReadScope {
         let links = [&self.add_blocks, &self.add_blocked_by, &self.remove_blocked_by];
         let links = links.iter().any(|ids| !ids.is_empty());
@@ -128,9 +128,9 @@ impl Tasks {
         self.change(ReadScope::Task(*id), |draft| apply_update(draft, *id, &update, None))
     }
 
-    /// Records that the start of `member`, who was to do this task, has failed. The task becomes a
-    /// failed task in progress, with `failure` as the reason and `member` as its owner, although
-    /// the team has no such member now. Nothing changes if the task is no longer pending.
+    /// Records that teamd could not start `member`, who was to do this task. The task becomes a
+    /// failed task in progress, with the reason `failure` and the owner `member`. The team has no
+    /// such member now. Nothing changes if the task is no longer pending.
     ///
     /// # Errors
     /// `NoSuchTask`; `TaskBlocked` if the task has open blockers; errors of the files.
@@ -144,8 +144,8 @@ impl Tasks {
         })
     }
 
-    /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task with
-    /// the status deleted, and otherwise as it was before.
+    /// Deletes a task and all dependencies on it. Its id is not used again. Returns the task as it
+    /// was, but with the status deleted.
     pub fn delete(&self, id: &TaskId) -> Result<Task, Error> {
         let mut task = self.change(ReadScope::List, |draft| {
             let task = draft.task(*id)?.clone();
