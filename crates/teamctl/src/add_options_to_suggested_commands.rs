@@ -95,8 +95,8 @@ pub(crate) fn suggested_commands_for_team(
     Ok(suggested_commands(context).for_team_unless_implied(team, &teams, env_var("TEAMD_TEAM").as_deref()))
 }
 
-/// Adds the options of this invocation to every `teamctl` command in `text`. Used for texts that
-/// are written without knowing these options, such as an error message of the daemon.
+/// Adds the options of this invocation to every `teamctl` command in `text`. Used for texts whose
+/// author does not know these options, such as error messages of the daemon.
 pub(crate) fn rewrite_commands(context: &CommandContext, text: &str) -> String {
     let commands = suggested_commands(context);
     let team = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(team));

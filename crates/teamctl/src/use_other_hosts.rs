@@ -12,8 +12,8 @@ use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::collections::BTreeMap;
 use store::{Team, env_var};
 
-/// Checks that the caller may run a command on another host. That host takes every command for
-/// a command of a person.
+/// Checks that the caller may run a command on another host. The other host cannot check this: it
+/// treats every command from here as a command of a person.
 ///
 /// # Errors
 ///
@@ -51,8 +51,8 @@ pub(crate) fn check_not_asked() -> Result<(), ErrorReport> {
         .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
 }
 
-/// The values of `--env` that `teamctl` or a run passes to this process in an environment variable,
-/// and not as arguments.
+/// The values of `--env` that the process that started this one (a run, or `teamctl` on another
+/// machine) passes in an environment variable. As arguments, other users could read them.
 pub(crate) fn env_options_of_starter() -> BTreeMap<String, String> {
     env_var(ENV_OPTIONS_VARIABLE).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

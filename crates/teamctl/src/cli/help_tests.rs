@@ -27,8 +27,8 @@ fn more_examples(command: &Command) -> Vec<String> {
     examples.lines().take_while(|line| line.starts_with("  ")).map(|line| line.trim().to_owned()).collect()
 }
 
-/// Splits the first command of a line into arguments, as a shell does. Supports only the syntax
-/// that the examples use.
+/// Splits a line of an example into arguments, as a shell does, up to the first `|`, `>` or `<`.
+/// Supports only the syntax that the examples use.
 fn split_shell_args(line: &str) -> Vec<String> {
     let end = [" | ", " > ", " < "].iter().filter_map(|operator| line.find(operator)).min();
     let (mut args, mut quote) = (vec![String::new()], None);

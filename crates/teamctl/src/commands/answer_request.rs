@@ -37,9 +37,8 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // An earlier team of this loop has the request, and `rejection` says why the request
-            // cannot be answered. The error of the current team would say less, so `rejection` is
-            // kept.
+            // `rejection` comes from a team that has the request, and says why the request can't be
+            // answered. The error of this team would say less.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

@@ -135,9 +135,9 @@ fn tmux_command(tmux: &Path, commands: &[String]) -> Command {
     command
 }
 
-/// Returns a tmux client that shows the session of the caller's pane. The tmux command
-/// `switch-client` gets the name of this client. Without a name, tmux might switch any client, even
-/// the control client of the daemon.
+/// Returns a tmux client that shows the session of the caller's pane. The caller passes the
+/// client's name to the tmux command `switch-client`, because without a name tmux might switch
+/// another client.
 fn client_of_this_pane(socket: &Path) -> Result<AttachedClient, ErrorReport> {
     client_of_pane(socket, &env_var("TMUX_PANE").unwrap_or_default())?.ok_or_else(|| {
         ErrorReport::new(

@@ -129,8 +129,8 @@ fn directory_team_name() -> TeamName {
 }
 
 /// Converts the name of a directory into a team name. Returns `team` if that is impossible, or if
-/// the result is a name such as `session-1`: Claude Code uses these for its own teams, which teamd
-/// does not show.
+/// the result is a name such as `session-1`. teamd does not show teams with such a name, because
+/// they belong to Claude Code.
 fn team_name_for_directory(directory: &str) -> TeamName {
     let name = TeamName::sanitize(directory).map(|name| name.as_str().trim_matches('-').to_owned());
     let name = name.ok().and_then(|name| TeamName::parse(&name).ok());

@@ -67,8 +67,8 @@ pub(crate) fn run(context: &CommandContext, args: &DeleteArgs) -> Result<ExitCod
 }
 
 /// Fetches the branches of members on other hosts, so that no commit is lost when the hosts remove
-/// their worktrees. With `--force`, a failed fetch is only a warning. No commit is lost even then,
-/// because a host does not remove a worktree with unsaved work.
+/// the members' worktrees. With `--force`, a failed fetch is only a warning: a host never removes a
+/// worktree with unsaved work.
 ///
 /// # Errors
 ///
@@ -89,9 +89,9 @@ fn fetch_branches(context: &CommandContext, request: &DeleteTeamRequest) -> Resu
     }
 }
 
-/// Converts the path of a worktree, as the user has typed it, into the form in which the daemon
-/// records worktrees: absolute and without symbolic links. If the directory does not exist,
-/// symbolic links in the path are not resolved.
+/// Converts the path of a worktree, as the user has typed it, into the form that the daemon stores:
+/// absolute and without symbolic links. If there is no such directory, the path only becomes
+/// absolute.
 fn recorded_path(path: &Path) -> Result<PathBuf, ErrorReport> {
     path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(|error| {
         ErrorReport::new(ErrorKind::Usage, format!("cannot understand --discard {}: {error}", path.display()))

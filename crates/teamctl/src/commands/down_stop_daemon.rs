@@ -33,8 +33,8 @@ pub(crate) struct DownArgs {
 }
 
 pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode, ErrorReport> {
-    // The handle is opened while the daemon still runs. After the daemon's exit, another process
-    // can get the daemon's process id, and a handle opened then could belong to that process.
+    // A handle refers to one process even if its process id is used again. So it is opened now,
+    // while the daemon still runs.
     let daemon = match context.call_daemon(Request::Status)? {
         Reply::Status(status) => ExitHandle::open(status.daemon.pid),
         _ => None,

@@ -66,9 +66,9 @@ pub(crate) fn run(context: &CommandContext, args: &McpArgs) -> Result<ExitCode, 
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Looks for an agent among the parent processes. Called if the environment of this process names
-/// no member. If an agent is found, this function executes `teamctl` again with the environment
-/// variables of that agent, which name the member.
+/// Looks for an agent among the parent processes, because the environment of this process names no
+/// member. If there is an agent, this function executes `teamctl` again with the agent's
+/// environment variables, which name the member.
 fn identify_by_parent(context: &CommandContext, args: &McpArgs) -> Result<(), ErrorReport> {
     let socket = context.daemon_socket().unwrap_or_default();
     let expected_root = context.args.root.as_deref().map(|root| ExpectedRoot { root, socket: &socket });

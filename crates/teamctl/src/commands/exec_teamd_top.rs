@@ -17,8 +17,8 @@ use store::{env_var, own_program};
 /// The file name of the program that draws the screen.
 const SCREEN_PROGRAM: &str = "teamd-top";
 
-/// Environment variables of `teamctl` that are passed on to the program in the tmux popup. Without
-/// them the program would get the values that the tmux server has.
+/// Environment variables of `teamctl` that are passed on to `teamd-top` in a tmux popup. Otherwise
+/// tmux would give the popup the values of the tmux server.
 pub(super) const POPUP_VARIABLES: [&str; 13] = [
     "HOME",
     "PATH",
@@ -91,9 +91,9 @@ pub(super) fn exec_screen(arguments: &[OsString]) -> Result<ErrorReport, ErrorRe
     Ok(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Executes a tmux command that opens a window or a popup, and starts in it the program that draws
-/// the screen. That program gets the environment variables `variables` of this process. Returns
-/// only if this has failed: the error, or `None` if this process is not inside tmux.
+/// Executes a tmux command that opens a window or a popup with `teamd-top` in it. `teamd-top` gets
+/// the environment variables `variables` of this process. If tmux can't be executed, this function
+/// returns the error. It returns `None` if this process is not inside tmux.
 pub(super) fn exec_screen_in_tmux(
     words: &[&str],
     variables: &[&str],

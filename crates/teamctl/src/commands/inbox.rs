@@ -144,17 +144,17 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that are new since the last call. If `limit` is given, prints only the
-    /// last `limit` of these messages. With `--mark-read`, returns the printed messages, so that
-    /// the caller can mark them as read. Otherwise returns an empty list, to save memory.
+    /// Prints the messages that are new since the last call, or only the last `limit` of them. With
+    /// `--mark-read`, returns the printed messages, so that the caller can mark them as read.
+    /// Without `--mark-read`, the result is empty, to save memory.
     fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If another program rewrites the inbox during the read, `fold` begins again with the first
-        // entry. The entries that were read until then are in `seen`, so they are not printed
-        // twice.
+        // If another program rewrites the inbox meanwhile, `fold` passes all entries again from the
+        // first one. No entry is printed twice, because `seen` has the entries that were passed
+        // before.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {
             self.print(&entry);

@@ -67,8 +67,8 @@ pub(crate) fn run(context: &CommandContext, args: &LogsArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the team whose logs are read. A team that `-t` or `NAME@TEAM` names may be deleted
-/// already, because logs of deleted teams are kept.
+/// Returns the team whose logs are read. If `-t` or `NAME@TEAM` names the team, the team need not
+/// exist any more, because logs of deleted teams are kept.
 fn team_of_log(context: &CommandContext, address: &str) -> Result<TeamName, ErrorReport> {
     let state = context.state_dir_path()?;
     let explicit_team = context.args.team.as_deref().or_else(|| Some(address.split_once('@')?.1));

@@ -1,8 +1,7 @@
 //! `teamctl lead`: makes the session in this terminal the lead of a team.
 //!
-//! The daemon identifies the session by the first process of its terminal. While the session leads,
-//! the hooks of its program deliver the lead's messages, and `teamctl` in this terminal works on
-//! the team.
+//! The daemon recognizes the session by the first process of its terminal. While the session leads,
+//! its program gets the lead's messages by hooks, and `teamctl` in this terminal works on the team.
 
 use super::create::{default_create_request, new_team_name};
 use crate::command_context::CommandContext;

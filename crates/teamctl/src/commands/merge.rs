@@ -238,9 +238,9 @@ impl MergeRun<'_> {
         })
     }
 
-    /// Returns what is checked out in the member's worktree, if that is not the member's branch. A
-    /// detached HEAD is reported only if it has commits that are neither in the member's branch nor
-    /// in the branch of the merge.
+    /// Returns what is checked out in the member's worktree, unless it is the member's branch. A
+    /// detached HEAD is left out if all its commits are in the member's branch or in the merge
+    /// branch.
     fn other_checkout(
         &self,
         member: &WorktreeStatus,
@@ -272,9 +272,9 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // There may be nothing to merge because the start commit of the merges has the
-                // member's commits already. A merge branch that is older than the start commit
-                // lacks them, so it is moved to the start commit.
+                // The start commit of the merges may have the member's commits already, while an
+                // existing merge branch is older and lacks them. So the merge branch is moved to
+                // the start commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }
@@ -311,10 +311,9 @@ impl MergeRun<'_> {
         test.run(&self.context.state_dir()?, self.team.name(), &member.member)
     }
 
-    /// Creates the merge branch at the start commit. An existing merge branch is moved to the start
-    /// commit if that commit contains all commits of the branch. The start commit is the commit
-    /// that the user has named, or else the one that is checked out in the repository's main
-    /// worktree.
+    /// Creates the merge branch at the start commit. Moves an existing merge branch to the start
+    /// commit, if no commit of the branch is lost by that. The start commit is the commit that the
+    /// user has named, or else the one that is checked out in the repository's main worktree.
     fn move_to_base(&mut self) -> Result<(), ErrorReport> {
         self.branch.move_to_base(&self.environment).map_err(|error| to_report(&error))
     }

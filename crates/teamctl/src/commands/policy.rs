@@ -116,7 +116,7 @@ pub(super) fn worktree_command_lines(policy: &TeamPolicy) -> Vec<String> {
 }
 
 /// Refuses a policy file with commands for worktrees. Called if the user has not typed `--yes`. The
-/// error shows each command in full, so that the user can decide whether to trust it.
+/// error shows each command in full, so that the user can decide whether to trust the policy.
 pub(super) fn check_no_worktree_commands(policy: &TeamPolicy, file: &Path) -> Result<(), ErrorReport> {
     let lines = worktree_command_lines(policy);
     if lines.is_empty() {

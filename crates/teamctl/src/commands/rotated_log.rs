@@ -15,9 +15,8 @@ pub(super) struct RotatedLog {
 impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
-        // The current file is opened before the previous file, so that no output is missed. If the
-        // log is rotated between the two opens, both readers open the same file. In this case only
-        // one of them is used.
+        // The current file is opened first: if the log is rotated between the two calls, no output
+        // is missed. Both readers then have the same file open, and only one of them is used.
         let current = GrowingFileReader::new(path.to_owned());
         let previous = GrowingFileReader::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

@@ -1,7 +1,7 @@
-//! `teamctl --host NAME COMMAND`, and commands for a member on another host: the `teamctl` of
-//! another machine runs the command, with the daemon of that machine. The command's output, errors
-//! and exit code come back to this process. This process passes its signals to the command, and
-//! also its standard input if the command reads it.
+//! `teamctl --host NAME COMMAND`, and commands for a member on another host: this `teamctl` lets
+//! the `teamctl` of the other machine run the command, with the daemon there. This `teamctl` prints
+//! the command's output and errors, and exits with its exit code. It passes its signals to the
+//! command, and also its standard input if the command reads standard input.
 
 mod arguments_for_other_host;
 
@@ -162,9 +162,9 @@ fn run_with_streams(
 struct FrameSender(Arc<Mutex<ChildStdin>>);
 
 impl FrameSender {
-    /// Sends a frame to the host. A failed write is no error here: it means that the connection is
-    /// lost. The caller notices that by the exit of the transport (the command that connects to the
-    /// host, such as ssh).
+    /// Sends a frame to the host. A failed write is no error here, because it means that the
+    /// connection is lost. The transport (the command that connects to the host, such as ssh) then
+    /// exits, and the caller notices that.
     ///
     /// # Errors
     ///
@@ -193,9 +193,9 @@ impl FrameSender {
     }
 }
 
-/// From now on, passes SIGINT, SIGTERM and SIGHUP of this process to the command on the host. If a
-/// signal comes a second time, or cannot be passed, this process ends the transport, the program
-/// that connects to the host. The host then ends the command.
+/// Sets handlers that pass SIGINT, SIGTERM and SIGHUP of this process to the command on the host.
+/// If a signal comes a second time, or cannot be passed, the handler ends the transport (the
+/// program that connects to the host). The host then ends the command.
 fn send_signals(frames: &FrameSender, transport_pid: u32) -> Result<(), ErrorReport> {
     // `None` if the transport has ended already.
     let transport = Arc::new(ExitHandle::open(transport_pid));

@@ -96,8 +96,8 @@ pub(crate) fn run(context: &CommandContext, args: &RunArgs) -> Result<ExitCode, 
     Ok(ExitCode::from(report.exit_code))
 }
 
-/// Checks that the team of `-t`, if given, is the team that the file names. The value of
-/// $TEAMD_TEAM is ignored, because the user did not give it for this invocation.
+/// If the user has typed `-t`, checks that it names the same team as the file. $TEAMD_TEAM is
+/// ignored, because the user did not set it for this invocation.
 fn check_team_option(context: &CommandContext, name: &TeamName) -> Result<(), ErrorReport> {
     let team = context.args.team.as_deref().filter(|team| env_var("TEAMD_TEAM").as_deref() != Some(*team));
     match team {

@@ -92,8 +92,8 @@ fn requested_text(reply: &ExitsReply) -> String {
 
 /// Prints how each member ended. Returns the exit code.
 ///
-/// `only_member` is the member's exit if the user named exactly one member, otherwise `None`. If
-/// the reply has no members, `text_if_empty` is printed.
+/// `only_member` is the exit of the one member that the user named. It is `None` if the user named
+/// several members or used `--all`. `text_if_empty` is printed if the reply lists no member.
 pub(crate) fn print_exits(
     context: &CommandContext,
     reply: &ExitsReply,

@@ -13,8 +13,8 @@ pub(in crate::commands) enum ReasonColumn {
     Omitted,
 }
 
-/// Returns a text that says how to see the output of failed tasks. The output logs are kept when
-/// the team is deleted. Returns `None` if no task has failed.
+/// Returns a text that names the command to see the output of failed tasks. Returns `None` if no
+/// task has failed.
 pub(in crate::commands) fn log_help(team: &TeamName, tasks: &[TaskResult]) -> Option<String> {
     let mut owners: Vec<&str> = Vec::new();
     let failed = tasks.iter().filter(|task| task.outcome == TaskOutcome::Failed);

@@ -109,10 +109,11 @@ fn unused_name_warning(name: &str, status: &StatusReply) -> Option<String> {
     })
 }
 
-/// Waits until a new daemon has found out which shims of an earlier daemon still run. Returns the
-/// daemon's status. The wait ends when no member is disconnected any more: each shim has either
-/// connected or counts as gone. It ends after [`SETTLE_TIMEOUT`] at the latest, because a shim that
-/// was stopped by SIGSTOP does not connect.
+/// Waits until the new daemon knows which agents of an earlier daemon still run, so that no member
+/// is `disconnected` any more. Returns the daemon's status.
+///
+/// The wait ends after [`SETTLE_TIMEOUT`] at the latest, because a shim that is stopped by SIGSTOP
+/// does not connect.
 fn wait_until_settled(context: &CommandContext) -> Result<StatusReply, ErrorReport> {
     // The state directory contains the event log, so it changes with each adoption and exit.
     let mut watcher = DirectoryWatcher::new(&[context.directories()?.state_dir])?;

@@ -60,12 +60,12 @@ impl AskRecords {
         Ok(records)
     }
 
-    /// Whether the worktree that is named after `ask` is in use: an ask runs in it, or a new ask
-    /// prepares to run in it.
+    /// Whether the worktree that is named after `ask` is in use: an ask runs in it, or will soon
+    /// run in it.
     ///
-    /// A new ask first writes a file about the worktree, then creates the worktree, and writes its
-    /// own record last. So a new ask prepares to run if the worktree's file is less than an hour
-    /// old, and if no ask in this worktree has a newer record.
+    /// An ask that will run in a worktree first writes a file about the worktree, then creates the
+    /// worktree, and writes the ask's own record last. So the worktree is also in use if its file
+    /// is less than an hour old and no record of an ask in this worktree is newer than the file.
     pub(crate) fn is_worktree_in_use(&self, ask: &AskId) -> Result<bool, ErrorReport> {
         let mut records = self.all()?;
         records.retain(|record| record.options.worktree.as_ref() == Some(ask));

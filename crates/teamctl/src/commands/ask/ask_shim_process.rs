@@ -50,9 +50,9 @@ pub(super) struct AskShim {
 }
 
 impl AskShim {
-    /// Starts a shim and sends it `setup`, which says what to ask. A shim in the foreground ends
-    /// its program when the shim's standard input is closed. So `inputs` keeps the pipe to this
-    /// shim open.
+    /// Starts a shim and sends it `setup`, which says what to ask. `inputs` keeps the pipe to the
+    /// shim's standard input open, because a shim in the foreground ends its program when this pipe
+    /// closes.
     pub(super) fn start(
         context: &CommandContext,
         setup: &AskSetup,

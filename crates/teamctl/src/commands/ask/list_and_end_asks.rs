@@ -102,8 +102,8 @@ fn state_name(record: &AskRecord) -> &'static str {
 ///
 /// # Errors
 ///
-/// `Refused` if the ask has ended already. `Timeout` if the shim of the ask does not end. `Partial`
-/// if the shim was killed, and a process of the ask still runs.
+/// `Refused` if the ask has ended already. `Timeout` if the ask's shim does not exit. `Partial` if
+/// the shim was killed earlier, and a process of the ask still runs.
 pub(super) fn end(context: &CommandContext, id: &str) -> Result<ExitCode, ErrorReport> {
     let store = AskRecords::open(context)?;
     let record = store.find(id)?;

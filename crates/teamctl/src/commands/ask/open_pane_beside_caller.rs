@@ -1,10 +1,9 @@
 //! `teamctl ask --pane`: a tmux pane beside the caller that shows what the program prints.
 //!
-//! The pane runs `teamd-shim show-ask SOCKET`, which connects to a socket of `teamctl ask` and
+//! The pane runs `teamd-shim show-ask SOCKET`. `show-ask` connects to a socket of `teamctl ask` and
 //! prints what it receives. `teamctl ask` starts the ask's shim with this connection as standard
-//! error. When the shim ends, the connection closes, `show-ask` exits, and tmux closes the pane. If
-//! `teamctl ask` is killed before `show-ask` has connected, `show-ask` cannot connect, and exits
-//! too.
+//! error, so the pane shows what the shim prints. When the shim ends, `show-ask` exits and tmux
+//! closes the pane.
 
 use crate::command_context::CommandContext;
 use crate::output;
@@ -75,14 +74,15 @@ impl AskPaneOpener {
             ErrorReport::new(ErrorKind::Refused, format!("cannot open a pane beside this one: {error}"))
                 .with_help("make the window larger, or leave out --pane")
         })?;
-        // Without this, the pane may stay with a dead process. The process waits for its
-        // connection.
+        // If the user has set `remain-on-exit`, tmux would keep the pane after its process has
+        // exited.
         tmux_output(&server, &["set-option", "-p", "-t", pane.trim(), "remain-on-exit", "off"]).ok();
         Ok(())
     }
 }
 
-/// Waits until the pane connects. Nothing but the pane knows the socket, in a private directory.
+/// Waits until the process in the pane connects. No other process connects: the socket is in a
+/// private directory, and only this pane gets its path.
 fn accept(listener: UnixListener) -> Result<UnixStream, ErrorReport> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(listener.accept()).ok());

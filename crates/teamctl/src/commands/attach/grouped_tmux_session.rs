@@ -4,12 +4,12 @@
 //! Grouped sessions share their windows, but each has its own current window. So two terminals can
 //! show two members at the same time.
 //!
-//! If `attach` has started a new tmux client for the view, it ends the view together with the
-//! client. Any other view that no terminal shows stays until the next `attach` ends it. The tmux
-//! option `destroy-unattached` would end an unused view at once. But with this option, tmux 3.2a to
-//! 3.7c can crash, for example when two clients leave at the same moment. The tmux hook
-//! `client-detached` is no alternative: when a terminal is closed, tmux runs the hook for another
-//! session.
+//! An `attach` that starts a new tmux client ends the view when this client ends. Inside tmux, the
+//! terminal's client may leave the view later. The next `attach` then ends the unused view.
+//!
+//! Two features of tmux could end an unused view at once, but both have errors. With the option
+//! `destroy-unattached`, tmux 3.2a to 3.7c can crash, for example when two clients leave at the
+//! same moment. The hook `client-detached` runs for a wrong session when a terminal is closed.
 
 use client::select_tmux_server::tmux_output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -21,10 +21,9 @@ const MIN_PANE: (u32, u32) = (60, 10);
 /// The session option that marks a view.
 const VIEW_OPTION: &str = "@teamd_view";
 
-/// The tmux condition under which `attach` may end a view, the tmux session of one terminal. It is
-/// true if no terminal shows the view and another session has the same windows. If a person has
-/// killed the members' session, perhaps only this view has the windows, and ending the view would
-/// close them.
+/// The tmux condition for ending a view, which is the tmux session of one terminal: no terminal
+/// shows the view, and another session has the same windows. Without another session, the windows
+/// would close together with the view. This is so if a person has killed the members' session.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.
@@ -51,9 +50,8 @@ pub(super) struct AttachedClient {
 
 impl PaneLocation {
     /// Asks the tmux server with the socket `tmux` for the window and the tmux session of a pane.
-    /// If several sessions show the pane, the first one in tmux's list is returned. This is the
-    /// members' session: its name sorts before the names of its views, the sessions that `attach`
-    /// creates.
+    /// If several sessions show the pane, returns the first one in tmux's list. This is the
+    /// members' session, because the name of each view begins with the name of this session.
     ///
     /// # Errors
     ///
@@ -90,9 +88,9 @@ impl PaneLocation {
 
     /// The tmux commands with which a new client shows the pane in the view `name`.
     ///
-    /// With the flag `active-pane`, the client has a selected pane of its own, which gets the text
-    /// typed in this client. tmux sets this pane only when the selection changes. So the commands
-    /// select a neighbouring pane first, and then the pane itself.
+    /// The flag `active-pane` lets the client have its own selected pane, which gets the text that
+    /// is typed in this client. tmux sets this pane only when the selection changes, and the pane
+    /// may be selected already. So the commands select a neighbouring pane first.
     pub(super) fn commands_of_new_client(&self, name: &str) -> Vec<String> {
         let window = format!("={name}:{}", self.window);
         let create = ["new-session", "-f", "active-pane", "-s", name, "-t", &self.session];
@@ -127,9 +125,8 @@ impl PaneLocation {
     /// zoomed only if it is smaller than [`MIN_PANE`] and no other terminal shows its window.
     ///
     /// The size of the pane must be checked after tmux has resized the window to the new terminal.
-    /// tmux resizes only while the command list waits for something. So the check is inside an
-    /// `if-shell` that runs the shell command `true` and waits for its end. The result of this
-    /// command does not matter, because both branches contain the check.
+    /// tmux does that only while the command list waits for a shell command. So the check is inside
+    /// an `if-shell`, which waits for the shell command `true`.
     fn with_zoom(&self, mut commands: Vec<Vec<String>>) -> Vec<String> {
         let (pane, (columns, rows)) = (&self.pane, MIN_PANE);
         let is_small = format!("#{{||:#{{e|<:#{{pane_width}},{columns}}},#{{e|<:#{{pane_height}},{rows}}}}}");

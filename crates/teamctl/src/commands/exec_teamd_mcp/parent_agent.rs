@@ -14,8 +14,8 @@ use store::env_var;
 /// Environment variables of an agent, by name.
 pub(super) type AgentEnvironment = BTreeMap<String, String>;
 
-/// Environment variables that determine teamd's directories. A variable that this process lacks is
-/// taken from the environment of the agent that was found among its parent processes.
+/// Environment variables that determine teamd's directories. If this process lacks one, it takes
+/// the value from the agent that it found among its parent processes.
 const DIRECTORY_VARIABLES: [&str; 4] = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"];
 
 /// The result of the search for an agent.
@@ -77,8 +77,8 @@ fn nearest_agent(
             };
         }
         if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
-            // A program that `teamctl ask` has started is no member of a team. If this function
-            // returned `NotFound`, the caller would take the program for a person.
+            // A program that `teamctl ask` has started is no member of a team. With `NotFound`, the
+            // caller would take the program for a person.
             return ParentAgent::Unidentified;
         }
         if let Some(socket) = shim_socket(&process.cmdline)

@@ -113,8 +113,8 @@ impl<'a> LockedBranchRecords<'a> {
         self.write(&records)
     }
 
-    /// Notes that a host was forgotten. Removes the records of branches that were never fetched
-    /// from it. Returns whether there was a record to change.
+    /// Marks the host as forgotten in the records. Removes the records of branches that were never
+    /// fetched from the host. Returns false if no record had to change.
     pub(in crate::commands) fn forget_host(&self, host: &HostName) -> Result<bool, ErrorReport> {
         let mut records = self.read()?;
         let before = records.clone();

@@ -146,8 +146,8 @@ struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// How far the clock of the host is ahead, in ms. 0 if the duration of the request can explain
-    /// the difference.
+    /// How far the host's clock is ahead, in ms. 0 if the clocks may be equal: the host's time lies
+    /// between the times here before and after the request.
     fn clock_ahead_ms(&self) -> i64 {
         let difference =
             |here: u64| i64::try_from(i128::from(self.there) - i128::from(here)).unwrap_or(i64::MAX);

@@ -20,8 +20,7 @@ pub(in crate::commands) struct CommandOnHost<'a> {
     pub(in crate::commands) host: &'a HostName,
     /// The command with its arguments.
     pub(in crate::commands) words: &'a [&'a str],
-    /// What the command is for: with the name of the host, it is a whole, as in "cannot ACTION
-    /// HOST".
+    /// The purpose of the command, for error messages that begin with "cannot ACTION HOST".
     pub(in crate::commands) action: &'a str,
     /// How long it may take.
     pub(in crate::commands) timeout: Duration,
@@ -33,7 +32,7 @@ impl CommandOnHost<'_> {
     /// # Errors
     ///
     /// `NotPermitted` if the caller may not use other hosts. `Config` if the hosts file has errors,
-    /// which are printed. If the connection or the command on the host fails, its error.
+    /// which are printed. Errors of the connection, and the error of the command on the host.
     pub(in crate::commands) fn run(&self, context: &CommandContext) -> Result<Value, ErrorReport> {
         check_may_connect_to_hosts(context)?;
         let mut source = HostSource::default();

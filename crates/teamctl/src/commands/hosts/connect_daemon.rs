@@ -21,8 +21,8 @@ pub(in crate::commands) fn use_host_request(
     Ok(Request::UseHost(UseHostRequest { team, host: name.clone(), command }))
 }
 
-/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends further
-/// arguments of `annex`, such as the id of the home and the name of the host.
+/// The command with which the daemon runs `teamctl annex` on the host. The daemon appends some
+/// arguments to it, such as the id of the home and the name of the host.
 fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorReport> {
     if let Some(root) = host.root.as_deref().filter(|root| !is_plain_word(root)) {
         let message = format!(
@@ -36,10 +36,11 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
     Ok(host.connect.iter().cloned().chain(teamctl.map(str::to_owned)).collect())
 }
 
-/// Called after a check of hosts. Lets the daemon connect to each checked host on which a team has
-/// members, because the hosts file may have changed since their spawns. If the daemon cannot
-/// connect, its error is added to the check of the host. An error `Refused` is not added, because
-/// its cause is the team, for example an exhausted budget.
+/// Called after a check of hosts. Asks the daemon to connect to each checked host on which a team
+/// has members: the hosts file may have changed, and the daemon then learns the new connect
+/// command. If the daemon cannot connect, its error is added to the check of the host. An error
+/// `Refused` is not added, because it is about the team and not about the host, for example if the
+/// team's budget is exhausted.
 pub(super) fn connect_daemon(context: &CommandContext, checks: &mut [HostCheck]) {
     let teams = context.daemon_status().map(|status| status.teams).unwrap_or_default();
     for check in checks.iter_mut().filter(|check| check.errors.is_empty()) {

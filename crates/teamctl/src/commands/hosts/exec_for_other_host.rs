@@ -53,8 +53,8 @@ fn run_with_framed_input() -> Result<ExitCode, ErrorReport> {
     let Some(HostInput::Command(command)) = read_frame(&mut input) else { return Err(command_error()) };
     let program = own_program()?;
     let mut command = own_command(&command)?;
-    // A transport can have started this process with ignored signals, and a command would inherit
-    // them.
+    // The transport may have started this process with some signals ignored. The command would
+    // inherit this, so these signals get a handler here.
     catch_terminal_signals();
     let mut child = command
         .stdin(Stdio::piped())
@@ -90,8 +90,8 @@ impl CommandGroup {
     }
 }
 
-/// Passes input and signals to the command until the connection ends. If the command still runs
-/// then, it gets SIGHUP, as when a terminal is closed: its caller is gone.
+/// Passes input and signals to the command until the connection ends. Then sends SIGHUP to the
+/// command if it still runs, as when a terminal is closed.
 fn pass_input(mut frames: impl Read, mut command_input: Option<ChildStdin>, group: &CommandGroup) {
     loop {
         match read_frame(&mut frames) {

@@ -106,8 +106,8 @@ impl<'a> BranchFetcher<'a> {
     ///
     /// # Errors
     ///
-    /// The error names the host and the member. If the fetch succeeds but its record cannot be
-    /// written, the branch here has changed nevertheless.
+    /// The error names the host and the member. If only the record cannot be written, the branch
+    /// has been fetched nevertheless.
     pub(in crate::commands) fn fetch(
         &self,
         member: &MemberName,

@@ -190,8 +190,8 @@ impl HostConnection {
 }
 
 /// Kills the transport and all its descendants, such as the ssh that a wrapper script has started.
-/// The transport stays in the process group of teamctl, because ssh can ask for a password only in
-/// the terminal's foreground. So a signal to its group would also reach teamctl.
+/// They are killed one by one, because the transport is in the process group of teamctl. It must
+/// stay in this group: ssh can ask for a password only in the terminal's foreground.
 fn kill_with_descendants(child: &mut Child) {
     let table = platform::system().processes().unwrap_or_default();
     let descendants = descendants_of(&table, &[child.id()]);
@@ -206,8 +206,8 @@ fn kill_with_descendants(child: &mut Child) {
 impl Drop for HostConnection {
     fn drop(&mut self) {
         self.stdin = None;
-        // The program on the host ends when its input is closed. A transport that is not connected
-        // yet does not notice that, and is killed.
+        // The program on the host ends when its standard input is closed, and then the transport
+        // ends too. A transport that has no connection yet does not end, so it is killed.
         self.end(Duration::from_millis(200));
     }
 }

@@ -1,6 +1,6 @@
-//! `teamctl hosts install`: copies the programs of this installation to another machine. One shell
-//! script there does all of it. The script prints the kind of the machine, reads a tar archive from
-//! standard input, tries the programs, and moves them to their places.
+//! `teamctl hosts install`: copies the programs of this installation to another machine. A single
+//! shell script on that machine prints its operating system and processor type, reads a tar archive
+//! from standard input, tries the programs, and moves them to their places.
 
 use super::host_connection::{AnswerDeadline, HostConnection};
 use super::read_hosts::{HostSource, hosts_file_text};
@@ -202,9 +202,9 @@ fn copy_programs(
     deadline: AnswerDeadline,
 ) -> Result<Installation, ErrorReport> {
     let mut stream = connection.take_stdin().expect("the stream was not taken yet");
-    // This write blocks if the host stops reading. `receive_line` below then returns what the host
-    // says, that the transport has ended, or an error at the deadline. After an error the
-    // connection is dropped, which ends the transport and this thread.
+    // A thread writes the archive, because a write blocks if the host stops reading. Meanwhile,
+    // `receive_line` returns the answer of the host, or an error. After an error the connection is
+    // dropped, which ends the transport and this thread.
     std::thread::spawn(move || stream.write_all(&archive));
     let line = connection.receive_line("install on", deadline)?;
     let install_error = |reason: &str| {

@@ -27,9 +27,9 @@ impl HostSource {
     }
 
     /// Reads the hosts for a command about members of `team`. They are the hosts of the hosts file
-    /// and, if the team was started by `teamctl run`, those of its run file. Errors in the run file
-    /// are not returned here. [`HostSource::find`] returns them when a command names a host that
-    /// the hosts file lacks.
+    /// and, if the team was started by `teamctl run`, those of its run file. If the run file has
+    /// errors, its hosts are left out here, and [`HostSource::find`] returns the errors when a
+    /// command names a host that the hosts file lacks.
     pub(in crate::commands) fn read_for_team(
         &mut self,
         context: &CommandContext,
@@ -63,8 +63,8 @@ impl HostSource {
         self.run_file_of_team.clone().transpose().map(drop)
     }
 
-    /// Reads all hosts. A hosts file that does not exist has no hosts. If a file has errors, they
-    /// are printed, and the inner `Err` is the exit code.
+    /// Reads all hosts. Without a hosts file, there are none. If a file has errors, this function
+    /// prints them and returns the exit code as the inner `Err`.
     pub(in crate::commands) fn read(
         &self,
         context: &CommandContext,

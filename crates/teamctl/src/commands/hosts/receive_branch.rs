@@ -92,7 +92,7 @@ impl BranchToReceive<'_> {
         Ok(connection)
     }
 
-    /// Of the commits that the host has offered, those that the repository here has.
+    /// Returns those of the offered commits that the repository here has.
     ///
     /// # Errors
     ///

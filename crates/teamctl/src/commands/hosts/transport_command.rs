@@ -21,12 +21,12 @@ pub(in crate::commands) enum CtrlC {
     IsSent,
 }
 
-/// Builds the command that reaches a host: `argv` followed by `words`. These are plain words
+/// Builds the command that reaches a host: `argv` followed by `words`. All `words` are plain words
 /// (`protocol::hosts_file_entry::is_plain_word`), which a remote shell leaves unchanged.
 ///
-/// Some transports pass their environment on to the host. So variables that are true only on this
-/// machine are removed: `CLAUDE_CONFIG_DIR`, and those that no agent inherits, such as
-/// `TEAMD_MEMBER`.
+/// Some transports pass their environment on to the host. So the command runs without the variables
+/// that are true only on this machine: `CLAUDE_CONFIG_DIR`, and those that no agent inherits, such
+/// as `TEAMD_MEMBER`.
 ///
 /// # Errors
 ///

@@ -11,15 +11,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct SeenEntries(HashMap<u64, usize>);
 
-/// For each entry that was read since the beginning of the file, by its hash: how often it was read.
+/// For each entry that was read since the beginning of the file, by its hash: how often it was
+/// read.
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
     /// Whether the entry is new: this read of the inbox has found more entries equal to this one
     /// than any earlier read.
     ///
-    /// During one read, the caller passes all entries, oldest first, with the same `counts`.
-    /// `counts` is empty at the start of a read, and counts the equal entries of this read.
+    /// In each read, the caller passes all entries of the inbox, oldest first. `counts` counts the
+    /// equal entries of one read: the caller passes an empty map with the first entry, and the same
+    /// map with all other entries.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

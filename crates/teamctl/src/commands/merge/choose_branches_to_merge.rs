@@ -40,11 +40,12 @@ pub(super) struct MergeCandidates<'a> {
 impl MergeCandidates<'_> {
     /// Returns the members whose branches are merged, in the order of the merges. If `names` is
     /// empty, these are all members with a worktree: first those on this host, then those on other
-    /// hosts. There is at least one.
+    /// hosts.
     ///
     /// # Errors
     ///
-    /// `NotFound` for an unknown member and for a member without a worktree.
+    /// `NotFound` for an unknown member, for a member without a worktree, and if no member has a
+    /// worktree.
     pub(super) fn choose(&self, names: &[String]) -> Result<Vec<ChosenMember>, ErrorReport> {
         let chosen = match names {
             [] => {

@@ -1,5 +1,5 @@
 //! Creates the task that asks a member to resolve the conflicts of its branch. While this task is
-//! open, a further merge with the same conflict creates no second task.
+//! open, no second task is created for the same conflict.
 
 use crate::command_context::CommandContext;
 use protocol::control_socket::WorktreeStatus;
@@ -66,9 +66,9 @@ pub(super) struct ConflictTasks<'a> {
 }
 
 impl ConflictTasks<'_> {
-    /// Creates the task that asks the member to resolve the conflict. No task is created while an
-    /// earlier task for this conflict is open. A member that has left the team, a member on another
-    /// host and a built-in worker get no task either.
+    /// Creates the task that asks the member to resolve the conflict. Creates no task if an earlier
+    /// task for this conflict is open, or if the member can't do the task: it has left the team, is
+    /// on another host, or is a built-in worker.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Fetches the chosen branches that are on other hosts. Each branch is fetched into the repository
-//! that was recorded when the member was spawned. If none was recorded, the branch is fetched into
-//! the first known repository of another chosen branch, or else into the repository in which the
+//! Fetches the chosen branches that are on other hosts, into a repository here. This is usually the
+//! repository that was recorded when the member was spawned. Without a record, it is the first
+//! known repository of another chosen branch. If there is none, it is the repository in which the
 //! command was typed.
 
 use super::choose_branches_to_merge::{ChosenMember, MemberElsewhere, member_without_worktree_error};

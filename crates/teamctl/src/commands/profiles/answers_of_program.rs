@@ -1,5 +1,5 @@
-//! Reads what an installed program says about itself: its version, its options, and whether its user
-//! is logged in.
+//! Reads what an installed program says about itself: its version, its options, and whether its
+//! user is logged in.
 
 use client::run_program_for_output::program_succeeds;
 use profile::Profile;
@@ -7,9 +7,9 @@ use protocol::host_report::LoginState;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Asks the program whether its user is logged in. `help` is the help text of the program. If
-/// `help` does not mention the command for this question, the program is not asked, because it
-/// could take the words of the command for a prompt.
+/// Asks the program whether its user is logged in, by the command that the profile names. The
+/// program is asked only if its help text `help` mentions this command. Otherwise the program could
+/// take the command's words for a prompt.
 pub(super) fn login_state(
     profile: &Profile,
     path: &Path,

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Returns the installed programs of all profiles, ordered by path. A program that several profiles
-/// use is returned once. All programs are asked at the same time for their version and login. A
-/// program that uses the root for its own files, as Claude Code does, looks for its login in
-/// `root`.
+/// use is returned once. Each program is asked for its version and login, all at the same time.
+/// Claude Code keeps its login in the root, so it is asked with the directory `root`.
 pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgram> {
     let mut env = directory_environment_and_prompt::spawn_environment(&Launch::default(), BTreeMap::new());
     directory_environment_and_prompt::set_claude_config_dir(root, &mut env);
@@ -25,8 +24,8 @@ pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgr
     })
 }
 
-/// Returns one profile for each installed program. If several profiles start the same program, the
-/// first one that can check the login is chosen. If none can, the first one is chosen.
+/// Returns one profile for each installed program. If several profiles start the same program, this
+/// is the first one with a command that checks the login, or else the first one.
 fn profiles_by_path() -> BTreeMap<PathBuf, Profile> {
     let registry = ProfileRegistry::for_user();
     let mut profiles: BTreeMap<PathBuf, Profile> = BTreeMap::new();

@@ -6,10 +6,10 @@ use protocol::task::{Task, TaskStatus};
 use runner::{TaskOutcome, TaskResult, run_file_key};
 use std::collections::BTreeMap;
 
-/// Returns the results of the tasks that have ended, ordered by owner and id. If `since` is given,
-/// only tasks that ended after this time are returned, and tasks whose end is not in the event log
-/// are left out. `tasks` is the team's task list, `None` if the team was deleted. If the task list
-/// and the event log differ, the task list counts.
+/// Returns the results of the tasks that have ended, ordered by owner and id. With `since`, returns
+/// only tasks that have ended since then according to the event log. `tasks` is the team's task
+/// list, `None` if the team was deleted. If the task list and the event log differ about a task,
+/// the result is that of the task list.
 pub(super) fn finished_tasks(
     events: &TeamEvents,
     tasks: Option<&[Task]>,

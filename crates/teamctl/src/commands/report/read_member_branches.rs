@@ -61,8 +61,8 @@ pub(super) struct NewCommit {
 }
 
 /// Reads the branches of all worktrees, and the branches that were fetched from other hosts.
-/// Worktrees are read in parallel, because checking a large one takes long. Commits from before
-/// `since` are not counted as new.
+/// Worktrees are read in parallel, because a check of a large one takes long. A branch's new
+/// commits are those since the time `since`.
 pub(super) fn read_branches(
     worktrees: &[RosterWorktree],
     records: &BranchRecords,

@@ -9,8 +9,8 @@ use protocol::team_and_member_names::MemberName;
 use runner::WorkTimes;
 use std::collections::BTreeMap;
 
-/// The events of the latest team with a given name. Counts and failures leave out events from
-/// before `since`, the beginning of the report. All times are in milliseconds since the epoch.
+/// The events of the latest team with a given name. Failures, and the counts of what members did,
+/// begin at the time `since`. All times are in milliseconds since the epoch.
 #[derive(Debug, Default)]
 pub(super) struct TeamEvents {
     /// `None` if the log has no event of the team.
@@ -93,9 +93,9 @@ pub(super) struct ExhaustedBudget {
 }
 
 impl TeamEvents {
-    /// Evaluates `events`, the events of all teams that have had the same name, oldest first. The
-    /// result is about the last of these teams. Events before `since` count only for the state of
-    /// tasks.
+    /// Evaluates `events`, which are the events of all teams that have had this name, oldest first.
+    /// The result is about the last of these teams. Events before `since` count only for the state
+    /// of tasks.
     pub(super) fn new(events: &[Event], since: Option<u64>) -> TeamEvents {
         let since = since.unwrap_or(0);
         let mut team = TeamEvents { since, ..TeamEvents::default() };
@@ -110,8 +110,8 @@ impl TeamEvents {
         team
     }
 
-    /// Returns the events of the team that exists now. If the events in `self` end with the
-    /// deletion of a team, they are about an earlier team of the same name, so the result is empty.
+    /// Called for a team that exists. If the log has the deletion of the team in `self`, that is an
+    /// earlier team of the same name, so the result is empty.
     pub(super) fn for_existing_team(self) -> TeamEvents {
         if self.deleted_at.is_some() { TeamEvents::default() } else { self }
     }
@@ -179,9 +179,9 @@ impl TeamEvents {
     }
 }
 
-/// Whether an event after the deletion of a team shows that a new team of the same name exists. If
-/// another program creates a team, no `TeamCreated` event is logged. So a spawned member or a
-/// created task is the sign of a new team. Other events may still be about the deleted team.
+/// Whether an event after the deletion of a team shows that there is a new team of the same name.
+/// Only the spawn of a member and the creation of a task show that. Other events may still be about
+/// the deleted team, and `TeamCreated` is missing if another program creates a team.
 fn begins_life(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberSpawned { .. } | EventKind::TaskCreated { .. })
 }

@@ -3,12 +3,12 @@
 use crate::cli::TEXT_OPTIONS;
 use protocol::team_and_member_names::TeamName;
 
-/// Options whose values name the root, the team or the host of a command. The `teamctl` of this
-/// host evaluates them, so they are not sent to the member's host.
+/// Options that name the root, the team or the host for a command. The `teamctl` of this host
+/// evaluates them, so they are not sent to the member's host.
 const OPTIONS_OF_THIS_HOST: [&str; 6] = ["--host", "--needs", "--root", "--socket", "--team", "-t"];
 
-/// The arguments without the option `--host` before the command. A later `--host` is one of
-/// `spawn`.
+/// The arguments without the option `--host` of `teamctl` itself, which is before the command. A
+/// `--host` after the command `spawn` is an option of `spawn` and stays.
 pub(super) fn without_host_option(typed: Vec<String>) -> Vec<String> {
     let mut global = typed;
     let rest = global.split_off(command_index(&global));
@@ -81,9 +81,9 @@ fn split_options(typed: Vec<String>, options: &[&str]) -> (Vec<String>, Vec<Stri
     (kept, values)
 }
 
-/// Splits an argument with several short options, such as `-ft` or `-qtsurvey`, at the option `t`.
-/// Returns the options before `t`, such as `-f`, if there are any, and the text after `t`. Returns
-/// `None` if the argument has no option `t`.
+/// Splits an argument with one or more short options, such as `-ft` or `-qtsurvey`, at the option
+/// `t`. Returns the options before it, such as `-f`, and the text after it. Returns `None` if the
+/// argument has no option `t`.
 fn split_team_flag(argument: &str) -> Option<(Option<String>, &str)> {
     let flags = argument.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
     let (before, value) = flags.split_once('t')?;

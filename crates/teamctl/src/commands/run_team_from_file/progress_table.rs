@@ -71,8 +71,8 @@ pub(super) fn render(
 }
 
 /// Returns one line per task, at most `max_lines` lines. If all tasks fit, they are ordered by id.
-/// If not, the order is: running, failed, waiting, completed, unreachable. The last line then says
-/// how many tasks are left out.
+/// Otherwise running tasks come first, then failed, waiting and completed tasks, and last those
+/// that can never start. The last line then says how many tasks are left out.
 fn task_lines(progress: &RunProgress, max_lines: usize, width: usize, palette: Palette) -> Vec<String> {
     let rank = |task: &&TaskProgress| match task.fate {
         TaskFate::Running => 0,

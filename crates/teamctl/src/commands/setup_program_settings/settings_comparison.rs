@@ -1,5 +1,5 @@
-//! Compares a program's settings with the template of these settings in the program's profile, for
-//! JSON and TOML files alike. The paths of teamd's programs are filled into the template first. The
+//! Compares a program's settings, a JSON or TOML file, with the template in the program's profile
+//! that says which settings teamd needs. The template gets the paths of teamd's programs first. The
 //! comparison finds missing entries, and outdated entries of an older installation of teamd.
 
 use profile::required_program_settings::{OwnPrograms, fill_setting, is_teamd_setting};
@@ -30,17 +30,17 @@ pub(super) fn missing_values(templates: &[Template], existing: &[Value], own: &O
         .collect()
 }
 
-/// Whether `existing`, an entry of the settings file, is an outdated entry of teamd. Such an entry
-/// has the form of a template in `templates`, but an older release or an installation at another
-/// path has added it.
+/// Whether an older release of teamd, or an installation at another path, has added `existing` to
+/// the settings file. The entry then has the form of a template in `templates`, with another
+/// content.
 pub(super) fn is_outdated_entry(templates: &[Template], existing: &Value, own: &OwnPrograms) -> bool {
     templates
         .iter()
         .any(|template| is_teamd_entry(template, existing) && fill_value(template, own) != *existing)
 }
 
-/// Whether some installation of teamd has written `existing` from the template. Numbers and the
-/// paths of teamd's programs may differ from the template; everything else must be equal.
+/// Whether `existing` is an entry that an installation of teamd has made from the template. Only
+/// numbers and the paths of teamd's programs may differ from the template.
 fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     match (template, existing) {
         (Template::String(template), Value::String(existing)) => is_teamd_setting(template, existing),
@@ -64,16 +64,16 @@ fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     }
 }
 
-/// Whether the template's entry starts `teamctl`. If so, the entry of the same name in the settings
-/// belongs to teamd alone, and its lists are replaced by those of the template. Lists of other
-/// entries are only extended.
+/// Whether the template's entry starts `teamctl`. If so, the user has nothing of their own in the
+/// entry of this name in the settings file, so lists in it are replaced by those of the template.
+/// Lists of other entries are only extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether another program uses the name of the template's entry. This is so if the template's
-/// entry starts `teamctl`, but the entry with the same name in the settings (`existing`) starts
-/// another program.
+/// Whether the settings file uses the name of the template's entry for another program: the
+/// template's entry starts `teamctl`, but `existing`, the entry of the same name in the settings,
+/// starts another program.
 pub(super) fn starts_other_program(template: &Table, existing: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if existing.as_object().is_some_and(serde_json::Map::is_empty) {

@@ -15,9 +15,8 @@ use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
 
-/// Spawns a member on another host, `host`. The daemon here has reserved a slot (room for one
-/// member) on that host. The slot stays reserved until `placement` is dropped, after the new member
-/// is in the team's config.json on this machine.
+/// Spawns a member on the other host. `placement` keeps a slot of that host reserved until the
+/// team's config.json on this machine lists the new member.
 pub(super) fn run(
     context: &CommandContext,
     (host_name, host): (&HostName, &Host),

@@ -11,8 +11,8 @@ use runner::HostTables;
 /// A host with a reserved slot.
 pub(super) struct Placement {
     pub(super) host: MemberHost,
-    /// The host's slot is reserved until this connection closes. So the connection must stay open
-    /// until the new member is in the list of the team's members.
+    /// A connection to the daemon. The daemon frees the reserved slot when this connection closes,
+    /// so it must stay open until config.json lists the new member.
     _reservation: Connection,
 }
 

@@ -18,10 +18,9 @@ pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<Member
     Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
 }
 
-/// Records the repository for each new member on the host. A member is new if it is not in
-/// `before`, the list from before the spawn. The lists are compared because with `--unique` the
-/// other host chooses the name of the new member. A record of a member without a worktree does no
-/// harm.
+/// Records the repository for each member on the host that is not in `before`, the members from
+/// before the spawn. The name of the new member is found by this comparison, because with
+/// `--unique` the other host chooses it.
 pub(super) fn record_worktree(
     context: &CommandContext,
     (team, host): (&Team, &HostName),

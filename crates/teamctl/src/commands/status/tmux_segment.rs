@@ -8,8 +8,8 @@ use protocol::team_and_member_names::TeamName;
 pub(super) const DAEMON_DOWN: &str = "#[fg=red]teamd down#[default]";
 
 /// Returns the segments of all teams, or of the team `selected_team`. `survey 2/5 !1 x1 z1` means:
-/// of the five members of `survey`, two are active, one waits for a person, one has failed, and one
-/// is suspended.
+/// the team `survey` has five members, two of them active and one waiting for a person. Of its past
+/// members, one has failed and one is suspended.
 pub(super) fn segment_line(status: &StatusReply, selected_team: Option<&TeamName>) -> String {
     let shown = status
         .teams

@@ -36,8 +36,8 @@ enum ResumeResult {
     Exited(String),
 }
 
-/// Resumes the members of the team in `-t`, or of all teams, here and on other hosts. `status` is the
-/// daemon's status when the command began.
+/// Resumes the members of the team in `-t`, or of all teams, here and on other hosts. `status` is
+/// the daemon's status when the command began.
 pub(super) fn resume_members(
     context: &CommandContext,
     status: &StatusReply,

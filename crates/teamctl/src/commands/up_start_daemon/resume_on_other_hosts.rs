@@ -1,5 +1,5 @@
-//! The part of `teamctl up --resume` on the other hosts of the teams: the `teamctl` of each host resumes
-//! the members there.
+//! The part of `teamctl up --resume` on the other hosts of the teams: the `teamctl` of each host
+//! resumes the members there.
 
 use super::daemon_state::DaemonState;
 use crate::command_context::CommandContext;

@@ -1,4 +1,4 @@
-//! Waits for the answers of asks in the background.
+//! `teamctl wait` for questions that `teamctl ask` asked in the background.
 
 use crate::command_context::CommandContext;
 use crate::commands::ask::ask_records::shim_exits_within;
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 /// A hundred years stand for no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Waits for each ask, and prints the answers in the order of `ids`.
+/// Waits for the answer to each background question of `teamctl ask`, and prints the answers in the
+/// order of `ids`, the ids of the questions.
 ///
 /// # Errors
 ///
-/// With one id, the error that says why this ask has no answer. With several ids, this function
-/// prints the error of each ask and returns exit code 1.
+/// With one id, the reason why this question has no answer. With several ids, this function prints
+/// such reasons itself and returns exit code 1.
 pub(super) fn wait_for_answers(
     context: &CommandContext,
     ids: &[String],

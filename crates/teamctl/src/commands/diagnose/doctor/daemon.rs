@@ -26,8 +26,8 @@ pub(super) fn check(context: &CommandContext, report: &mut DoctorReport) -> Opti
 }
 
 /// Checks that the daemon works in this root. A daemon holds a lock on the `teams` directory of its
-/// root. If the daemon does not hold the lock on `root/teams`, the directory that it locked was
-/// removed or moved.
+/// root. If the lock is not on `root/teams`, the directory with which the daemon works was moved or
+/// removed.
 pub(super) fn check_root(root: &Path, status: &StatusReply, report: &mut DoctorReport) {
     let (pid, root_text) = (status.daemon.pid, root.display());
     let teams = std::fs::metadata(root.join("teams")).map(|metadata| metadata.ino()).ok();
@@ -60,8 +60,8 @@ fn check_version(status: &StatusReply, report: &mut DoctorReport) {
     }
 }
 
-/// Checks that the daemon's program file is still there. If an upgrade has replaced it, the program of
-/// the shim may be gone too, and the daemon can start no agent.
+/// Checks that the daemon's program file is still there. If an upgrade has replaced it, the program
+/// of the shim may be gone too, and the daemon can start no agent.
 fn check_program(pid: u32, report: &mut DoctorReport) {
     let program = platform::system().executable(pid).unwrap_or_default();
     if let Some(path) = program.to_string_lossy().strip_suffix(" (deleted)") {

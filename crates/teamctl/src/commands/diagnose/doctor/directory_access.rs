@@ -54,8 +54,8 @@ pub(super) enum RootAccess {
     Shared,
 }
 
-/// Checks that only the user can write to the root, and to the files and directories in its `teams` and
-/// `tasks`. With `--fix`, takes the write permission from the group and from other users.
+/// Checks that only the user can write to the root, and to the files and directories in its `teams`
+/// and `tasks`. With `--fix`, takes the write permission from the group and from other users.
 pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) -> RootAccess {
     let Ok(root) = path.canonicalize() else { return RootAccess::OnlyUser };
     let mut errors = Vec::new();
@@ -74,11 +74,10 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
 }
 
 /// Removes the write permission of other users from files and directories. `errors` has one error
-/// for each such file or directory. The errors that are repaired are removed from `errors`.
+/// for each of these files and directories. The errors that are repaired are removed from `errors`.
 ///
-/// In `errors`, a directory comes before its content. The repair stops at the first failure: while
-/// others can write to a directory, they can replace its content, so repairing the content is
-/// useless.
+/// In `errors`, a directory comes before its content. The repair stops at the first failure: other
+/// users who can still write to a directory could replace the files in it.
 fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {
     let first_unrepaired = errors.iter().position(|error| !try_repair(error)).unwrap_or(errors.len());
     let repaired_count = errors.drain(..first_unrepaired).count();
@@ -114,8 +113,8 @@ fn try_repair(error: &store::Error) -> bool {
 ///
 /// # Errors
 ///
-/// `PermissionDenied` if another user owns the file or directory, or if it has the sticky bit, as
-/// `/tmp` has.
+/// `PermissionDenied` if another user owns the file or directory. Also if the directory has the
+/// sticky bit: such a directory, for example `/tmp`, is shared on purpose.
 fn remove_foreign_write(path: &Path) -> std::io::Result<()> {
     // The open file is changed, not the path, because another user could put a symbolic link there.
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();

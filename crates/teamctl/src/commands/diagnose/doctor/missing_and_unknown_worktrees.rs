@@ -15,9 +15,9 @@ use store::Root;
 use worktree::GitEnvironment;
 
 /// Checks the worktrees that the daemon knows, and searches for worktrees that the daemon does not
-/// know. `status` is the daemon's status. If `status` is `None`, this function checks and reports
-/// nothing, because it cannot tell which worktrees the daemon knows. `worktrees_of_asks` are the
-/// worktrees of `teamctl ask`. The daemon does not know them, but they are not reported as unknown.
+/// know. `status` is the daemon's status. If there is no status, nothing is checked.
+/// `worktrees_of_asks` are the worktrees of `teamctl ask`: the daemon does not know them, but they
+/// are not reported.
 pub(super) fn check(
     root: &Root,
     status: Option<&StatusReply>,

@@ -13,9 +13,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use store::env_var;
 
-/// The tmux format for one line about a pane. Its fields are the pane id, the spawn id in the pane
-/// tag, a flag, and the command with which the pane was started. The flag is `1` if the pane still
-/// runs the process that it ran when the tag was set.
+/// The tmux format for one line about a pane. The fields of the line are the pane id, the spawn id
+/// in the pane tag, a flag, and the command with which the pane was started. The flag is `1` if the
+/// process that runs in the pane is the one that ran there when the tag was set.
 const PANE_FORMAT: &str = "#{pane_id} #{s/[^A-Za-z0-9-]/_/:@teamd_spawn} #{==:#{@teamd_pane_pid},#{pane_pid}} #{pane_start_command}";
 
 /// A tmux server as an option of tmux and its value: `-S PATH` or `-L NAME`.
@@ -119,8 +119,8 @@ fn spawns_in_all_rosters(state_dirs: &Path) -> Option<Vec<String>> {
 }
 
 /// Returns the panes of all members that the daemon runs; these are no orphans. Empty if no daemon
-/// answers. `None` if the pane of a starting member is not known yet, because any pane could be
-/// this member's.
+/// answers. `None` if a member is starting and its pane is not known yet: the caller then can't
+/// tell whether a pane is an orphan.
 fn panes_of_daemon(context: &CommandContext) -> Option<Vec<String>> {
     let Ok(status) = context.daemon_status() else { return Some(Vec::new()) };
     let members = || status.teams.iter().flat_map(|team| &team.members);

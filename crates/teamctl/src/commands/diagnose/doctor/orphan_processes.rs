@@ -79,8 +79,8 @@ fn agent_process(found: ProcessEnvironment, root: &Path) -> Option<OrphanProcess
 
 /// Whether the process or one of its parent processes is a tmux server or a program of teamd. If
 /// so, the process does not count as an agent's, although it has the environment variables of an
-/// agent. A tmux server that an agent has started passes these variables on to everything that
-/// people run in that server.
+/// agent: if an agent starts a tmux server, the server passes these variables on to everything that
+/// people run in it.
 fn is_below_shared_server(pid: u32) -> bool {
     let is_shared = |name: String| name.starts_with("tmux") || name.starts_with("team");
     let names = with_ancestors(pid).filter_map(|process| platform::system().program_name(process.pid));

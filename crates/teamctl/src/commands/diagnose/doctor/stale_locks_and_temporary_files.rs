@@ -2,9 +2,11 @@
 //! temporary files, and inboxes without a team.
 //!
 //! Stale locks and abandoned temporary files do no harm. `--fix` removes them from all teams,
-//! except from those of Claude Code. A lock is an empty directory. A file or a full directory at
-//! the path of a lock blocks all writers. `--fix` does not remove such a file or directory, because
-//! a person may need it.
+//! except from those of Claude Code.
+//!
+//! A lock is an empty directory. A file at the path of a lock blocks all writers, and so does a
+//! directory that is not empty. `--fix` does not remove these, because a person may need their
+//! content.
 
 use super::report::DoctorReport;
 use super::report_only_or_fix::FixMode;
@@ -236,8 +238,8 @@ mod tests {
     }
 
     /// Creates a root with the team `orchard` and a session team. `orchard` has a stale lock and a
-    /// fresh lock. It also has a file and a full directory, both at paths where locks belong. The
-    /// session team and the directory `half`, which has no config, have a stale lock.
+    /// new lock. In place of two further locks, it has a file and a directory that is not empty.
+    /// The session team has a stale lock, and so does the directory `half`, which has no config.
     fn create_damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();

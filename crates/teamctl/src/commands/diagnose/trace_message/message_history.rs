@@ -1,6 +1,5 @@
-//! Finds out what happened to a message, from the team files and the event log, both read by the
-//! caller. Events have no message ids. So the order of the events shows which of them belong to
-//! this message.
+//! Finds out what happened to a message, from the team files and the event log. Events have no
+//! message ids, so the order of the events must show which of them belong to the message.
 
 use super::message_copy::{CopyLocation, MessageCopy};
 use client::read_event_log::{EventLog, event_time};
@@ -13,9 +12,9 @@ use protocol::timestamp::parse_iso8601;
 use serde_json::{Value, json};
 use store::message_id;
 
-/// How many ms the time of an event may be before the time of the message that the event is about.
-/// The sender sets the message's time, and the daemon sets the event's time. They read the clock
-/// independently, so a later event can have an earlier time.
+/// An event about a message is accepted even if its time is up to this many ms before the message's
+/// time. The sender sets the message's time and the daemon sets the event's time, and their clocks
+/// may differ.
 const CLOCK_SKEW_MS: u64 = 1_000;
 
 /// How far a message got. Times are in ms since the epoch.
@@ -23,8 +22,8 @@ const CLOCK_SKEW_MS: u64 = 1_000;
 pub(super) struct MessageHistory {
     /// When the daemon noticed the message in the inbox. `None` if the event log does not have it.
     pub(super) stored: Option<u64>,
-    /// When the message was stored on the recipient's host. `None` if the event log does not say,
-    /// or the recipient is on this host.
+    /// When the message was stored on the recipient's host. `None` if the event log does not say
+    /// so, or if the recipient is on this host.
     pub(super) arrival: Option<Arrival>,
     /// The turn with which the recipient got the message. `None` if it is not known.
     pub(super) delivered: Option<Turn>,
@@ -142,8 +141,7 @@ impl MessageHistory {
     }
 }
 
-/// When this host logged the event, by its clock, in ms since the epoch. The clocks of other hosts
-/// may differ.
+/// When this host logged the event, by this host's clock, in ms since the epoch.
 fn time_here(event: &Event) -> u64 {
     event.logged_at.as_deref().and_then(parse_iso8601).unwrap_or_else(|| event_time(event))
 }
@@ -160,8 +158,9 @@ impl Arrival {
     }
 }
 
-/// Finds the `message_stored` events of this message and of all later messages of the same sender.
-/// Returns for each event its position in `events`, and the message's index in the inbox.
+/// Finds the events that may log the storing of this message: the `message_stored` events of this
+/// sender from the time of the message on. Each result is the event's position in `events`, with
+/// the index in the inbox that the event names.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -173,21 +172,22 @@ fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocati
     events.iter().enumerate().filter_map(from_sender).collect()
 }
 
-/// Returns the position of this message's `message_stored` event. `candidates` is the result of
-/// [`stored_events`]. Usually one of these events has the message's index in the inbox. If none
-/// has, the message was moved in the inbox later, and the first candidate is returned.
+/// Chooses the event that logs the storing of this message, and returns the event's position.
+/// `candidates` comes from `stored_events`. Usually one candidate names the index that the message
+/// has in the inbox. Otherwise the message has been moved in the inbox, and the first candidate is
+/// chosen.
 fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Option<usize> {
     let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
 /// Finds the event with which the recipient's host logged that it stored this message. Returns the
-/// event's position in `on_host`, the events of that host. `candidates` is the result of
-/// [`stored_events`] for the events of this host, and `stored_index` is the result of
-/// [`stored_event`].
+/// event's position in `on_host`, which has the events of that host. `candidates` comes from the
+/// events of this host, and `stored_index` is the position of the candidate that is about this
+/// message.
 ///
-/// Both hosts store the messages of one sender in the same order. So if this host stored this
-/// message as the third of `candidates`, the recipient's host also stored it as the third.
+/// Both hosts store the messages of one sender in the same order. So the third candidate of this
+/// host and the third candidate of the recipient's host are about the same message.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
@@ -197,13 +197,12 @@ fn arrival_event(
     stored_events(copy, on_host).get(place).map(|(at, _)| *at)
 }
 
-/// Returns the event with which the message was read. `since_stored` has the recipient's events
-/// from this message's `message_stored` event on.
+/// Returns the event that shows that this message was read. `since_stored` has the recipient's
+/// events from this message's `message_stored` event on.
 ///
-/// Messages are read in the order of the inbox. Each `message_read` event says how many messages
-/// are still unread. While this message is unread, that number is greater than the number of
-/// messages stored after it. The first event with a smaller or equal number shows that this message
-/// was read.
+/// Messages are read in the order of the inbox, and each `message_read` event says how many
+/// messages are still unread. This message has been read when no more messages are unread than were
+/// stored after it.
 fn read_event(since_stored: &[Event]) -> Option<&Event> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find(|event| match event.kind {
@@ -216,10 +215,10 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
     })
 }
 
-/// Returns the turn in which the recipient got the message, or `None` if there is no such turn. A
-/// read message was delivered in the last turn that began before the message was read. An unread
-/// message counts as delivered in the current turn if the summary of this turn fits the message,
-/// for example if it names the sender.
+/// Returns the turn in which the recipient got the message. `None` if the turn is not known. A read
+/// message was delivered in the last turn that began before the message was read. An unread message
+/// counts as delivered if the summary of the current turn says so, for example by naming the
+/// sender.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],
@@ -250,10 +249,9 @@ fn is_about(copy: &MessageCopy, subject: &str) -> bool {
     subject.starts_with(&from) || subject.ends_with("and more") || copy.message.from == "user"
 }
 
-/// Finds the recipient's first reply to a message. The caller adds the recipient's messages, oldest
-/// first. If the message is a request, the reply is the answer to this request. Otherwise the reply
-/// is the first later text message. If there is no text message, it is the first later message with
-/// a JSON payload.
+/// Finds the recipient's first reply to a message. The caller passes the recipient's messages to
+/// `add`, oldest first. The reply to a request is its answer. The reply to any other message is the
+/// first later text message, or else the first later message with a JSON payload.
 #[derive(Debug, Default)]
 pub(super) struct FirstReply {
     /// The answer to a request, or the first later text message.

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 const MAX_SHOWN_EXITS: usize = 5;
 
 /// `why` parses a line of the event log only if the line contains the member's name or one of these
-/// texts. The texts select the events of the daemon and of teams, and the starts and exits of other
-/// members.
+/// texts. The texts appear in events of the daemon and of teams, and in the starts and exits of any
+/// member.
 pub(super) const EVENT_LINE_PATTERNS: [&str; 5] =
     ["\"daemon_", "\"team_", "\"member_spawned\"", "\"member_spawn_failed\"", "\"member_exited\""];
 

@@ -65,9 +65,9 @@ fn tmux_responds(socket: &Path) -> bool {
     reply.flatten().is_some_and(|reply| reply == "ok\n")
 }
 
-/// Connects to the socket to find the server that listens on it. Sends no request, so the result is
-/// never `Responsive`. `Unresponsive` only means that a server accepts connections, or that
-/// connecting takes too long. The caller must test whether the server answers.
+/// Connects to the socket to find the server that listens on it. The result `Unresponsive` only
+/// means that a server accepts the connection, or that connecting takes too long: this function
+/// sends no request. So the result is never `Responsive`.
 pub(super) fn probe_socket(socket: &Path) -> ServerState {
     let connected = with_timeout(socket.to_owned(), |socket: PathBuf| {
         let stream = UnixStream::connect(socket).ok()?;
@@ -106,8 +106,9 @@ pub(super) struct StoppedProcess {
     pub(super) is_essential: bool,
 }
 
-/// Returns those processes of a member, including the shim, that are stopped. `agent` is the
-/// process id of the member's program. `table` has all processes of the system.
+/// Returns the processes of a member that are stopped, for example by SIGSTOP. The shim counts as
+/// one of the member's processes. `agent` is the process id of the member's program. `table` has
+/// all processes of the system.
 pub(super) fn stopped_processes(table: &[ProcessEntry], agent: u32) -> Vec<StoppedProcess> {
     let runs =
         |pid: u32, program: &str| platform::system().program_name(pid).is_some_and(|name| name == program);

@@ -71,8 +71,8 @@ pub(super) fn logs(evidence: &MemberEvidence) -> String {
     }
 }
 
-/// Returns a command that helps with one blocker of the waiting tasks. Blockers without an owner in
-/// the team are preferred. The command makes a failed or abandoned blocker pending again, assigns a
+/// Returns a command that helps with one blocker of the waiting tasks, if possible one without an
+/// owner in the team. The command makes a failed or abandoned blocker pending again, assigns a
 /// blocker without an owner, or runs `why` for the blocker's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &MemberEvidence) -> String {
     let blockers = || waits.iter().flat_map(|wait| &wait.blockers);

@@ -73,10 +73,9 @@ impl DaemonProbe {
 
 fn probe_daemon(context: &CommandContext) -> Result<(Option<StatusReply>, DaemonProbe), ErrorReport> {
     let status = context.request::<StatusReply>(Request::StatusWithScreens);
-    // This request is sent with the caller's token. The daemon rejects a token that it does not
-    // know, for example the token of an agent whose record was lost. In that case the status is
-    // requested again without the token. For that second request, the daemon does not search the
-    // members' screens for dialogs.
+    // The daemon rejects a token that it does not know, for example the token of an agent whose
+    // record was lost. Then the status is requested again without the token. For this second
+    // request, the daemon does not search the members' screens for dialogs.
     let is_rejected = status.as_ref().is_err_and(|error| error.kind == ErrorKind::NotPermitted);
     match if is_rejected { context.daemon_status() } else { status } {
         Ok(status) => {

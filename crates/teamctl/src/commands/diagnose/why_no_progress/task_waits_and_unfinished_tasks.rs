@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct TaskWait {
     pub(super) task: TaskId,
-    /// Those direct and indirect blockers of the task that wait for no other task. Empty if all
+    /// The direct and indirect blockers that have no open blockers themselves. Empty if all
     /// blockers are in cycles of tasks that wait for each other.
     pub(super) blockers: Vec<Task>,
     /// All direct and indirect blockers of the task. The task itself is one of them if it is in a
@@ -17,9 +17,9 @@ pub(super) struct TaskWait {
     awaited: BTreeSet<TaskId>,
 }
 
-/// Returns the pending tasks that the member would work on next, if none of them can start yet.
-/// These are the tasks that only this member may claim or, if there are none, the tasks that any
-/// member may claim. The result is empty if one of these tasks can start, or if the member already
+/// Returns the tasks for which the member waits: the pending tasks that it may claim, if all of
+/// them are blocked. The tasks that only this member may claim come before all others, so if there
+/// are any, only these are returned. Empty if one of the tasks can start, or if the member already
 /// works on a task.
 pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
@@ -87,9 +87,9 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| !task.is_internal() && task.status == TaskStatus::Pending)
 }
 
-/// The pending tasks of other members that can start now. `why` names these tasks if there is no
-/// pending task that the member itself could get. So the result is empty if the member owns a
-/// pending task, or if a pending task has no owner. Such a task counts even if it is blocked.
+/// The pending tasks of other members that can start now. `why` names them as tasks that the member
+/// could take over. Empty if the member can get a pending task otherwise, now or later: a task of
+/// its own, or one without an owner.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));

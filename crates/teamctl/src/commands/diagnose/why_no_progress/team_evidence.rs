@@ -112,9 +112,8 @@ fn inbox_state(team: &Team, owner: MemberName) -> InboxState {
 }
 
 fn open_requests(team: &Team, lead_inbox: &InboxState) -> Vec<(MemberName, OpenRequestEvidence)> {
-    // If the lead's inbox is damaged, the requests in it cannot be read. `inbox_state` has already
-    // waited in vain for the file to become readable, so reading the file again would only take
-    // more time.
+    // If the lead's inbox is damaged, the requests in it cannot be read. Another attempt would only
+    // take time: `inbox_state` has already waited for the file to become readable.
     if lead_inbox.damage.is_some() {
         return Vec::new();
     }

@@ -322,8 +322,8 @@ fn hidden_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Diagnosis {
 
 fn idle_cause(evidence: &MemberEvidence) -> Diagnosis {
     let sentence = format!("{} is idle and waits for a message or a task.", evidence.name);
-    // This cause also names the member's failed task. Other causes name this task only if it failed
-    // in the last turn, or if it blocks another task of the member.
+    // The member's failed task is named here too. Other causes name it only if it failed in the
+    // last turn or blocks another task of the member.
     let failed = failed_task(&evidence.tasks, &evidence.name);
     let commands = failed.map(|task| release_and_logs(Some(task), evidence)).into_iter().flatten();
     Diagnosis::new(Cause::Idle, sentence)
