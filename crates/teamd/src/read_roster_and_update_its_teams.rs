@@ -65,25 +65,24 @@ fn invalid_roster_error(path: &Path, error: &serde_json::Error) -> ErrorReport {
 /// Adds to the roster each team that has a directory in the root but is missing in the roster.
 ///
 /// Such a team was created by another program, or by an earlier daemon whose state directory was
-/// lost. The daemon can spawn members into such a team and delete it. It does not end members that
-/// the team has already.
+/// lost. The daemon can spawn members into the team and delete it, but does not end the members
+/// that the team has already.
 pub(crate) fn add_unknown_teams(root: &Root, roster: &mut Roster) {
     for name in root.teams().unwrap_or_default().into_iter().filter(|name| !name.is_claude_session()) {
-        // An invalid config.json counts as empty. Another program may be writing the file, but the
-        // start does not wait until the file is complete.
+        // An invalid config.json counts as empty: another program may be writing the file, and the
+        // start of the daemon does not wait for that.
         let config = || root.team(&name).ok()?.config_if_valid();
         let member_count = || config().map_or(0, |config| config.members.len());
         roster.joined_counts.entry(name.clone()).or_insert_with(|| member_count().saturating_sub(1) as u64);
     }
 }
 
-/// Removes from the roster each team that has no directory, no recorded worktree, no agent and no
-/// member that waits for a respawn.
+/// Removes from the roster each team that has no directory, no worktree in the roster, no agent and
+/// no member that waits for a respawn. Such a team remains if an earlier daemon was killed at the
+/// end of a deletion, before it saved the roster.
 ///
-/// Such a team remains if an earlier daemon was killed at the end of a deletion, before it saved
-/// the roster. A deletion removes the worktrees first and the directory last. So if a team has no
-/// directory but a recorded worktree, another program removed the directory. The team then stays in
-/// the roster, because only the roster says where the worktree is.
+/// A team without directory that has a worktree in the roster stays: another program has removed
+/// the directory, and only the roster says where the worktree is.
 pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut Roster) {
     let running = roster.records.iter().map(|record| &record.request.team);
     let pending = roster.pending_respawns.iter().map(|pending| &pending.request.team);
@@ -104,11 +103,11 @@ pub(crate) fn remove_deleted_teams(root: &Root, state: &StateDir, roster: &mut R
     }
 }
 
-/// Drops the unfinished deletion of a team from the roster, if a newer team has the same name by
-/// now. Otherwise the daemon would continue the deletion and delete the newer team.
+/// If a team's unfinished deletion is in the roster but a newer team has the same name, drops the
+/// deletion. Otherwise the daemon would delete the newer team.
 ///
-/// Such a deletion remains if an earlier daemon was killed after it had deleted the team's files,
-/// but before it saved the roster. Meanwhile another program created the newer team.
+/// This happens if an earlier daemon was killed after it had deleted the team's files but before it
+/// saved the roster, and another program then created the newer team.
 pub(crate) fn forget_deletions_of_newer_teams(root: &Root, roster: &mut Roster) {
     roster.deletions.retain(|deletion| {
         let team = root.team(&deletion.request.team).ok();

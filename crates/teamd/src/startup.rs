@@ -79,8 +79,9 @@ impl Startup {
         let durability = durability.map_err(|error| ErrorReport::new(ErrorKind::Usage, error.to_string()))?;
         let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         created.map_err(|error| ErrorReport::from_io("make", &path, &error))?;
-        // The name of the state directory is made from the root's path. The path must be canonical,
-        // because two spellings of the same path would otherwise lead to two state directories.
+        // The name of the state directory depends on the root's path. So the path must be
+        // canonical. Otherwise two paths to the same root, for example through a symbolic link,
+        // would have two state directories.
         store::check_own_link(&path)?;
         let canonical = path.canonicalize().map_err(|error| ErrorReport::from_io("find", &path, &error))?;
         let directories = store::directories_for_root(&canonical);
@@ -167,17 +168,17 @@ impl Startup {
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
         // Removes the control socket, and then waits until the files threads and the panes thread
-        // have finished their queued jobs. The watcher thread has no jobs to finish, so the daemon
-        // does not wait for it.
+        // have finished their queued jobs. The watcher thread has no such jobs, so the daemon does
+        // not wait for it.
         runner.finish();
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }
 }
 
-/// Makes the state directory the daemon's working directory. Otherwise the daemon would keep its
-/// caller's working directory in use. The file system of that directory could not be unmounted. If
-/// the directory is a worktree, the worktree could not be removed.
+/// Makes the state directory the daemon's working directory. Otherwise the working directory of the
+/// caller would stay in use as long as the daemon runs. A user could not unmount its file system,
+/// or remove it if it is a worktree.
 fn leave_working_directory(state_dir: &Path) {
     let changed = std::env::set_current_dir(state_dir).or_else(|_| std::env::set_current_dir("/"));
     changed.unwrap_or_else(|error| tracing::warn!("cannot leave the working directory: {error}"));
@@ -188,9 +189,9 @@ fn leave_working_directory(state_dir: &Path) {
 /// logged, because such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    // Only the daemon that holds the lock writes temporary files whose names begin with these
-    // prefixes. This daemon holds the lock and has written none yet. So killed daemons have left
-    // all such files.
+    // The name of a temporary file begins with a full stop and the name of the file that it will
+    // replace. Only the daemon that holds the lock replaces the files in this list. This daemon
+    // holds the lock and has not written yet, so killed daemons have left these temporary files.
     let prefixes = [ROSTER, LEADS, HOSTS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()
@@ -247,11 +248,11 @@ fn find_shim_program() -> Result<PathBuf, ErrorReport> {
     Err(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Chooses the tmux server that the daemon uses. The server given with `-S` or `-L` comes first,
-/// then the server in `$TMUX`, then the server with the name `teamd`. In the last case the daemon
-/// starts even if tmux is not installed.
+/// Chooses the tmux server for the panes: the server given with `-S` or `-L`, or else the server in
+/// `$TMUX`, or else the server with the name `teamd`. Only in the last case the daemon starts even
+/// if tmux is not installed.
 ///
-/// The result includes the daemon's own pane if the daemon runs in a pane of the chosen server.
+/// If the daemon runs in a pane of the chosen server, the result also has this pane.
 fn tmux_location(args: &Args) -> TmuxLocation {
     let env_var = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let current_socket = env_var("TMUX").and_then(|tmux| tmux.split(',').next().map(PathBuf::from));

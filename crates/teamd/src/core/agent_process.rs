@@ -18,8 +18,8 @@ pub(crate) struct AgentProcess {
     /// The shim's exit report. Kept here while tmux is asked why the agent's terminal went away.
     pub(crate) exit_report: Option<ExitReport>,
     pub(crate) on_exit: OnExit,
-    /// Set if the agent must be ended and respawned: its plan was approved, and its program can
-    /// take the approved permission mode only when it starts.
+    /// Set if the agent's plan was approved, and its program can change to the approved permission
+    /// mode only when it starts. Then the agent is ended and respawned.
     pub(crate) plan_approval_respawn: Option<PlanApprovalRespawn>,
 }
 
@@ -39,8 +39,8 @@ pub(crate) enum OnExit {
 /// spawn is in `RespawnRecord::approved_mode`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PlanApprovalRespawn {
-    /// The agent is ended for its respawn at this time or earlier. In milliseconds on the monotonic
-    /// clock. 0: at once.
+    /// The latest time at which the daemon ends the agent, in milliseconds on the monotonic clock.
+    /// 0: at once.
     #[serde(skip)]
     pub(crate) deadline: u64,
 }

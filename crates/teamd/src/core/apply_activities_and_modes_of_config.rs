@@ -9,9 +9,8 @@ use crate::core::turns::apply_reported_turns_and_activity;
 use protocol::event_log_line::EventKind;
 use protocol::team_and_member_names::TeamName;
 
-/// Handles the result of a scan of config.json. A damaged config.json may have prevented the
-/// removal of members that have exited. If the scan has repaired the file, the removal is tried
-/// again.
+/// Handles the result of a scan of config.json. If the scan has repaired a damaged file, the daemon
+/// again tries to remove members that have exited: the damage may have prevented that.
 pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snapshot: ConfigSnapshot) {
     let is_rescan_needed =
         context.state.teams.get_mut(team).is_some_and(|team_state| team_state.config_scan.finish());
@@ -25,8 +24,8 @@ pub(crate) fn handle_config_checked(context: &mut Context, team: &TeamName, snap
         }
     }
     if snapshot.has_restored_members || snapshot.repaired.is_some() {
-        // Request scans ignore the requests of members that are missing in config.json. The config
-        // scan may have restored such members, so the team's requests are scanned again.
+        // A scan for requests ignores members that are missing in config.json. The scan of
+        // config.json may have restored members, so their requests must be scanned now.
         schedule_request_scan(context, team);
     }
     set_permission_mode::store_config_modes(context.state, team, &snapshot.modes);

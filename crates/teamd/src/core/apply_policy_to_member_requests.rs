@@ -2,14 +2,12 @@
 //! policy answers such a request, or leaves the answer to a person, who then sees a notice.
 //!
 //! A scan of the team's files (`store::MemberRequests`) finds the open requests and the answers.
-//! After a crash, the next daemon scans the files again, so it answers no request twice. Each event
-//! that may open or close a request schedules such a scan. Until the next scan, the state keeps
-//! what the daemon has decided about each request.
+//! The daemon scans after each event that may open or close a request. The files are the record:
+//! after a crash, the next daemon finds the answers in them, so it answers no request twice.
 //!
-//! The plan of a suspended member does not count as an open request. So the daemon stops tracking
-//! the plan, and no policy or timeout answers it. A resumed member sends the request again with the
-//! same id, and the next scan finds it. The event log has this request already, so it is not logged
-//! twice.
+//! The plan of a suspended member does not count as an open request, so no policy or timeout
+//! answers it. The member sends the plan again, with the same request id, when it is resumed. The
+//! event log then does not get a second line about the request.
 
 use crate::core::effect::{Effect, Effects};
 use crate::core::event_time::Now;
@@ -299,8 +297,8 @@ fn close_request(context: &mut Context, team: &TeamName, key: &(MemberName, Requ
     context.effects.push(Effect::Log(Event::for_member(team, &key.0, event_kind)));
 }
 
-/// When the next notice is due, or when the policy must next answer an open request, whichever is
-/// earlier. In milliseconds on the monotonic clock.
+/// The next time at which this module has work: a notice is due, or the policy must answer an open
+/// request. In milliseconds on the monotonic clock.
 pub(crate) fn next_answer_deadline(state: &State) -> Option<u64> {
     let tracked_requests =
         state.teams.values().flat_map(|team_state| team_state.watched.open_requests.values());

@@ -76,10 +76,9 @@ pub(crate) fn mark_suspended(state: &State, exits: &mut [AgentExit]) {
     }
 }
 
-/// The effect that tells a waiting client how agents exited. The roster is saved with these exits
-/// before the reply is sent. Otherwise the next daemon might not learn of an exit that the client
-/// knows. For example, if the program of a spawn was never started, no shim can report the exit to
-/// the next daemon.
+/// The effect that tells a waiting client how agents exited. The roster is saved before the reply
+/// is sent. Without this, a daemon crash could leave the client with an exit that the next daemon
+/// does not know.
 pub(crate) fn reply_exits(client: ConnId, exits: Vec<AgentExit>) -> Effect {
     Effect::File(FileJob::ReplyWhenSaved { client, reply: Box::new(Reply::Exits(ExitsReply { exits })) })
 }

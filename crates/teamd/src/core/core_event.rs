@@ -1,4 +1,5 @@
-//! Core events: everything to which the daemon reacts. `crate::core::dispatch_core_events` handles them.
+//! Core events: everything to which the daemon reacts. `crate::core::dispatch_core_events` handles
+//! them.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::effect::Wake;

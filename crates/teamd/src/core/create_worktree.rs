@@ -74,9 +74,9 @@ fn check_request(state: &State, request: &WorktreeRequest) -> Result<MemberName,
     }
     let team = supervised_team(state, &request.team)?;
     check_not_deleting(&request.team, team)?;
-    // A name that is reserved for a complete worktree can be requested again. The command that
-    // reserved it may have been killed before it spawned the member, and a person may repeat that
-    // command. If two clients request the same name, the first spawn gets it.
+    // A reserved name can be requested again once its worktree exists: the command that reserved it
+    // may have been killed before the spawn, and a person may repeat that command. If two clients
+    // request the same name, the first spawn gets it.
     let has_unused_worktree =
         matches!(team.reserved_names.get(&request.name), Some(NameReservation::ReservedUntil(_)))
             && !request.unique;

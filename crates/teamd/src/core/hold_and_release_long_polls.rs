@@ -6,14 +6,13 @@ use crate::core::state::long_poll::LongPollState;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::{LongPollEnd, Reply, Response};
 
-/// Holds the long poll of a hook until there is work, and ends the earlier long poll of the same
+/// Holds the long poll of a hook until there is work, and ends an earlier long poll of the same
 /// program. Returns whether the long poll is held.
 ///
-/// A long poll that is not held is answered at once:
+/// A long poll is not held, but answered at once, in two cases:
 ///
-/// - `WorkMayWait`: work has come already, and the hook reads the files again.
-/// - `Superseded`: a newer hook of the program has sent a long poll. The program may no longer
-///   listen to this older hook.
+/// - Work may have come before the long poll. The answer is `WorkMayWait`.
+/// - A newer hook of the program has sent a long poll already. The answer is `Superseded`.
 pub(crate) fn hold_long_poll(
     long_poll: &mut LongPollState,
     client: ConnId,

@@ -115,10 +115,9 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // An agent that is about to be respawned after a plan approval is not terminated while its hook
-    // may write a file. If the hook has messages to mark as read, it writes a file and then starts
-    // a long poll. The agent is terminated when that long poll begins. If the hook has no such
-    // messages, the agent can be terminated now.
+    // The respawn after a plan approval must not end the agent while its hook writes a file. The
+    // hook writes one only to mark delivered messages as read. Without such messages, the agent can
+    // be ended now. Otherwise it is ended when the hook starts its next long poll.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -148,14 +147,11 @@ fn record_dialog(context: &mut Context, id: &SpawnId, text: String) {
     report_dialog(context, id, &text);
 }
 
-/// Records that a turn has started, and ends the long poll of the program's hooks. Two hooks can
-/// report the same turn: the hook that delivered the messages, and the hook that runs when a turn
-/// starts. Such a turn counts once.
+/// Records that a turn has started, and ends the long poll of the program's hooks.
 ///
-/// A turn may have started before a restart of the daemon. The new daemon then knows only the task
-/// of the turn, which the roster keeps until the turn ends. If the roster has a task, and a hook
-/// reports the start of a turn without a task, the report is about that earlier turn. So no new
-/// turn is recorded, and the end of the turn completes the task.
+/// A turn that is recorded already is not recorded again. Two hooks can report the same turn. A
+/// hook can also report a turn that began before the daemon was restarted. The daemon recognizes
+/// that turn by its task, which the roster keeps until the turn ends.
 fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
     let Some(agent) = context.state.agents.get_mut(id) else { return };
     context.state.has_roster_changed |= forget_dialog(agent, &mut context.effects);
@@ -174,8 +170,8 @@ fn start_turn(context: &mut Context, id: &SpawnId, summary: String) {
 }
 
 fn build_reply(agent: &Agent) -> HookReply {
-    // If the agent is about to be respawned after a plan approval, hooks deliver no messages, so
-    // that the new spawn gets the messages.
+    // Shortly before a respawn after a plan approval, hooks deliver no messages: the new spawn gets
+    // them.
     let delivers_by_hook = !plan_approval_respawn::is_scheduled(&agent.record.lifecycle);
     let approval_in_args = agent.record.approval_delivery == ApprovalDelivery::InArguments;
     let prompt_in_args = unread_prompt(&agent.record);
@@ -192,8 +188,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt that is in the program's arguments and that no hook has marked as read. `None` if
-/// there is no such prompt.
+/// The prompt, if the program got it in its arguments and no hook has marked it as read in the
+/// inbox.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }
@@ -250,8 +246,8 @@ fn start_agent_long_poll(context: &mut Context, id: &SpawnId, client: ConnId, ho
     let is_held = hold_long_poll(&mut agent.long_poll, client, hook_started_at, &mut context.effects);
     agent.long_poll.has_pending_check |= waits_for_contact;
     let team = agent.record.request.team.clone();
-    // A hook starts a long poll only after it has found no work in the files. So the agent counts
-    // as idle from now on, even if the long poll was answered at once.
+    // A hook starts a long poll only after it has found no work in the files. So the agent is idle
+    // now, even if the long poll was answered at once.
     if agent.activity == Activity::Active || agent.turn.is_none() {
         agent.long_poll.has_reported_turn_end = true;
         let turn = next_turn_state(agent, Activity::Idle, String::new(), context.now);

@@ -33,8 +33,8 @@ pub(crate) fn agent_hook_session(record: &AgentRecord, report: &HookReport) -> H
         && !ran_below(process.agent_pid)
     {
         // The hook is a descendant of the shim, but not of the agent's process. So another program
-        // ran the hook. The agent started that program in a shell, and the shell has ended. The
-        // shim has then adopted the program, as it adopts all orphans.
+        // ran it: one that the agent started in a shell, and that became a child of the shim when
+        // the shell ended.
         return HookSession::OtherProgram;
     }
     identify_session(&record.hook_state, record.session.as_deref(), report)
@@ -63,14 +63,13 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook was run by a nested program: one that the own program of the agent or lead
-/// session has started. `ancestors` are the ancestor processes of this hook. `known_ancestors` are
-/// those of the first hook that the own program has run. Both lists begin with the nearest process.
+/// Whether a hook was run by a nested program, which the program of the agent or lead has started.
+/// `ancestors` are the ancestor processes of the hook, the parent first. `known_ancestors` are the
+/// ancestors of the first hook that the agent's or lead's program itself ran.
 ///
-/// A nested program is a descendant of the own program. So its hook has more ancestors, and they
-/// include the `known_ancestors`. Only the nearest known ancestor may be missing, because it may be
-/// a shell that ran only the first hook. If more of them are missing, the hook's program is not
-/// nested: it has replaced the own program.
+/// The hook of a nested program has more ancestors than that first hook, and has all of the
+/// `known_ancestors`. Only the parent of the first hook may be missing: it may be a shell that ran
+/// nothing but this hook.
 fn is_nested(ancestors: &[Process], known_ancestors: &[Process]) -> bool {
     let common_count = ancestors
         .iter()
@@ -110,9 +109,9 @@ mod tests {
         pids.iter().map(|pid| Process { pid: *pid, start_time: u64::from(*pid) }).collect()
     }
 
-    /// Returns how a hook report relates to the agent's own program. `pids` are the ancestors of
-    /// the hook that sends the report. In these tests, the own program is process 20, a child of
-    /// the shell 10. Its session is `old`, and its first hook ran in the shell 21.
+    /// Returns how the report of a hook with the ancestors `pids` relates to the agent's own
+    /// program. In these tests, that program is process 20, with the session `old`. It is a child
+    /// of the shell 10, and its first hook ran in the shell 21.
     fn session_after(session: &str, pids: &[u32], event: HookEvent) -> HookSession {
         let hook_state = HookState { ancestors: ancestors(&[21, 20, 10]), ..HookState::default() };
         let session = Some(session.to_owned()).filter(|session| !session.is_empty());

@@ -47,9 +47,8 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether the daemon restores messages that another program has removed from the inbox of `owner`.
-/// If the owner runs on another host, the rule is `OwnDelivery`: only teamd reads the inbox here,
-/// to copy the messages to the other host, and teamd itself removes no message.
+/// Whether the daemon restores messages that disappear from the inbox of `owner`. It does so for an
+/// owner on another host: only teamd reads that inbox here, and teamd never removes a message.
 fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;

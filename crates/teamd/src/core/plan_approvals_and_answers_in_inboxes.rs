@@ -19,8 +19,8 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::timestamp::parse_iso8601;
 
 /// Handles the messages that a scan of one inbox found. If a message may open or close a request,
-/// schedules a scan of the team's requests. In a member's inbox, the lead's messages may approve
-/// the member's plan or answer its requests: these approvals and answers are applied at once.
+/// schedules a scan of the team's requests. In a member's inbox, the lead's approvals of plans and
+/// answers to requests are applied without waiting for that scan.
 pub(crate) fn apply_messages(
     context: &mut Context,
     team: &TeamName,

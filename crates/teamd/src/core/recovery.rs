@@ -32,9 +32,8 @@ pub(crate) fn recover(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn recover_all(context: &mut Context) {
     decide_respawns_and_suspensions::restore_deadlines(context.state, context.now);
-    // Shutdowns that the last daemon began are continued before the budgets are checked. If a
-    // budget is exhausted, the check requests new shutdowns, and `recover_shutdown` must not see
-    // these.
+    // First, `recover_shutdown` continues the shutdowns that the last daemon began. The check of
+    // the budgets comes after it, because the check may request new shutdowns.
     for agent in context.state.agents.values_mut() {
         shutdown_requests::recover_shutdown(agent, context.now, &mut context.effects);
     }
@@ -66,8 +65,8 @@ fn recover_all(context: &mut Context) {
     };
     context.effects.extend(sessions.map(write_job).map(Effect::File));
     rescan_files::rescan_all(context);
-    // The roster is saved before all other effects run. They need a saved file that has each
-    // shutdown request and each added team, and no removed team.
+    // The roster is saved before all other effects run, because it must have the shutdown requests
+    // and teams that these effects are about.
     context.state.has_roster_changed = false;
     context.effects.insert_first(Effect::File(FileJob::SaveRoster(context.state.to_roster())));
 }

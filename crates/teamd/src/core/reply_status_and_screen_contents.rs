@@ -90,10 +90,11 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. This follows from the agent's delivery, with one exception. If
-/// the delivery is `hook` but no hook can deliver messages now, the agent must ask for them
-/// (`OnPull`). No hook can deliver while the agent is idle and no hook waits in a long poll, or
-/// while the agent works and no hook has reported yet.
+/// When messages reach the agent. This follows from the agent's delivery. But if the delivery is
+/// `hook` and no hook can deliver messages now, the agent must ask for them (`OnPull`).
+///
+/// While the agent is idle, only a hook that waits in a long poll can deliver. While it works,
+/// hooks can deliver if one has reported before.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let is_reached = match agent.activity {

@@ -60,8 +60,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
                 (WatcherState::Unproven, context.now.mono + PROBE_INTERVAL);
         }
         true => {}
-        // An earlier request for watches is not confirmed yet. The files are scanned now, without
-        // the confirmation.
+        // The watcher has not confirmed an earlier request for watches, so another request would be
+        // useless. The files are scanned now, without a confirmation.
         false => scan_files(context),
     }
     context.effects.push(Effect::RetryProcessWatches);

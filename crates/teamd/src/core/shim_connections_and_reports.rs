@@ -107,9 +107,8 @@ fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     }
 }
 
-/// Gives up a spawn that was told to stop before its shim had started an agent. An earlier daemon
-/// began the spawn, so this daemon does not continue it. No agent exists that could answer a
-/// shutdown request.
+/// Gives up a spawn that an earlier daemon began, if its shutdown was requested before the shim had
+/// started an agent: no agent exists that could answer the request.
 fn give_up_stopped_start(context: &mut Context, id: &SpawnId, conn: ConnId) {
     context.effects.push(Effect::SendToShim { conn, message: ToShim::Refused });
     cleanup_after_exit::start_cleanup(context, id, None);

@@ -155,9 +155,9 @@ impl Lifecycle {
         }
     }
 
-    /// Returns which time limit of a spawn has passed. The caller must have checked that the
-    /// spawn's deadline has passed. `mono` is the present time, in milliseconds on the monotonic
-    /// clock. `None` after the agent's exit.
+    /// Returns which time limit of a spawn has passed. Called only after the spawn's deadline.
+    /// `mono` is the present time, in milliseconds on the monotonic clock. Returns `None` after the
+    /// agent's exit.
     pub(crate) fn expired_stage(&self, mono: u64) -> Option<ExpiredStage> {
         match self {
             Lifecycle::Starting(_) => Some(ExpiredStage::Start),

@@ -29,8 +29,8 @@ pub(crate) struct Context<'a> {
 /// do the work itself, because the work needs a module that the handler's module must not import.
 #[derive(Debug)]
 pub(crate) enum FollowUp {
-    /// Repeats a call that has waited for the name of an exited member. The cleanup of that member
-    /// is done, or has failed. After a failed cleanup the call gets an error.
+    /// Handles again a call that has waited for the name of an exited member, because the cleanup
+    /// of that member is done or has failed. After a failed cleanup the client gets an error.
     RetryForName(NameWaiter),
     /// Continues a deletion, because all members of the team have exited.
     DeleteTeam { client: Option<ConnId>, request: DeleteTeamRequest },

@@ -5,16 +5,16 @@ use crate::core::jobs::file_watcher_command::WatchPurpose;
 use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::team_and_member_names::TeamName;
 
-/// Asks the watcher to watch the directories of all teams, and returns true. The files are scanned
-/// only after the watches are in place, so that no change is missed.
+/// Asks the watcher to watch the directories of all teams. The files are scanned only after the
+/// watches are in place, so that no change is missed.
 ///
-/// Returns false if an earlier request is still under way. Once that request is done, a rescan asks
-/// the watcher again.
+/// Returns false, and asks nothing, while an earlier request is under way. Once that request is
+/// done, a rescan asks the watcher again.
 pub(crate) fn request_watches(context: &mut Context, purpose: WatchPurpose) -> bool {
     let due = context.state.watch_setup.try_start();
     if due {
-        // The request includes directories that have a watch already. If such a directory was
-        // removed and created again, it needs a new watch. Otherwise nothing changes.
+        // Directories that have a watch already are included, because a directory that was removed
+        // and created again needs a new watch.
         let teams =
             context.state.team_names().into_iter().chain(std::mem::take(&mut context.state.new_directories));
         context.effects.extend(teams.map(|team| Effect::WatchTeam { team }));

@@ -18,8 +18,8 @@ pub(crate) struct CancelledSetups {
 }
 
 impl CancelledSetups {
-    /// Forgets that an earlier setup in this worktree was cancelled. The event loop calls this
-    /// function before the job that creates the worktree begins.
+    /// Allows a setup in this worktree again, if an earlier one was cancelled. Called before the
+    /// job that creates the worktree begins.
     pub(super) fn forget(&self, worktree: &Path) {
         lock(&self.paths).remove(worktree);
     }
@@ -49,9 +49,11 @@ impl CancelledSetups {
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 
-    /// Calls `start`, or returns `None` if the setup in this worktree is cancelled. The list of
-    /// cancelled setups is locked while `start` runs. So no command starts after
-    /// [`CancelledSetups::cancel`] has searched for the command's processes.
+    /// Calls `start`, which starts the setup command, unless the setup in this worktree is
+    /// cancelled. In that case returns `None`.
+    ///
+    /// The lock prevents a cancellation while `start` runs. So [`CancelledSetups::cancel`] finds
+    /// the processes of every command that was started.
     pub(super) fn start_unless_cancelled<T>(&self, worktree: &Path, start: impl FnOnce() -> T) -> Option<T> {
         let paths = lock(&self.paths);
         (!paths.contains(worktree)).then(start)

@@ -207,9 +207,9 @@ async fn read_with_timeout(
     }
 }
 
-/// Returns the event for a call that cannot be parsed. `text` is the call. If the client's protocol
-/// version can be read from it, the event has that version. If the daemon has another version, the
-/// core replies that the client is of another release.
+/// Returns the event for a call that cannot be parsed. The event contains the client's protocol
+/// version, if the version can be read from `text`, the call. So the core can tell a client of
+/// another release why its call was not understood.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

@@ -2,7 +2,7 @@
 //! the replies.
 //!
 //! Clients and shims send JSON objects, one per line or in parts of several lines. The daemon
-//! closes a connection in the cases below. Other connections are not affected:
+//! closes a connection, but no other connection, in these cases:
 //!
 //! - the client has another uid than the daemon;
 //! - a line is longer than 64 KiB, or an object is larger than `protocol::control_socket::framing`
@@ -33,8 +33,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// Maximum number of open client connections. The connections of shims, and of hooks that wait for
-/// work, do not count here. [`MAX_CLIENTS_OF_PROCESS`] limits them.
+/// Maximum number of open client connections. Does not include the connections of shims and of
+/// hooks that wait for work. Only [`MAX_CLIENTS_OF_PROCESS`] limits those.
 const MAX_CLIENTS: usize = 512;
 /// Maximum number of client connections of one process, so that no process takes all of them.
 const MAX_CLIENTS_OF_PROCESS: usize = 256;
@@ -163,9 +163,8 @@ impl Connections {
         self.pending_wake_sockets.lock().unwrap_or_else(PoisonError::into_inner).remove(&conn)
     }
 
-    /// Turns the connection `conn` into the link to another host. That host is a team's home, and
-    /// its daemon has opened the connection and asked for the link. Sends the reply to that daemon,
-    /// and returns the stream.
+    /// Turns the connection `conn` into the link to the home of a team. The home's daemon has
+    /// opened the connection and asked for the link. Sends the reply to it, and returns the stream.
     ///
     /// # Errors
     ///
@@ -294,9 +293,9 @@ pub(crate) async fn accept(listener: UnixListener, accepted: UnboundedSender<Uni
     }
 }
 
-/// The write task of a connection: writes the queued lines to the client. Ends at
-/// [`Outgoing::Close`] or when a write fails, and then shuts the connection down. Otherwise the
-/// client would wait forever for a reply.
+/// The write task of a connection: writes the queued lines to the client, until it gets
+/// [`Outgoing::Close`] or a write fails. Then it shuts the connection down, so that the client does
+/// not wait forever for a reply.
 async fn write(
     stream: Arc<UnixStream>,
     mut queue: UnboundedReceiver<Outgoing>,

@@ -60,9 +60,9 @@ impl HeadlessShims {
         })?;
         failpoint::hit("child.started");
         let pid = child.id();
-        // The daemon has raised its own resource limits, so this restores the original limits for
-        // the shim. The agent inherits them, because the shim starts the agent only later, when the
-        // daemon sends `StartAgent`.
+        // The shim inherited the raised resource limits of the daemon, so it gets the original ones
+        // back. This is in time for the agent, which the shim starts only when the daemon sends
+        // `StartAgent`.
         self.limits.restore_for_child(pid);
         self.shims.insert(spawn.clone(), child);
         Ok(pid)

@@ -1,5 +1,6 @@
 //! Listens on the control socket, and keeps the socket at its path. If the socket or its directory
-//! is removed, for example by a logout or by a program that cleans `/tmp`, the daemon makes it again.
+//! is removed, for example by a logout or by a program that cleans `/tmp`, the daemon makes it
+//! again.
 //!
 //! If the socket cannot be bound at that path, the daemon binds a socket in the state directory. It
 //! writes the path of that socket to the lock file, where clients find it. At each rescan the
@@ -68,15 +69,15 @@ impl ControlListener {
     }
 
     /// Checks that the socket is at its path, and makes it again if not. If that fails, for example
-    /// because a logout has removed the runtime directory, makes a socket in the state directory
-    /// instead. Open connections stay open.
+    /// because a logout has removed the runtime directory, makes a socket in the state directory.
+    /// Open connections stay open.
     pub(crate) fn ensure_bound(&mut self) {
         let is_bound = self.socket.is_at_its_path();
         if !is_bound || self.socket.path() != self.path {
             match listen(&self.path, &self.accepted) {
                 Ok((socket, accept_task)) => self.replace_socket(socket, accept_task),
-                // The daemon keeps its socket in the state directory. The next rescan tries `path`
-                // again.
+                // No socket can be made at `path`, but the socket in the state directory works. It
+                // is kept, and the next rescan tries `path` again.
                 Err(_) if is_bound => {}
                 Err(error) => self.bind_fallback(&error),
             }
@@ -86,8 +87,7 @@ impl ControlListener {
         }
     }
 
-    /// Makes a socket in the state directory, because binding the socket at `path` has failed with
-    /// the error `cause`.
+    /// Makes a socket in the state directory. `cause` is the error of making it at `path`.
     fn bind_fallback(&mut self, cause: &ErrorReport) {
         let path = self.lock.fallback_socket();
         match bind_control_socket::check_path_length(&path).and_then(|()| listen(&path, &self.accepted)) {

@@ -48,8 +48,8 @@ impl DaemonTerminal {
 
 /// Returns the bell and the escape sequence that shows `text` as a desktop notification.
 ///
-/// In tmux the sequence is wrapped in a passthrough sequence, because tmux passes only such
-/// sequences to the terminal that it runs in. The tmux option `allow-passthrough` must also be on.
+/// tmux passes an escape sequence to its own terminal only if the sequence is wrapped in a
+/// passthrough sequence and the option `allow-passthrough` is on.
 fn notice_escape_sequence(text: &str, terminal: TerminalKind) -> String {
     match terminal {
         TerminalKind::Tmux => format!("\x07\x1bPtmux;\x1b\x1b]9;{text}\x07\x1b\\"),

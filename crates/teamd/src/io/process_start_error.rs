@@ -13,9 +13,9 @@ pub(crate) fn start_error(subject: &str, error: &str) -> ErrorReport {
     }
 }
 
-/// The error report for `subject`, which was not started because the daemon has too few free
-/// descriptors. The daemon needs three for each member, and keeps some free for the calls of
-/// people, such as `teamctl kill`.
+/// The error report if `subject` was not started because the daemon has too few free descriptors.
+/// The daemon needs three for each member, and keeps some free for the calls of people, such as
+/// `teamctl kill`.
 pub(crate) fn descriptors_error(subject: &str) -> ErrorReport {
     let allowed = getrlimit(Resource::Nofile).current.map_or("all".to_owned(), |limit| limit.to_string());
     let message = format!("cannot start {subject}: too few of the {allowed} descriptors of teamd are free");

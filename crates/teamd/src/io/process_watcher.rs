@@ -116,7 +116,8 @@ fn report_deaths(woken: &UnixStream, watched: &WatchedProcesses, events: &Unboun
     }
 }
 
-/// Waits until a process exits or the set of processes changes. Returns the processes that have exited.
+/// Waits until a process exits or the set of processes changes. Returns the processes that have
+/// exited.
 fn wait_for_exits(mut woken: &UnixStream, watched: &WatchedProcesses) -> Vec<WatchId> {
     let processes: Vec<(WatchId, Arc<ExitHandle>)> =
         lock(watched).iter().map(|(watch, handle)| (watch.clone(), Arc::clone(handle))).collect();
@@ -157,9 +158,9 @@ mod tests {
         assert!(!child.wait().unwrap().success());
     }
 
-    /// If a watched pid belongs to a thread now, the watched process counts as exited. Linux may
-    /// give a thread the pid of an exited process. This is most likely after the restart of a
-    /// container, because the ids then begin at low numbers again.
+    /// Linux may give the pid of an exited process to a thread of another process. The watched
+    /// process then counts as exited. This is most likely after the restart of a container, where
+    /// the ids begin at low numbers again.
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "only Linux gives threads the ids of processes")]
     fn a_pid_that_is_now_that_of_a_thread_counts_as_exited() {

@@ -21,12 +21,13 @@ pub(super) fn end_unfinished_command(record: &WorktreeRecord) -> Result<(), Erro
     end_processes_with_variable(WORKTREE_VARIABLE, &record.path)
 }
 
-/// Runs the command at the top of a worktree, unless `cancelled` names this worktree.
+/// Runs a setup or teardown command in the top directory of a worktree, unless `cancelled` names
+/// this worktree.
 ///
 /// # Errors
 ///
 /// `Refused` if the command fails or is cancelled, `Timeout` if it does not end in time, `Io` if it
-/// cannot be started. Each error names the log, which has the output.
+/// cannot be started. Each error names the log, which has the command's output.
 pub(super) fn run_setup_or_teardown(
     command: &PolicyCommand,
     member: &MemberName,

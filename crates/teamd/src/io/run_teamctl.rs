@@ -1,24 +1,24 @@
-//! Runs `teamctl` for the daemon: `teamctl notify`, which notifies people outside of tmux with the
-//! command from the user's config.toml, and `teamctl hosts fetch-branch`. Both commands have a time
+//! Runs two commands of `teamctl` for the daemon. `teamctl notify` notifies people outside of tmux,
+//! and `teamctl hosts fetch-branch` fetches a member's branch from another host. Both have a time
 //! limit of their own, so the daemon sets none.
 
 use protocol::teamctl_ask_setup_and_record::ASK_VARIABLE;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Variables that are removed from the environment of `teamctl`. The daemon has them if an agent
-/// has started it. With them, `teamctl` would act as that agent, and `TEAMD_HOST` would make it run
-/// on another machine.
+/// Variables that are removed from the environment of `teamctl`. The daemon has these variables if
+/// an agent has started it. With `TEAMD_HOST`, `teamctl` would run on another machine. With the
+/// others, it would act as that agent.
 const REMOVED_VARIABLES: [&str; 7] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD", "TEAMD_HOST", ASK_VARIABLE];
 
-/// Runs the command line `argv`, and waits for its end on a new thread. That thread then calls
-/// `report`, with `None` if the command has succeeded, or else with the reason of the failure as a
-/// text for people.
+/// Runs the command line `argv` on a new thread. The thread waits for the end of the command and
+/// then calls `report`: with `None` if the command has succeeded, or else with the reason of the
+/// failure as a text for people.
 ///
 /// # Errors
 ///
-/// Why no thread can be started, as a text for people.
+/// If no thread can be started: the reason as a text for people.
 ///
 /// # Panics
 ///

@@ -3,8 +3,8 @@
 //! Each job has its own thread, because git can take seconds, and even minutes if the user has set
 //! git hooks or filters. The event loop and the files threads must not wait for git.
 //!
-//! Invariant: git writes files only into worktrees that the roster on disk names, and removes no
-//! others; the simulator (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
+//! Invariant: git writes to a worktree or removes it only if the roster on disk names this
+//! worktree; the simulator (`check_recorded`) and `paths_in_files_are_never_deleted` check it.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::worktree_jobs::{
@@ -159,12 +159,12 @@ struct CheckedWorktree<'a> {
     reasons: Vec<KeepReason>,
 }
 
-/// Checks whether a request to delete a team would be refused because of unsaved work. Changes
+/// Checks whether a request to delete a team must be refused because of unsaved work. Changes
 /// nothing.
 ///
-/// A worktree is skipped if the request allows its unsaved work to be discarded, or if another
-/// directory is at its path now. A process that uses a worktree is a reason to refuse, unless the
-/// process is a descendant of one of the shims `shim_pids`.
+/// Skips worktrees whose unsaved work the request discards, and worktrees with another directory at
+/// their path. A process in a worktree is a reason to refuse, unless it is a descendant of one of
+/// the shims `shim_pids`.
 fn check_unsaved(
     request: &DeleteTeamRequest,
     worktrees: &[MemberWorktree],
@@ -184,8 +184,8 @@ fn check_unsaved(
     }
 }
 
-/// Removes from `reasons`, the reasons to keep a worktree, the processes of the team's own agents.
-/// These are the descendants of the shims `shim_pids`, and they end with their shims.
+/// Removes the processes of the team's own agents from `reasons`, the reasons to keep a worktree.
+/// These processes are descendants of the shims `shim_pids`, and end with the shims.
 fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -> Vec<KeepReason> {
     let has_shim_ancestor = |pid: &u32| with_ancestors(*pid).any(|process| shim_pids.contains(&process.pid));
     let without_team_processes = |reason| match reason {
@@ -198,12 +198,14 @@ fn exclude_team_processes(reasons: Vec<KeepReason>, shim_pids: &BTreeSet<u32>) -
     reasons.into_iter().filter_map(without_team_processes).collect()
 }
 
-/// Removes the worktrees of a team, after the policy's command `teardown` has run in them. If the
-/// request discards a worktree with unsaved work, or if `teardown` leaves files in a worktree, that
-/// worktree is moved to `trash`. All worktrees are checked before the first one is changed.
+/// Removes the worktrees of a team. First checks all of them, and then runs the policy's command
+/// `teardown` in them.
 ///
-/// The result for each worktree is added to `removed_worktrees`, so the caller has the earlier
-/// results even after an error.
+/// A worktree is moved to `trash` if it has unsaved work that the request discards, or if
+/// `teardown` leaves files in it.
+///
+/// The result for each worktree is added to `removed_worktrees`, so that the caller has the results
+/// so far even after an error.
 ///
 /// # Errors
 ///
@@ -304,8 +306,8 @@ fn discard_saved(
     Ok(())
 }
 
-/// Saves all `discarded` worktrees to the trash, but removes none. The caller removes them after
-/// all of them are saved.
+/// Copies the unsaved work of the worktrees `discarded` to the trash. The caller removes the
+/// worktrees after the work of all of them is saved.
 fn save_to_trash<'a>(
     request: &DeleteTeamRequest,
     discarded: &[&CheckedWorktree<'a>],
@@ -340,8 +342,8 @@ fn find_reasons_to_keep(
 }
 
 /// Returns the error for a team deletion that is refused because of unsaved work. The error lists
-/// each worktree with its reasons. If all of these worktrees can go to the trash, the error
-/// contains the command that moves them there.
+/// each worktree with its reasons. Usually it also has the command that moves the worktrees to the
+/// trash.
 fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&CheckedWorktree]) -> ErrorReport {
     let lines = kept.iter().map(|work| {
         let reasons: Vec<String> = work.reasons.iter().map(ToString::to_string).collect();
@@ -353,9 +355,9 @@ fn unsaved_work_error(request: &DeleteTeamRequest, kept: &[&CheckedWorktree]) ->
     let options: Vec<String> =
         paths.map(|path| format!("--discard {}", shell_quote(&path.display().to_string()))).collect();
     let message = format!("cannot delete {}: there is unsaved work\n{}", request.team, lines.join("\n"));
-    // Usually the error suggests the command that moves the worktrees to the trash. That command
-    // would fail if something is mounted in a worktree, or if a program that git needs is missing.
-    // In these cases the error says what to do first.
+    // The command that moves the worktrees to the trash would fail if something is mounted in a
+    // worktree, or if a program that git needs is missing. In these cases the error says what to do
+    // first.
     let help = kept.iter().flat_map(|work| &work.reasons).find_map(|reason| match reason {
         KeepReason::MountPoint(path) => Some(unmount_help(path)),
         KeepReason::ProgramMissing(program) => Some(install_help(program)),

@@ -33,10 +33,10 @@ const DEAD_HOLDER_POLLS: u32 = 200;
 /// [`POLL_INTERVAL`]s.
 const SERVING_HOLDER_POLLS: u32 = 20;
 
-/// The lock file of the running daemon. The daemon holds the lock until it exits.
+/// The lock file of the running daemon, which holds the lock until it exits.
 ///
-/// The lock file is never deleted. Otherwise another daemon could lock a new file at the same path
-/// while the first daemon still holds the lock on the deleted file.
+/// The lock file is never deleted. Otherwise another daemon could create a new file at the same
+/// path and lock it, while the first daemon still holds the lock on the deleted file.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     path: PathBuf,
@@ -44,9 +44,9 @@ pub(crate) struct InstanceLock {
 }
 
 impl InstanceLock {
-    /// Takes the lock on the file `path`. Writes the daemon's pid and the path of its control
-    /// socket into the file, each as one line. If another daemon holds the lock and is about to
-    /// exit, waits until it has exited. `socket` is the control socket of `root`.
+    /// Takes the lock on the file `path`. If another daemon holds the lock and is about to exit,
+    /// waits until it has exited. Then writes this daemon's pid and the path `socket` of its
+    /// control socket into the file.
     ///
     /// # Errors
     ///
@@ -79,9 +79,9 @@ impl InstanceLock {
     pub(crate) fn write_socket_path(&self, socket: &Path) -> Result<(), ErrorReport> {
         let mut text = LockHolder { pid: std::process::id(), socket: socket.to_owned() }.to_bytes();
         let length = text.len();
-        // The new text is padded with zero bytes to the length of the old text, and written over
-        // the old text. Then the file is truncated to the length of the new text. So a client never
-        // reads a mixture of both texts, and a full disk leaves no empty file.
+        // A client may read the file at any time, and the disk may be full. So the old text is
+        // never removed first. The new text, padded with zero bytes to the old length, overwrites
+        // the old text. Then the file is truncated to the length of the new text.
         let old_length = self.file.metadata().map_or(0, |metadata| metadata.len());
         text.resize(length.max(usize::try_from(old_length).unwrap_or(0)), 0);
         let written = self.file.write_all_at(&text, 0).and_then(|()| self.file.set_len(length as u64));
@@ -95,14 +95,12 @@ impl InstanceLock {
     }
 }
 
-/// Reads the pid of the lock holder from the lock file. If the file has no pid, or the pid of a
-/// process that does not run, waits and reads it again.
+/// Reads the pid of the daemon that holds the lock from the lock file. For a short time after it
+/// took the lock, the file has no pid yet, or the pid of an earlier daemon. So this function waits
+/// until the file has the pid of a running process.
 ///
-/// The wait is needed because a new lock holder writes its pid shortly after it takes the lock.
-/// Until then the file has no pid or the pid of an earlier daemon.
-///
-/// If `socket` accepts connections, the lock holder has written its pid, so there is no need to
-/// wait. This also covers a lock holder in another pid namespace, whose pid seems not to run.
+/// It does not check the process if `socket` accepts connections: the daemon has then written its
+/// pid. The check would fail for a daemon in another pid namespace.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
     let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {
@@ -129,13 +127,12 @@ fn read_holder_pid(file: &mut File) -> Option<u32> {
 /// Waits for the daemon that holds the lock to exit. Returns whether it has exited. `pid` is the
 /// pid of that daemon, and `socket` its control socket.
 ///
-/// If the socket accepts connections at the start, this function waits up to 200 ms, because a
-/// killed daemon keeps its lock and even its socket for a moment. Otherwise the other daemon is
-/// exiting or starting, and this function waits up to 2 s. If the socket accepts connections during
-/// these 2 s, the other daemon has started, and the wait ends at once.
+/// If the socket accepts connections, waits up to 200 ms: the other daemon may just have been
+/// killed, and its socket works for a moment longer. If not, the other daemon is exiting or
+/// starting. Then waits up to 2 s, but no longer once its socket accepts connections.
 ///
-/// The waits are short because a user may end the other daemon with `teamctl down`. After a long
-/// wait, this process would then become the daemon against the will of the user.
+/// The waits are short because a user may type `teamctl down` during a wait. This process would
+/// then become the daemon against the will of the user.
 fn has_holder_exited(pid: Option<u32>, socket: &Path) -> bool {
     let Some(pid) = pid else { return false };
     let process = match platform::system().open_process(pid) {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-/// Maximum number of bytes of all unfinished requests together. This is enough for four requests of
-/// the maximum size, or for a hundred spawns with long prompts. A request can have several lines.
-/// The line that is being received does not count.
+/// Maximum number of bytes of all unfinished requests together: four requests of the maximum size,
+/// or about a hundred spawns with long prompts. A request can have several lines. Only its complete
+/// lines count.
 const MAX_UNFINISHED_BYTES: usize = 4 * protocol::control_socket::framing::MAX_OBJECT_BYTES;
 
 /// How many bytes may still be reserved for unfinished requests. All connections share this limit.
@@ -24,12 +24,12 @@ impl Default for UnfinishedRequests {
 pub(super) struct UnfinishedBytes(Option<OwnedSemaphorePermit>);
 
 impl UnfinishedRequests {
-    /// Reserves memory for a connection, so that it has `bytes` bytes in total. Does nothing if the
-    /// connection has that many already.
+    /// Reserves memory for the unfinished request of a connection, so that the connection has
+    /// `bytes` bytes in total. Does nothing if it has that many already.
     ///
     /// # Errors
     ///
-    /// If the unfinished requests of all connections would have more bytes than allowed.
+    /// If all connections together would have more bytes than allowed.
     pub(super) fn reserve(&self, share: &mut UnfinishedBytes, bytes: usize) -> Result<(), TryAcquireError> {
         let reserved = share.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = u32::try_from(bytes.saturating_sub(reserved)).unwrap_or(u32::MAX);

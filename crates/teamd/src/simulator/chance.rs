@@ -1,7 +1,7 @@
 //! What a simulated world leaves to chance.
 
-/// Decides whatever can happen in more than one way in a simulation, such as faults and the order
-/// of steps. By default there are no faults, and the order is always the same.
+/// Decides what happens in a simulation where more than one thing can happen, such as faults and
+/// the order of steps. By default there are no faults, and the order is always the same.
 pub(super) trait Chance {
     /// Whether something happens that goes wrong in `rate` of 256 cases.
     fn goes_wrong(&mut self, _rate: u8) -> bool {

@@ -119,9 +119,9 @@ impl<C: Conditions> Simulation<C> {
     }
 }
 
-/// Takes a job from one of the lanes: each team has a queue of file jobs, and the daemon's own
-/// files have another. `chance` chooses the lane, and the first job of the lane is taken. A job of
-/// a team may run only after all earlier jobs that save the roster or the environment of an agent.
+/// Takes the next file job. Each team has a lane, a queue of its file jobs, and the daemon's own
+/// files have another. `chance` chooses the lane, and its first job is taken. A job of a team must
+/// wait for all earlier jobs that save the roster or the environment of an agent.
 fn take_file_job(files: &mut VecDeque<FileJob>, chance: &mut impl Chance) -> Option<FileJob> {
     let mut lanes = BTreeSet::new();
     let mut has_save = false;

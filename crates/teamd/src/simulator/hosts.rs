@@ -1,7 +1,6 @@
-//! The links to other hosts in a simulation of one daemon. The daemons of the other hosts are not
-//! simulated. This module sends the reports that links to such hosts would send: an annex mirrors
-//! each team at once, and a home decides at once on each change of a task. Whether a link connects
-//! is random.
+//! The links to other hosts in a simulation of one daemon. The other hosts are not simulated. This
+//! module sends the reports of their links, as if each annex mirrored each team at once and each
+//! home decided at once on each change of a task. Whether a link connects is random.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};

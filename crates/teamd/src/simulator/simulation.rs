@@ -1,7 +1,7 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon.
 //!
-//! The [`Conditions`] of a simulation decide whatever can happen in more than one way. In a replay,
-//! they follow the record. In the random test, they are random.
+//! The [`Conditions`] of a simulation decide what happens where more than one thing can happen. In
+//! a replay, they follow the record. In the random test, they are random.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::core_event::CoreEvent;
@@ -65,8 +65,8 @@ pub(super) struct Simulation<C: Conditions> {
 /// What differs between the kinds of simulations: the decisions of [`Chance`], the programs of
 /// agents, and the checks of each step.
 ///
-/// The simulation calls a function such as `event_starts` when the step in the function's name
-/// happens.
+/// The simulation calls the function `event_starts` when an event starts, and similar functions in
+/// the same way.
 pub(super) trait Conditions: Chance + Sized {
     /// The client that sent a call.
     type Caller;
@@ -124,8 +124,8 @@ pub(super) trait Conditions: Chance + Sized {
     /// Changes the state of a starting daemon, before it recovers.
     fn complete_state(&mut self, _state: &mut State, _now: Now) {}
 
-    /// Runs a file job outside of the simulated disk, for example on real files. A job for the
-    /// simulated disk is not run but returned.
+    /// Runs a file job that is not for the simulated disk, for example on real files. Returns the
+    /// job if the simulated disk must run it.
     fn run_file_job_elsewhere(_simulation: &mut Simulation<Self>, job: FileJob) -> Option<FileJob> {
         Some(job)
     }

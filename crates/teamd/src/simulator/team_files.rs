@@ -19,8 +19,8 @@ pub(super) struct SimulatedMessage {
     pub(super) from: MemberName,
     pub(super) payload: Option<Payload>,
     pub(super) is_read: bool,
-    /// The message was delivered to the owner of the inbox. The simulator marks only delivered
-    /// messages as read.
+    /// Whether the message was delivered to the owner of the inbox. Only delivered messages may be
+    /// marked as read.
     pub(super) is_delivered: bool,
     pub(super) id: u64,
     /// The request in the message, if it has one.

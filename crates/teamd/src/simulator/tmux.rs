@@ -1,5 +1,5 @@
-//! The simulated tmux server. The server can exit. On the new server, the pane ids of the old
-//! server may name panes of other programs.
+//! The simulated tmux server. It can exit and be replaced by a new server, where the pane ids of
+//! the old server may belong to panes of other programs.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::core_event::CoreEvent;

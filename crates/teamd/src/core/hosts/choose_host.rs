@@ -2,8 +2,7 @@
 
 use protocol::control_socket::{HostCandidate, MemberHost};
 
-/// Why no host fits a member. Has a reason for each candidate, such as `devbox is full (2 of 2
-/// slots)`.
+/// Why no host fits a member: a reason for each candidate, such as `devbox is full (2 of 2 slots)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoHostFits(pub(crate) Vec<String>);
 

@@ -49,8 +49,8 @@ pub(crate) fn drop_client(context: &mut Context, client: ConnId) {
     }
 }
 
-/// The home has answered a change of the task: checks the task again for each client that waits for
-/// this.
+/// The home has accepted or rejected a change of the task: checks the task again for the clients
+/// that wait for the home's decision.
 pub(crate) fn handle_task_decided(context: &mut Context, link: &LinkId, team: &TeamName, task: TaskId) {
     let is_waiting = |waiter: &&TaskWaiter| {
         waiter.link == *link && waiter.request.team == *team && waiter.request.task == task

@@ -10,9 +10,11 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::ConnectHomeRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
-/// Accepts the connection of a home. A link is outdated if the home has forgotten this host after
-/// the link began: then its connection is refused. If mirrors of outdated links to this home
-/// remain, they are ended, with their members on this host.
+/// Accepts the connection of a home. Refuses it if the home has connected with a newer link since:
+/// then the home has forgotten this host, and with it the older link.
+///
+/// If an older link has left mirrors here, they are ended, together with their members on this
+/// host.
 pub(crate) fn connect_home(context: &mut Context, client: ConnId, home: ConnectHomeRequest) {
     let others = other_generations(context, &home);
     if others.iter().any(|other| other.generation > home.generation) {

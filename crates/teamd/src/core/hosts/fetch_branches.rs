@@ -1,6 +1,5 @@
-//! At the home: when a member on another host has completed a task, fetches its branch, so that the
-//! loss of the host loses no finished work. The daemon runs `teamctl hosts fetch-branch` for it, if
-//! the member's repository here is recorded.
+//! At the home: when a member on another host has completed a task, fetches the member's branch by
+//! `teamctl hosts fetch-branch`. So no finished work is lost with that host.
 
 use crate::core::effect::Effect;
 use crate::core::state::branch_fetches::{FetchResult, FetchStart};

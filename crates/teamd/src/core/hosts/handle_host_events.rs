@@ -112,9 +112,9 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
     context.state.host_links.links.entry(link.clone()).or_insert_with(|| HostLink::new(now))
 }
 
-/// Handles the connection of a link. Sends again all barriers for which clients wait
-/// (`use_and_await_host` explains barriers), because an annex that was killed has forgotten the
-/// barriers that it had not answered.
+/// A link has connected. A barrier is an item that the annex answers once it has handled all
+/// earlier items, and clients wait for these answers. The home sends all unanswered barriers again,
+/// because an annex that was killed has forgotten them.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
     let LinkId::ToAnnex(host) = link else { return lease::renew_lease(context, link) };

@@ -1,5 +1,6 @@
 //! At the annex: the lease. Without contact with the home, members begin new turns only until the
-//! lease ends. Turns that run go on, and the spool keeps what they send.
+//! lease ends. Running turns go on, and the spool keeps their messages and other changes for the
+//! home.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::effect::{Effect, Wake};
@@ -42,8 +43,8 @@ pub(crate) fn end_due_leases(context: &mut Context) {
     apply_leases(context, &held);
 }
 
-/// The home has contact again, so the members of its teams begin turns again. All shims are told
-/// this, also those that an earlier daemon has told to hold turns.
+/// The home has contact again, so the members of its teams may begin turns again. The daemon tells
+/// this to all shims, because an earlier daemon may have told some of them to hold turns.
 pub(crate) fn renew_lease(context: &mut Context, link: &LinkId) {
     let Some(link) = context.state.host_links.links.get_mut(link) else { return };
     link.lease = Lease::Unlimited;
@@ -57,9 +58,8 @@ fn apply_leases(context: &mut Context, teams: &[TeamName]) {
     }
 }
 
-/// Tells the shim of a running agent whether the agent may begin turns. Without contact, but before
-/// the lease ends, the shim is told nothing. What this or an earlier daemon told it last still
-/// holds.
+/// Tells the shim of a running agent whether the agent may begin turns. While a lease runs, the
+/// shim is told nothing, so it goes on as before.
 pub(crate) fn apply_lease(context: &mut Context, id: &SpawnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     let links = &context.state.host_links;

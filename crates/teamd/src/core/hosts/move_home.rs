@@ -90,8 +90,8 @@ pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
     push_job(context, link, MirrorJob::OfferHome(team));
 }
 
-/// Ends a move before the home was offered to the annex. The client gets its reply once this host
-/// may change the team again.
+/// Cancels a move that the annex does not know of yet. The client gets its reply once this host
+/// accepts changes of the team again.
 pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport) {
     let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
     moving.step = HomeMoveStep::Cancelling { error };

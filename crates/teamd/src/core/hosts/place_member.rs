@@ -47,11 +47,11 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
     chosen.cloned().map_err(|NoHostFits(reasons)| no_host_error(&request.name, &reasons))
 }
 
-/// The slots in use on a host: those of its members, and the reserved ones.
+/// The number of slots in use on a host: one for each member, and one for each reservation whose
+/// member is not listed yet.
 ///
-/// A member may be listed while its client still holds the reservation: both count as one slot.
-/// With `--unique`, the member's name is the reserved name and a number. Each member is matched
-/// with at most one reservation.
+/// The client holds a reservation for a short time after its member is listed. So a reservation is
+/// not counted if a listed member has its name. With `--unique`, a number may follow the name.
 fn used_slots(state: &State, host: &MemberHost) -> u64 {
     let members = members_on(state, host);
     let count = members.len();
@@ -66,9 +66,8 @@ fn used_slots(state: &State, host: &MemberHost) -> u64 {
     (count + unplaced) as u64
 }
 
-/// The members that take a slot on a host, of all teams. On this host, members that are suspended
-/// or wait for a respawn count too. On another host, only the members that the host lists count,
-/// and a host does not list suspended or waiting members.
+/// The members of all teams that take a slot on a host. Members that are suspended or wait for a
+/// respawn take a slot only on this host, because other hosts do not list them.
 fn members_on<'s>(state: &'s State, host: &MemberHost) -> BTreeSet<(&'s TeamName, &'s MemberName)> {
     match host {
         MemberHost::Home => {

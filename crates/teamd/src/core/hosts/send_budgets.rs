@@ -1,5 +1,5 @@
-//! At the home: tells the annexes of a team when its budget is exhausted, and what one member may use.
-//! The home counts what all members use.
+//! At the home: tells the annexes of a team when the team's budget is exhausted, and how much of
+//! the budget one member may use. The home counts what all members use.
 
 use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};

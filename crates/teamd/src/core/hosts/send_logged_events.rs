@@ -12,8 +12,8 @@ use protocol::team_and_member_names::TeamName;
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// Numbers the events that the home gets, and sends them once they are in the event log. After a
-/// crash, the next daemon reads the unsent events from the log.
+/// Gives a number to each event for the home, and sends the event once it is in the event log of
+/// this host. After a crash, the next daemon finds the unsent events in the log.
 pub(crate) fn send_logged_events(context: &mut Context) {
     let Context { state, effects, now, .. } = context;
     let is_sent = |event: &&mut Event| {
@@ -51,16 +51,17 @@ fn is_told_by_home(event: &Event) -> bool {
     event.member.is_none() && matches!(event.kind, EventKind::BudgetExhausted { .. })
 }
 
-/// Whether the event is about a member that runs here. The mirror also has inboxes of other
-/// members.
+/// Whether the event is about a member that runs here. Only their inbox events are sent, because
+/// the mirror also has the inboxes of members on other hosts.
 fn is_of_own_member(state: &State, event: &Event) -> bool {
     let (team, member) = (event.team.as_ref(), event.member.as_ref());
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Leaves a notice to the home: marks the logged event that the notice is about, so that the home
-/// notifies people of it. Returns false if there is no such event. The notice that all tasks are
-/// done needs no event, because the home finds this out by itself.
+/// Lets the home notify people instead of this host: marks the event that the notice is about.
+/// Returns false if there is no such event.
+///
+/// The notice that all tasks are done needs no event, because the home finds this out by itself.
 fn leave_notice_to_home(events: &mut [&mut Event], notice: &Notice) -> bool {
     matches!(notice.kind, NoticeKind::AllTasksDone(_)) || mark_event(events, notice)
 }

@@ -65,8 +65,8 @@ pub(crate) fn check_not_being_forgotten(links: &HostLinks, host: &HostName) -> R
     }
 }
 
-/// Prepares the link to connect, and returns when it connects. A link that has lost its connection
-/// connects now. Any other link is connected, or connects when its next attempt is due.
+/// Decides when the link to the host connects: at once if it has lost its connection. Otherwise the
+/// link is connected, or its next attempt is due anyway.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {
     context.state.host_links.forgotten_hosts.remove(host);
     let (links, now) = (&mut context.state.host_links.links, context.now.wall);

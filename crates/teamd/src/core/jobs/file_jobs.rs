@@ -36,12 +36,11 @@ pub(crate) enum FileJob {
     /// inbox, and create the internal task that tracks the member. For a respawn, the inbox keeps
     /// the messages that the previous spawn got. `at` is in milliseconds since the epoch.
     RegisterMember { record: SharedRecord, at: u64 },
-    /// Put the shutdown request with the id `request` into a member's inbox, unless an earlier
-    /// request is still unread there. `unless_unread` has the ids of the earlier requests.
+    /// Put the shutdown request with the id `request` into a member's inbox, unless one of the
+    /// requests `unless_unread` is still unread there.
     ///
-    /// After a crash, the last daemon may have sent `request` already. `unless_unread` then
-    /// contains `request` too, and the job does nothing if `request` is in the inbox, read or
-    /// unread.
+    /// A daemon that was killed may have put `request` into the inbox already. Then `unless_unread`
+    /// contains `request` too, and the job does nothing if the inbox has `request`, read or unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -79,11 +78,11 @@ pub(crate) enum FileJob {
     /// Write to config.json which panes of a team are hidden. After that, the client in `reply_to`
     /// gets its reply.
     WriteHiddenPanes { team: TeamName, panes: Vec<String>, reply_to: Option<(ConnId, VisibilityReply)> },
-    /// Report `Logged` once all events that were queued before this job are written to the event
-    /// log. The core then scans the next part of this inbox.
+    /// Report `FileResult::Logged` once all events that were queued before this job are in the
+    /// event log. The core then scans the next part of this inbox.
     AwaitLogged { team: TeamName, inbox: String },
-    /// Report `LoggedForMirror` once all events that were queued before this job are written to the
-    /// event log. The core then passes `job` to the link with another host.
+    /// Report `FileResult::LoggedForMirror` once all events that were queued before this job are in
+    /// the event log. The core then passes `job` to the link with another host.
     AwaitLoggedForMirror { link: LinkId, job: MirrorJob },
     /// List all teams in the root.
     ListTeams,
@@ -104,8 +103,8 @@ pub(crate) enum FileJob {
     FindMissingMessages { team: TeamName },
     /// Check that the roster is saved, so that the shim may discard its exit report.
     AcknowledgeExit { conn: ConnId },
-    /// Report `StopRecorded` once the roster is saved, or could not be saved. The shim with this
-    /// connection then ends its agent.
+    /// Report `FileResult::StopRecorded` once the roster is saved, or could not be saved. The core
+    /// then tells the shim, whose connection is `conn`, to end its agent.
     AwaitStopRecorded { spawn: SpawnId, conn: ConnId },
     /// Check that the roster is saved, so that git may fill the worktree that it names.
     ConfirmWorktreeRecorded { creation: Box<WorktreeCreation> },

@@ -140,10 +140,10 @@ pub(crate) enum FileResult {
     TeamsListed {
         teams: Vec<TeamName>,
     },
-    /// The result of the search for a team's files. `member_count` is the number of entries in the
-    /// team's config.json, including the lead, or `None` if the team does not exist. If config.json
-    /// cannot be read, `member_count` is an error if a client's call waits for it (`waiting`), and
-    /// otherwise `None`.
+    /// The result of the search for a team's files. `member_count` is the number of entries in
+    /// config.json, including the lead, or `None` if the team does not exist. If config.json cannot
+    /// be read, `member_count` is an error for `waiting`, the client's call that needs the result,
+    /// or `None` if no call waits.
     TeamFound {
         team: TeamName,
         member_count: Result<Option<usize>, ErrorReport>,
@@ -173,9 +173,8 @@ pub(crate) enum FileResult {
 pub(crate) struct InboxScanResult {
     /// Messages that the event log lacks.
     pub(crate) new: Vec<MessageHeader>,
-    /// Messages that the event log has already. Empty if the scan has read only new messages. The
-    /// first scan after the daemon's start, and the scan of a rewritten inbox file, read the whole
-    /// inbox.
+    /// Messages that the event log has already. Empty unless the scan has read the whole inbox, as
+    /// the first scan and the scan of a rewritten file do.
     pub(crate) logged: Vec<MessageHeader>,
     /// How many messages are unread. `None` if no message was marked read since the last scan.
     pub(crate) unread: Option<usize>,

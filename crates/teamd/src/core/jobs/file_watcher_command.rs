@@ -9,8 +9,8 @@ pub(crate) enum WatcherCommand {
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// Create a barrier file. The event for this file comes after the events for all earlier
-    /// changes.
+    /// Create a barrier file. Its file event comes after the events of all earlier changes, so it
+    /// shows that the daemon has seen these changes.
     CreateBarrier(u64),
     /// Send `CoreEvent::WatchesAdded` once all earlier commands are done.
     ConfirmWatches(WatchPurpose),

@@ -41,8 +41,9 @@ pub(crate) enum ConnectAttempt {
     WhenDue,
 }
 
-/// A job of a link that mirrors team files, which means that it copies them between this host and
-/// another. The jobs of a link run in order. A job that has failed is repeated before the next job.
+/// A job of a link between this host and another. The link mirrors team files: it copies changes in
+/// both directions. The jobs of a link run in order. A job that has failed is repeated before the
+/// next job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MirrorJob {
     /// Begin to mirror a team, and send a barrier afterwards.
@@ -53,9 +54,9 @@ pub(crate) enum MirrorJob {
     EndTeam(TeamName),
     /// At the annex: end the mirrors of a link that the home has forgotten.
     EndTeams,
-    /// At the annex: make this host the home of the team, and the mirror its true files. If the job
-    /// must be repeated after an error, the client gets that error, and `client` is `None` from
-    /// then on.
+    /// At the annex: make this host the home of the team, so that the mirror becomes the team's
+    /// true files. If the job fails, `client` gets the error. The job is repeated with `None` as
+    /// `client`.
     TakeTeam { client: Option<ConnId>, team: TeamName },
     /// At the home: begin to move the home to the annex, and send a barrier.
     BeginMove { team: TeamName, barrier: u64 },

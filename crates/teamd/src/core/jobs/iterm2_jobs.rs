@@ -34,9 +34,9 @@ pub(crate) struct Iterm2Spec {
     pub(crate) spawn: SpawnId,
     pub(crate) team: TeamName,
     pub(crate) access: Iterm2Access,
-    /// The iTerm2 sessions of the team's other members, the latest first. iTerm2 makes the new
-    /// session by splitting the first of them that still exists. If none exists, it splits the
-    /// caller's session.
+    /// The iTerm2 sessions of the team's other members, the latest first. iTerm2 splits the first
+    /// one that still exists to make the new session. If none exists, it splits the session in
+    /// which the spawn was requested.
     pub(crate) siblings: Vec<String>,
     pub(crate) title: String,
     pub(crate) argv: Vec<String>,

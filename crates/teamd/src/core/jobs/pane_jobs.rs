@@ -53,9 +53,9 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. If this pane
-    /// was opened in a window of its own, its tag is not in this list, and it gets a window of its
-    /// own again.
+    /// The pane tags of the team's members, in the order in which the members joined. Does not
+    /// contain the tag of this pane if the pane was opened in a window of its own: then it gets
+    /// such a window again.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.
@@ -111,9 +111,9 @@ pub(crate) enum PaneResult {
         visibility: PaneVisibility,
         result: Result<(), ErrorReport>,
     },
-    /// A notice was shown to the attached tmux clients. `text_outside_tmux` is the text of the
-    /// notice if the notice must also be shown outside tmux. It is `None` if the clients already
-    /// display all panes that the notice is about.
+    /// A notice was shown to the attached tmux clients. `text_outside_tmux` is its text if it must
+    /// also be shown outside tmux. It is `None` if a person already sees all panes of the notice in
+    /// tmux.
     AttachedNotified {
         text_outside_tmux: Option<String>,
     },

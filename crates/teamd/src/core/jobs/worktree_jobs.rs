@@ -92,9 +92,9 @@ pub(crate) enum WorktreeResult {
         name: MemberName,
         result: Result<Box<WorktreeCreation>, ErrorReport>,
     },
-    /// Git has checked out the files of a worktree, or failed to. `result` is the member's working
-    /// directory, which is in the worktree. `path` says whether anything exists at the path of the
-    /// worktree, which may be so even after an error.
+    /// The result of checking out the files of a worktree. `result` is the member's working
+    /// directory in the worktree. `path` says whether anything exists at the path of the worktree:
+    /// after an error, some files may be left there.
     Filled { creation: Box<WorktreeCreation>, result: Result<PathBuf, ErrorReport>, path: WorktreePath },
     /// The result of the job `CheckUnsaved`: an error if a worktree can't be removed. The members
     /// still run during the check, so the removal can fail even after `Ok`.

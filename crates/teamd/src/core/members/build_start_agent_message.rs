@@ -54,8 +54,8 @@ fn append_to_path(path: &mut String, directory: &str) {
 }
 
 /// What the shim runs for each turn of the agent. `None` if the shim does not run the agent's
-/// turns. A program with a driver (`teamd-acp`) starts in the permission mode to which an earlier
-/// spawn of the member has switched, if any.
+/// turns. If an earlier spawn of the member has switched to another permission mode, a program with
+/// a driver (`teamd-acp`) starts in that mode.
 fn turn_program(record: &AgentRecord) -> Option<TurnProgram> {
     let mut program = record.request.turns.clone()?;
     let changed_mode = record.respawn.mode.filter(|mode| record.request.mode != Some(*mode));

@@ -176,8 +176,8 @@ fn finish_cleanup(context: &mut Context, id: &SpawnId) {
     });
     let team = record.map(|record| record.request.team.clone());
     context.state.has_roster_changed = true;
-    // The task scan logs that the tasks which the member left in progress are abandoned. It also
-    // wakes idle members for tasks that can start.
+    // The task scan logs the tasks that the member left in progress as abandoned. It also wakes
+    // idle members for tasks that can start.
     if let Some(team) = team {
         schedule_task_scan(context, &team);
     }

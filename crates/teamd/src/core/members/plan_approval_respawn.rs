@@ -2,9 +2,8 @@
 //! member is approved, its agent is terminated and respawned in the approved mode. The respawn
 //! resumes the program's session, if there is one.
 //!
-//! The roster is saved with the approval before the agent is terminated. After a crash, the next
-//! daemon finds the old spawn, a pending respawn or the new spawn in the roster, and continues from
-//! there.
+//! The roster is saved with the approval before the agent is terminated. So the next daemon
+//! continues after a crash, whether the old or the new spawn was running.
 
 use crate::core::agent_process::PlanApprovalRespawn;
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
@@ -54,9 +53,8 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
 /// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
 /// clock. `None` if no such respawn is pending.
 ///
-/// The agent is not ended at once, because its hooks may be writing files at the end of the turn.
-/// While a hook waits in a long poll, no hook writes a file. The time is then 0, which means at
-/// once.
+/// The agent gets time because its hooks may write files at the end of the turn. While one of them
+/// waits in a long poll, none writes a file. Then the time is 0: at once.
 pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
     let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })

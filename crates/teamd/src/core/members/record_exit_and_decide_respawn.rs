@@ -84,9 +84,8 @@ pub(crate) fn handle_shim_died(context: &mut Context, id: &SpawnId) {
 /// Handles the exit report from the file of a dead shim. `report` is `None` if the shim left no
 /// report, because it was killed.
 pub(crate) fn handle_exit_report_read(context: &mut Context, id: &SpawnId, report: Option<ExitReport>) {
-    // While the machine shuts down for a reboot, each shim still reports how its agent ended. The
-    // cause of that end is the reboot, so the daemon records `Rebooted` instead of the shim's
-    // report.
+    // If this agent ran before a reboot of the machine, the reboot ended it. Its shim may have
+    // written another report during the machine's shutdown, which does not matter.
     let is_from_before_reboot = |agent: &Agent| {
         agent.record.lifecycle.process().shim.is_some_and(|shim| shim.start_time == UNKNOWN_START)
     };
@@ -218,9 +217,9 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => decide_respawns_and_suspensions::suspend(context, record),
         ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
-            // The restart policy allows no respawn. Nevertheless the member is suspended, so that
-            // it can be resumed later, in two cases: the machine was rebooted, or no shim has ever
-            // reported the start of the agent.
+            // Reached if the restart policy allows no respawn. The member is suspended, so that it
+            // can be resumed, if the agent itself did not fail: the machine was rebooted, or the
+            // shim has never reported the start of the agent.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 decide_respawns_and_suspensions::suspend(context, record)
             }
@@ -278,14 +277,12 @@ fn is_failure(report: &ExitReport) -> bool {
 /// Whether the agent has run, as far as the daemon knows. If not, its exit does not count as a
 /// failure.
 ///
-/// If the daemon is killed while it starts an agent, the roster has no pid of the agent. If the
-/// shim then leaves no exit report either, the agent counts as one that has not run. A respawned
-/// agent always counts as one that has run.
+/// Either of two things shows that an agent has run: a pid in the roster, or the exit report of its
+/// shim. A respawned agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If the daemon has asked tmux about the pane, `report` is the conclusion from tmux's answer.
-    // The report that the daemon had before is in `exit_report`. Only that report says whether the
-    // shim was killed.
+    // If the daemon has asked tmux about the pane, `report` comes from tmux's answer. The first
+    // report is then in `exit_report`, and only that one says whether the shim was killed.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

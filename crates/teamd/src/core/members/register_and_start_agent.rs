@@ -87,9 +87,9 @@ fn set_expected_shim(starting: &mut Starting, expected: ExpectedShim) {
     }
 }
 
-/// Queues a spawn for the registration of its member, once its shim has connected. Does nothing if
-/// the daemon does not know yet which process must connect as the shim. If another process has
-/// connected, the spawn fails.
+/// Queues a spawn for the registration of its member. Does nothing until two things have happened:
+/// the shim has connected, and the daemon knows which process must be the shim. If another process
+/// has connected, the spawn fails.
 pub(crate) fn queue_registration(context: &mut Context, spawn: &SpawnId) {
     let Some(agent) = context.state.agents.get(spawn) else { return };
     let Lifecycle::Starting(Starting { stage: StartStage::Opening { shim }, process, .. }) =
@@ -185,12 +185,9 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // This member was not in config.json until now, so request scans have ignored its
-            // requests. A scan must find them now in two cases:
-            //
-            // - An earlier spawn of the member may have made requests.
-            // - The clock was set back. A request of an earlier member with this name may then have
-            //   a later date than this spawn, so that it counts as a request of this member.
+            // Scans for requests have ignored this member, because it was not in config.json. Now
+            // they can find requests of an earlier spawn of the member. If the clock was set back,
+            // they can also find requests of an earlier member with this name.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());

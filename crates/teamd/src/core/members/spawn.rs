@@ -127,8 +127,8 @@ fn name_choice(request: &SpawnRequest) -> NameChoice {
     if request.unique { NameChoice::Numbered } else { NameChoice::Exact }
 }
 
-/// The error for a spawn in a pane when there is no tmux. A member runs without a pane only if the
-/// caller asks for that.
+/// The error for a spawn if there is no tmux. teamd does not run the member without a pane instead,
+/// because the caller must ask for that.
 fn no_tmux_error(name: &MemberName) -> ErrorReport {
     let message = format!("cannot spawn {name} in a pane: teamd found no tmux when it started");
     ErrorReport::new(ErrorKind::MissingPath, message)

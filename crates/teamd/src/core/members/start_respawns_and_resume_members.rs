@@ -1,5 +1,5 @@
-//! Starts pending respawns: those whose backoff is over, and those of suspended members that a client
-//! resumes.
+//! Starts pending respawns: those whose backoff is over, and those of suspended members that a
+//! client resumes.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::members::decide_respawns_and_suspensions::{

@@ -1,11 +1,11 @@
 //! The queue of notices, which decides when each is shown. A notice tells people about a member or
 //! a team: for example, that an agent has exited, or that all tasks are completed.
 //!
-//! Each notice is shown once. The first notice is shown at once. The notices of the following
-//! second are shown together, as one text.
+//! The first notice is shown immediately. The notices of the following second are shown together,
+//! as one text.
 //!
-//! The roster keeps each notice until it was shown, so that the next daemon can show it. After a
-//! crash while a notice is being shown, the next daemon may show it again.
+//! The roster keeps each notice until it was shown, so that the next daemon can show it. Only after
+//! a crash, a notice may be shown twice.
 
 use crate::core::notifications_to_people::compose_text::compose_text;
 use crate::core::notifications_to_people::notice::{Notice, NoticeKind};

@@ -26,9 +26,9 @@ fn show_notice(state: &mut State, NoticeText { text, panes }: NoticeText) -> Eff
     show_notice_outside_tmux(state, text)
 }
 
-/// Handles the result of showing a notice to the attached tmux clients. `text_outside_tmux` is the
-/// text of the notice, which must also be shown outside tmux. `None` if the clients display all
-/// panes that the notice is about.
+/// Handles the result of showing a notice to the attached tmux clients. `text_outside_tmux` is its
+/// text if it must also be shown outside tmux. It is `None` if a person already sees all panes of
+/// the notice in tmux.
 pub(crate) fn handle_notice_shown(context: &mut Context, text_outside_tmux: Option<String>) {
     context.state.notices.confirm_shown();
     context.effects.extend(text_outside_tmux.map(|text| show_notice_outside_tmux(context.state, text)));

@@ -8,8 +8,8 @@ use crate::core::state::core_state::State;
 use protocol::control_socket::VisibilityReply;
 use protocol::team_and_member_names::TeamName;
 
-/// The effect that stores in config.json the list of the team's hidden panes. After that, the client
-/// in `reply_to` gets its reply.
+/// The effect that stores in config.json the list of the team's hidden panes. After that, the
+/// client in `reply_to` gets its reply.
 pub(crate) fn write_hidden_panes(
     state: &State,
     team: &TeamName,

@@ -63,14 +63,12 @@ pub(crate) fn dialog_flag(agent: &Agent, check: &DialogCheck) -> Option<MemberFl
     }
 }
 
-/// Records the dialogs that the captured screens show. A dialog is new if it was not on the screen
-/// at the last capture, and if no hook has reported a dialog. A new dialog is logged, and people
-/// get a notice. A dialog that the screen no longer shows is forgotten. An agent that has reported
-/// something since the capture began is skipped, because its screen may have changed.
+/// Compares the dialogs on the captured screens with those of the last capture. A new dialog is
+/// logged, and people get a notice, unless a hook has reported a dialog of the agent already. A
+/// dialog that is gone is forgotten.
 ///
-/// A dialog is also forgotten when a hook reports the start or end of a turn, or starts a long
-/// poll. When the agent's activity changes, its dialog is forgotten if it was found on the screen,
-/// but not if a hook has reported it.
+/// An agent that has reported something since the capture began is skipped, because its screen may
+/// have changed.
 pub(crate) fn record_screen_dialogs(
     context: &mut Context,
     screen_dialogs: &BTreeMap<SpawnId, Option<ScreenDialog>>,

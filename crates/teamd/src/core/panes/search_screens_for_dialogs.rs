@@ -1,7 +1,9 @@
 //! Searches the screens of all panes for dialogs. This happens at rescans, but at most every 30 s,
-//! and when a client asks for the status with dialogs. The reply to the client says which programs
-//! wait at a dialog on their screen. It waits for the screens for at most `SCREEN_TIMEOUT`. For a
-//! pane whose screen was not captured by then, the reply says that this is unknown.
+//! and when a client asks for the status with dialogs. The client then learns which programs wait
+//! at a dialog.
+//!
+//! The reply waits for the screens for at most `SCREEN_TIMEOUT`. After that, it says that the
+//! dialogs are unknown.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;

@@ -79,9 +79,8 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// The last turn about which people were notified because it had no output for too long: its
-    /// start, in milliseconds since the epoch. Saved so that people are notified only once of each
-    /// turn.
+    /// People are notified if a turn has no output for too long, but only once of each turn. This
+    /// is the start of the last turn of which they were notified, in milliseconds since the epoch.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     #[serde(with = "saved_lifecycle")]

@@ -60,7 +60,7 @@ pub(crate) struct PendingRespawn {
     pub(crate) request: Arc<SpawnRequest>,
     pub(crate) respawn: RespawnRecord,
     /// When the next spawn starts, or when the member was suspended, in milliseconds since the
-    /// epoch. Only shown to people. The daemon starts the spawn by `start`.
+    /// epoch. This time is only shown to people. The daemon itself uses the field `start`.
     pub(crate) respawn_at: u64,
     pub(crate) start: RespawnStart,
 }

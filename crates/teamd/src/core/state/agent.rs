@@ -36,9 +36,8 @@ pub(crate) struct Agent {
     /// Whether the program has reported usage that is not counted, because it is too large to be
     /// true or is of another session. The first such report of each spawn is logged.
     pub(crate) has_reported_wrong_usage: bool,
-    /// Set while a turn has had no output for too long, and people were notified of this. The value
-    /// is the start of the turn, in milliseconds since the epoch. `None` once the program has
-    /// written something.
+    /// The start of the present turn, in milliseconds since the epoch, if people were notified that
+    /// the turn has no output. `None` otherwise, and again once the program writes something.
     pub(crate) quiet_turn: Option<u64>,
     /// The dialog that the screen showed at the last capture. `None` if it showed none, or if the
     /// agent's activity has changed since. The roster does not save the dialog.
@@ -71,8 +70,8 @@ impl Agent {
         self.record.hook_state.dialog.as_ref().or_else(on_screen)
     }
 
-    /// The usage limit that delays the agent's turns. If no limit delays them, the limit that the
-    /// agent's screen shows. `None` if there is neither.
+    /// The usage limit that delays the agent's turns, or else the usage limit in a dialog on the
+    /// agent's screen. `None` if there is neither.
     pub(crate) fn usage_limit(&self) -> Option<&UsageLimit> {
         let in_turn = || self.turn.as_ref()?.pause.as_ref()?.limit();
         in_turn().or_else(|| self.screen_dialog.as_ref()?.limit.as_ref())

@@ -1,5 +1,5 @@
-//! The branches that are being fetched from other hosts, and those whose last fetch has failed. A new
-//! daemon knows neither.
+//! The branches that are being fetched from other hosts, and those whose last fetch has failed. A
+//! new daemon knows neither.
 
 use protocol::team_and_member_names::{MemberName, TeamName};
 use std::collections::{BTreeMap, BTreeSet};

@@ -327,9 +327,9 @@ fn restore_deletion(saved: &[AcceptedDeletion], team: &TeamName) -> Option<Delet
     Some(Deletion::Accepted { accepted, killed: Vec::new(), joined: Vec::new() })
 }
 
-/// The pending respawn of which this agent is the start, if the agent's pane is still being opened.
-/// The roster saves this respawn instead of the agent. So if the daemon dies before the pane is
-/// open, the next daemon starts the respawn again. `None` for any other agent.
+/// If the agent is a respawn whose pane is still being opened, returns a pending respawn, which the
+/// roster saves instead of the agent. So if the daemon dies before the pane is open, the next
+/// daemon starts the respawn again. `None` for any other agent.
 fn unsaved_respawn(agent: &Agent) -> Option<PendingRespawn> {
     let record = &agent.record;
     if !record.lifecycle.is_opening() || !record.can_respawn() {

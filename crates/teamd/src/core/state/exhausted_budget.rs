@@ -24,9 +24,8 @@ pub(crate) fn exhausted_error(state: &State, team: &TeamName) -> Option<ErrorRep
     Some(ErrorReport::new(ErrorKind::Refused, message).with_help(help))
 }
 
-/// The budget for `status`. `None` if the team has no limits and no reported usage. At an annex,
-/// which has no limits of its own, the home may have reported that the budget is exhausted. The
-/// budget is then shown too.
+/// The budget for `status`. `None` if there is nothing to show: the team has no limits here and no
+/// reported usage, and the home of the team has not reported that the budget is exhausted.
 pub(crate) fn budget_status(team_state: &TeamState) -> Option<BudgetStatus> {
     let (policy, team_usage) = (&team_state.policy, &team_state.usage);
     let is_known =

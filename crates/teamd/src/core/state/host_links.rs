@@ -25,8 +25,8 @@ pub(crate) struct HostLinks {
     pub(crate) home_moves: BTreeMap<TeamName, HomeMove>,
     /// The hosts that are being forgotten, each with the client that waits for it.
     pub(crate) hosts_being_forgotten: BTreeMap<HostName, ConnId>,
-    /// The hosts that were forgotten and not used since. The threads of such a link may still
-    /// report.
+    /// The hosts that were forgotten and not used since. The threads of the ended link to such a
+    /// host may still send events to the core, which ignores them.
     pub(crate) forgotten_hosts: BTreeSet<HostName>,
     pub(crate) event_numbers: EventNumbers,
     pub(crate) branch_fetches: BranchFetches,
@@ -35,10 +35,9 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the number of the last event that was numbered. The next daemon reads it from
-    /// the event log. If the event log was removed, the numbers increase nevertheless, because each
-    /// is at least the time of its event in milliseconds since the epoch. Only a clock that was set
-    /// back prevents this.
+    /// At the annex: the number that the last event got. The next daemon reads it from the event
+    /// log. Each number is at least the present time in milliseconds since the epoch. So the
+    /// numbers increase even if the event log was removed, unless the clock was set back.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,
@@ -152,8 +151,8 @@ pub(crate) struct ReservedSlot {
     pub(crate) team: TeamName,
     /// The requested name. With `--unique`, the member may get another.
     pub(crate) member: MemberName,
-    /// The members of the team that the host had when the slot was reserved. None of them is the
-    /// member for whom the slot is reserved.
+    /// The members of the team that already ran on the host when the slot was reserved. The slot is
+    /// for none of them.
     pub(crate) members_before: BTreeSet<MemberName>,
 }
 
@@ -170,8 +169,8 @@ impl ReservedSlot {
 }
 
 impl HostLinks {
-    /// Loads the teams whose home has moved away or was offered to another host, at the start of
-    /// the daemon. All other moves were cancelled before.
+    /// At the start of the daemon: loads the teams whose home has moved away or was offered to
+    /// another host.
     pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
         for (team, home) in homes {
             if let Some(moved) = home.moved {

@@ -12,8 +12,8 @@ pub(crate) struct NextTaskQueue {
     pub(crate) waiting: Vec<QueuedQuery>,
     /// The number of the last barrier file that was created.
     pub(crate) created: u64,
-    /// The number of the last barrier file that needs no more waiting: the watcher has reported the
-    /// file, or it has failed or lost events. No query waits for this file or an earlier one.
+    /// The number of the last barrier file for which no query waits any more: the watcher has
+    /// reported this file, or the watcher has failed or lost events.
     pub(crate) reached: u64,
 }
 
@@ -25,8 +25,9 @@ pub(crate) struct QueuedQuery {
 }
 
 impl NextTaskQueue {
-    /// Creates a barrier file if a query waits and the watcher has reported all earlier barrier
-    /// files. So all queries that arrive before such a report share the next barrier file.
+    /// Creates the next barrier file if a query waits and no query waits for an earlier barrier
+    /// file. So only one barrier file is under way at a time. Queries that arrive meanwhile share
+    /// the next one.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

@@ -1,9 +1,9 @@
-//! Answers which task a member should claim next. With the answer, the client that claims a task
-//! need not read all task files.
+//! Answers which task a member should claim next, so that the client that claims a task need not
+//! read all task files.
 //!
-//! An answer takes all changes into account that were made before the query. To ensure this, the
+//! The answer takes into account all changes that were made before the query. To ensure this, the
 //! daemon creates a barrier file after the query. The watcher reports that file after all earlier
-//! changes. The daemon then scans the tasks that have changed.
+//! changes, and the daemon then scans the tasks that have changed.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::jobs::file_jobs::NextTaskQuery;

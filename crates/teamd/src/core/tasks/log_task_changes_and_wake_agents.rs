@@ -93,9 +93,11 @@ fn log_scan_error(context: &mut Context, team: &TeamName, message: String) {
     }
 }
 
-/// Wakes idle agents for the tasks that can start. If a shim or hooks report an agent's turns, the
-/// agent is woken for one task, which is then not offered to another agent. The idle agents without
-/// such reports are all woken if any task can start. A needless wake does no harm.
+/// Wakes idle agents for the tasks that can start.
+///
+/// If a shim or hooks report an agent's turns, the daemon knows whether the agent reacts. So it
+/// offers each task to only one of these agents. All other idle agents are woken if any task can
+/// start, because a needless wake does no harm.
 fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
     if context.state.members(team).iter().all(|agent| agent.activity == Activity::Active) {
         return;
@@ -114,8 +116,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Wakes all idle agents whose turns are not reported by a shim or by hooks. Of the other
-        // agents, at most one was woken for each task, above.
+        // Wakes all idle agents whose turns are not reported by a shim or by hooks. The other
+        // agents were woken by the loop above.
         let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook

@@ -18,8 +18,9 @@ use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_record_line::{RECORD_VERSION, RecordEntry};
 
 /// Starts the record of the team that `request` has created: the file that `teamctl replay` plays.
-/// Its path is in `reply`; without a path, the team is not recorded. In both cases, ends the record
-/// of an earlier team of the same name.
+/// The record's path is in `reply`. Without a path, the team is not recorded.
+///
+/// Also ends the record of an earlier team of the same name.
 pub(crate) fn start_record(context: &mut Context, request: CreateTeamRequest, reply: &CreateTeamReply) {
     let team = &reply.team_name;
     end_earlier_record(context, team);
@@ -96,8 +97,8 @@ pub(crate) fn record_event(context: &mut Context, event: &CoreEvent) {
     }
 }
 
-/// Records what a shim reports when it connects: the agent's turn, and also the agent's start if no
-/// earlier daemon got that report. The files thread drops a turn that the record has already.
+/// Records what a shim reports when it connects: the agent's turn, and also the agent's start if
+/// the daemon does not know of it yet. The files thread drops a turn that the record has already.
 fn record_hello(context: &mut Context, hello: &ShimHello) {
     let id = SpawnId::from_peer(&hello.spawn_id);
     let Some(agent) = context.state.agents.get(&id) else { return };

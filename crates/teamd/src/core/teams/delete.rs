@@ -105,9 +105,9 @@ pub(crate) fn delete_files(
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    // The tasks are scanned before their files are deleted, because the watcher may report the last
-    // changes of tasks too late. A deletion without a client was begun by an earlier daemon, which
-    // may have deleted the files already, so there is no scan.
+    // Without this scan, changes of tasks just before the deletion might not be logged. A deletion
+    // without a client was begun by an earlier daemon. It needs no scan, because the files may be
+    // gone already.
     if client.is_some() {
         let (team, selection) = (request.team.clone(), TaskSelection::All);
         effects.push(Effect::File(FileJob::ScanTasks { team, selection, queries: Vec::new() }));

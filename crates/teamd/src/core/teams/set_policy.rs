@@ -68,7 +68,8 @@ pub(crate) fn apply_policy(context: &mut Context, team: &TeamName, policy: Polic
     apply_policy_to_member_requests::reapply_policy(context, team);
 }
 
-/// Wakes the members of the selected teams whose turns wait, so that they find out whether to go on.
+/// Wakes the members of the selected teams whose turns wait, so that they find out whether to go
+/// on.
 pub(crate) fn wake_paused_members(context: &mut Context, is_selected: impl Fn(&TeamName) -> bool) {
     let is_paused = |agent: &&Agent| {
         is_selected(&agent.record.request.team)

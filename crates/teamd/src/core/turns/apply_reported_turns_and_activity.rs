@@ -3,10 +3,10 @@
 //! The member's delivery decides who reports that the member is idle:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook that starts a long poll (`start_agent_long_poll` in
-//!   `core/hook_reports_and_long_polls`). A hook's report that a turn has ended is not enough,
-//!   because the hook may then deliver a message, and the program works on. A program that has
-//!   started without a prompt is idle when its first hook reports.
+//! - `hook`: a hook, by a long poll (`start_agent_long_poll` in
+//!   `core/hook_reports_and_long_polls`). A hook that reports the end of a turn may still find a
+//!   message, and then the program works on. A program that has started without a prompt is idle
+//!   when its first hook reports.
 //! - `native`: the program itself, by `isActive` in config.json or by an `idle_notification` in the
 //!   lead's inbox (`apply_native_activity`).
 //! - `pull`: the agent itself, by `teamctl` (`report_own_activity`).
@@ -46,9 +46,8 @@ pub(crate) fn resume_turn(context: &mut Context, id: &SpawnId, turn: Option<Turn
 pub(crate) fn apply_turn_state(context: &mut Context, id: &SpawnId, turn: Option<TurnStatus>) {
     let (Some(agent), Some(turn)) = (context.state.agents.get_mut(id), turn) else { return };
     let was_offered = agent.offered_task.take().is_some();
-    // The permission mode before this report. The record has it even before the first report of a
-    // spawn. That report may have a new mode already, because a plan may be approved before the
-    // first turn of a resumed member.
+    // The permission mode before this report. It is taken from the record and not from an earlier
+    // report, because even the first report of a spawn may change the mode.
     let known_mode = agent.record.turn_mode();
     context.state.has_roster_changed |= record_turn(&mut agent.record, &turn);
     let usage_report = turn.usage.clone();
@@ -132,9 +131,9 @@ fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
     set_activity(agent, activity, context.now, &mut context.effects);
 }
 
-/// Stores the activities from config.json, and returns the members whose entry has changed since
-/// the last scan. An unchanged entry is ignored, because a message to the lead may have reported a
-/// newer activity.
+/// Stores the activities from config.json, and returns those that have changed since the last scan.
+/// An unchanged activity may be outdated, because a message to the lead may have reported a newer
+/// one.
 pub(crate) fn take_config_activity_changes(
     state: &mut State,
     team: &TeamName,

@@ -10,10 +10,10 @@ use protocol::event_log_line::EventKind;
 
 /// How many turns in a row must fail before people are notified.
 const REPORTED_FAILURES: u32 = 3;
-/// An exchange limit is the number of turns per minute or per hour that a member may have on
-/// messages from one other member. If a limit is reached, people are notified only if its period is
-/// at least this long, in milliseconds. They are not notified of the limit per minute, because a
-/// normal discussion often reaches it.
+/// An exchange limit is how many turns per minute or per hour a member may have on messages from
+/// one other member. People are notified if a member reaches a limit whose period is at least this
+/// long, in milliseconds. So they are not notified of the limit per minute, which a normal
+/// discussion often reaches.
 const REPORTED_EXCHANGE_MS: u64 = 10 * 60_000;
 /// People are notified of a usage limit if at least this much time remains until its end, in
 /// milliseconds. A shorter limit, such as a limit per minute, needs no attention unless turns keep
@@ -132,8 +132,8 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
     }
 }
 
-/// Whether people are notified of a pause that is not due to a long usage limit. They are notified
-/// in three cases:
+/// Whether people are notified of a pause, apart from pauses that wait for the end of a long usage
+/// limit. They are notified in three cases:
 ///
 /// - Several turns in a row have failed.
 /// - Only a message from a person or from the lead can start the next turn.

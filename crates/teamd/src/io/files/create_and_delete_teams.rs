@@ -53,8 +53,8 @@ impl FilesThread {
     ///
     /// # Errors
     ///
-    /// If the request has no `force` and config.json has members besides the lead. Another program
-    /// may have added these members, and they may still run.
+    /// If config.json still has members besides the lead, and the request has no `force`. Such
+    /// members may run, because another program added them.
     fn open_deletable(&self, request: &DeleteTeamRequest) -> Result<Team, ErrorReport> {
         let Some(team) = self.root.open_team_without_config(&request.team)? else {
             return self.root.team(&request.team).map_err(ErrorReport::from);
@@ -84,9 +84,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Removes the files that an interrupted deletion of a team has left in the state directory.
-    /// Such a team has no directory and is not in `known_teams`. The files are those that
-    /// [`remove_team_files`] removes.
+    /// Does the work of [`remove_team_files`] for teams whose deletion was interrupted. Such a team
+    /// has files in the state directory, but no directory of its own, and is not in `known_teams`.
     pub(super) fn remove_orphaned_files(&self, known_teams: &[TeamName]) -> Result<(), Error> {
         for file in self.state.names()? {
             let Some(team) = state_file_names::team_of_removable_file(&file) else { continue };

@@ -38,12 +38,12 @@ pub(crate) fn read_event_log(state: &StateDir) -> EventLogCursor {
     EventLogCursor::from_lines(lines_of_log(state))
 }
 
-/// Returns the logged events that must still be sent to other hosts: the homes of teams that this
-/// host mirrors. `kept` has, for each of these teams, the number of the last event that was sent.
-/// The events with higher numbers are returned. Events of an earlier team of the same name are left
-/// out.
+/// For each mirrored team, returns the logged events that its home does not have yet. `kept` has
+/// the number of the last event that was sent for each team, so events with higher numbers are
+/// returned. Events of an earlier team of the same name are left out.
 ///
 /// # Errors
+///
 /// If a part of the log can't be opened.
 pub(crate) fn read_events_after(
     state: &StateDir,
@@ -55,15 +55,15 @@ pub(crate) fn read_events_after(
     Ok(events_after(parts.into_iter().flatten().flat_map(lines_of_part), kept))
 }
 
-/// Locked while a new log begins. The events that move to the older part meanwhile are in neither
-/// part.
+/// Locked while the event log is renamed and a new one begins. A reader that opened both parts of
+/// the log at that moment would miss events.
 static ROTATION: Mutex<()> = Mutex::new(());
 
 fn lock_rotation() -> MutexGuard<'static, ()> {
     ROTATION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for the lines of an event log.
+/// Does the work of [`read_events_after`] for the given lines of an event log.
 pub(crate) fn events_after(
     lines: impl Iterator<Item = Vec<u8>>,
     kept: &BTreeMap<TeamName, u64>,
@@ -110,8 +110,8 @@ fn warn(error: &dyn std::fmt::Display) {
 /// Each team has an equal share of the bytes, so that a busy team does not displace the events of a
 /// quiet one. If a team needs less than its share, the other teams get the remaining bytes.
 ///
-/// `visit_lines` reads the log and calls its argument with each line. The log is read twice, so
-/// that it need not be in memory.
+/// `visit_lines` reads the log and calls a given function with each line. It is called twice, so
+/// that the log need not be in memory.
 fn keep_shares(visit_lines: impl Fn(&mut dyn FnMut(&[u8])), limit: usize) -> Vec<u8> {
     let mut teams = LoggedTeams::default();
     visit_lines(&mut |line| teams.add(line));

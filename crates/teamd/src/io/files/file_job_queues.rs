@@ -1,22 +1,13 @@
-//! The queues of file jobs. Each team has one queue, and the daemon's own files have one. Such a
-//! queue is called a lane. The jobs of a lane run in order, with one exception. If several versions
-//! of the roster wait to be written, only the newest is written, at the position of the oldest.
-//!
-//! So a roster may be written before jobs that were queued earlier. If the daemon is killed at this
-//! moment, these jobs are lost. This does no harm:
-//!
-//! - No deregistration is lost: a member stays in the roster until its deregistration was reported
-//!   as done.
-//! - If a lead's session id or a member's permission mode was not written to the team files, the
-//!   next daemon writes it.
-//! - Otherwise, only lines of the event log can be lost.
+//! The queues of file jobs, called lanes: one lane for each team, and one for the daemon's own
+//! files. The jobs of a lane run in order.
 //!
 //! A job that writes a roster or an environment is called a save. A job of a team waits for all
-//! saves that were queued before it, for three reasons:
+//! saves that were queued before it. So the roster on disk names an agent before the agent runs,
+//! and contains an exit before the lead is notified of the exit.
 //!
-//! - The roster on disk must name an agent before the agent runs.
-//! - The roster on disk must contain an exit before the lead is notified of the exit.
-//! - The registration of an agent must fail if the agent's environment could not be saved.
+//! If several versions of the roster wait, only the newest is written, at the position of the
+//! oldest. So a roster may be written before jobs that were queued earlier. A crash at this moment
+//! loses at most lines of the event log: the next daemon repeats the other jobs from the roster.
 //!
 //! Invariant: a roster is never written later than its position in the queue;
 //! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
@@ -51,9 +42,8 @@ enum QueuedJob {
     Roster,
 }
 
-/// A function that starts the thread of a lane. If an earlier team had the same name, the function
-/// gets the thread of that team as its third argument. The new thread first waits until that thread
-/// has ended.
+/// A function that starts the thread of a lane. The third argument is the thread of an earlier team
+/// of the same name, if there was one. The new thread first waits for its end.
 type StartLane = Box<dyn Fn(Lane, JobReceiver, Option<JoinHandle<()>>) -> io::Result<JoinHandle<()>> + Send>;
 
 /// The sending end of all queues. All jobs of one event are sent together, so that each lane wakes
@@ -151,9 +141,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The saves are sent first: they are jobs of the daemon's lane, and jobs of teams wait for
-        // them. If the thread of a team could not be started, the daemon's thread runs the team's
-        // jobs too. A team's job that came before the saves would then block that thread forever.
+        // The daemon's lane comes first, because it has the saves for which jobs of teams wait. If
+        // a team has no thread of its own, the daemon's lane also gets the team's jobs. A job that
+        // waits for a save behind it would block the lane forever.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));

@@ -27,8 +27,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(super) struct FilesThread {
     pub(super) shared: Arc<SharedThreadState>,
     pub(super) root: Root,
-    /// How many times the root directory was replaced and opened again before this thread got its
-    /// `root`. If `shared` has a higher number, this `root` is outdated.
+    /// How many times the daemon had opened the root directory again when this thread got its
+    /// `root`. If `shared` has a higher number, the `root` of this thread is outdated.
     pub(super) root_generation: u64,
     pub(super) state: Arc<StateDir>,
     pub(super) rescan_cache: RescanCache,

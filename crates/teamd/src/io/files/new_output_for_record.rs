@@ -9,11 +9,13 @@ use std::path::Path;
 /// Maximum length of one recorded text, in bytes. The beginning of a longer one is left out.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
-/// Returns the output that is not recorded yet, and the offset in the log at which it ends. Returns
-/// `None` if there is no new output, or if it cannot be read.
+/// Returns the output in the file `log` that the team's record does not have yet, and the offset in
+/// `log` at which this output ends. Returns `None` if there is no new output, or if `log` cannot be
+/// read.
 ///
-/// `recorded_end` is the offset at which the recorded output ends. If nothing was recorded, it is
-/// `None`, and the output of spawns before `started_at` is left out.
+/// `recorded_end` is the offset in `log` up to which the record has the output. `None` means that
+/// the record has no output of this member. Then the output of spawns that began before
+/// `started_at`, the start of the record, is left out.
 pub(super) fn read_new_output(
     log: &Path,
     recorded_end: Option<u64>,
@@ -36,9 +38,10 @@ pub(super) fn read_new_output(
     (!output.is_empty()).then(|| (cut(&output), log_end))
 }
 
-/// Reads a log from the offset `begin` to its end. Returns the bytes and the offset of the end. If
-/// the log was renamed meanwhile and a new log was begun, returns the rest of the renamed log and
-/// then the new log.
+/// Reads `log` from the offset `begin` to its end. Returns the bytes and the offset of the end.
+///
+/// The log may have been renamed and begun again since the last call. Then the bytes are the rest
+/// of the renamed log and the whole new log.
 fn read_bytes(log: &Path, begin: u64) -> io::Result<(Vec<u8>, u64)> {
     let mut bytes = Vec::new();
     let Some(mut file) = open(log)? else { return Ok((bytes, begin)) };
@@ -62,8 +65,8 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The end of a long output as text, from the beginning of a line. The first line says how much is
-/// missing.
+/// Returns `output` as text. If the output is too long, returns only its last lines, after a line
+/// that says how many bytes are left out.
 fn cut(output: &[u8]) -> String {
     let excess = output.len().saturating_sub(MAX_OUTPUT_BYTES);
     if excess == 0 {

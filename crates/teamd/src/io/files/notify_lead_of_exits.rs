@@ -10,10 +10,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Error, Team};
 
-/// Notifies the lead of the exits of members, once for each exit.
+/// Sends the lead one message for each member that has exited.
 ///
-/// If the daemon crashed after sending the message for an exit, the deregistration is repeated. The
-/// earlier message is then found by its sender and the time of the exit, and is not sent again.
+/// The daemon may have crashed after an earlier call, and may call this function again for the same
+/// exits. A message that is in the lead's inbox already is not sent again. It is recognized by its
+/// sender and the time of the exit.
 pub(super) fn notify_lead(team: &Team, records: &[&AgentRecord]) -> Result<(), Error> {
     let is_reported = |record: &&&AgentRecord| {
         record.lifecycle.exit().is_some_and(|exit| exit.report_to != ReportTo::Nobody)
@@ -53,8 +54,8 @@ fn exit_message(record: &AgentRecord, tasks: &[Arc<Task>]) -> Option<Message> {
     Some(Message { color: record.color.map(|color| color.to_string()), ..message })
 }
 
-/// The tasks that an exited member left in progress, as a clause of the message to the lead. The
-/// text is empty if there are no such tasks.
+/// Returns a clause for the message to the lead: the tasks that an exited member left in progress.
+/// Returns an empty string if there are none.
 fn list_unfinished_tasks(tasks: &[Arc<Task>], record: &AgentRecord) -> String {
     let is_unfinished = |task: &&Arc<Task>| {
         task.status == TaskStatus::InProgress

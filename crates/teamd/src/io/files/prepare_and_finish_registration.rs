@@ -31,21 +31,21 @@ pub(crate) struct PreparedRegistration {
 }
 
 impl FilesThread {
-    /// Checks that a member can be registered, and prepares its inbox.
+    /// Checks that a member can be added to config.json, and prepares its inbox.
     ///
     /// Before a first spawn, the inbox may have unread messages to an earlier member of the same
-    /// name. The option `earlier_messages` of the spawn request says which of them are marked as
-    /// read: all, or only messages in JSON, such as requests and answers. The prompt is then
-    /// appended to the inbox.
+    /// name. They are marked as read: all of them, or only those in JSON, such as requests. The
+    /// option `earlier_messages` of the spawn request says which. Then the member's prompt is
+    /// appended.
     ///
-    /// Before a respawn, only shutdown requests are marked as read. The prompt is appended again
+    /// Before a respawn, unread shutdown requests are marked as read. The prompt is appended again
     /// only for a program with native delivery that does not resume a session.
     ///
     /// # Errors
     ///
-    /// If the roster or the member's environment could not be saved, because the next daemon would
-    /// not know the agent. `AlreadyExists` if config.json has a member with this name already,
-    /// possibly from another program.
+    /// `AlreadyExists` if config.json has a member with this name already. The error of the save if
+    /// the roster or the member's environment was not saved: the next daemon would not know the
+    /// agent.
     pub(super) fn prepare_registration(
         &mut self,
         PendingRegistration { record, at }: &PendingRegistration,
@@ -80,10 +80,9 @@ impl FilesThread {
         Ok(PreparedRegistration { team, member, lead_session: config.lead_session_id.clone() })
     }
 
-    /// Checks that the roster on disk contains the exit of a member, before the lead is notified of
-    /// the exit. If the roster lacked the exit and this daemon was killed, the next daemon would
-    /// notify the lead a second time, with another text. A member that has never run has no exit,
-    /// so there is nothing to check.
+    /// Checks that the roster on disk contains the exit of a member. Otherwise, if this daemon were
+    /// killed, the next daemon would notify the lead of the exit a second time. For a member that
+    /// has never run, nothing is checked.
     ///
     /// Also remembers the member: if another program writes the member back to config.json, a scan
     /// removes it again.
@@ -95,8 +94,8 @@ impl FilesThread {
         Ok(())
     }
 
-    /// Builds the result of the file job that deregistered a member. If there was no `error`,
-    /// removes the member's exit report and marks its unread prompt as read.
+    /// Returns the result of the file job that removed a member from its team. If there was no
+    /// `error`, also removes the member's exit report and marks its unread prompt as read.
     pub(super) fn finish_deregistration(
         &self,
         record: &AgentRecord,
@@ -113,8 +112,8 @@ impl FilesThread {
         FileResult::MemberDeregistered { spawn: record.spawn_id.clone(), approval, error }
     }
 
-    /// Marks the unread prompt of an ended spawn as read, if no respawn follows. If it stayed
-    /// unread, a later member with the same name would work on this prompt as well as on its own.
+    /// If no respawn follows, marks the unread prompt of an ended spawn as read. Otherwise a later
+    /// member with the same name would read this prompt too.
     fn discard_prompt(&self, record: &AgentRecord) -> Result<(), Error> {
         let is_last = match record.lifecycle.exit() {
             Some(exit) => exit.next_step.is_none(),
@@ -150,8 +149,7 @@ fn is_payload(message: &Message) -> bool {
 }
 
 /// Sends the approval of the member's plan again, if the previous spawn has read it. The previous
-/// spawn only made the plan and was ended by the approval. The new spawn carries out the plan, so
-/// it needs the message too.
+/// spawn only made the plan. The new spawn carries it out, so it needs the approval too.
 fn repeat_approval(inbox: &Inbox, at: u64) -> Result<(), Error> {
     let latest = inbox.fold(|latest: &mut Option<Message>, entry| {
         let is_approval = |message: &Message| {
@@ -211,13 +209,13 @@ pub(super) fn is_registered(team: &Team, record: &AgentRecord) -> Result<bool, E
 /// Completes the tracking task of a member: the internal task that represents the member in the
 /// team's task list.
 ///
-/// If the member's record has no task id, this function finds the task by its subject. The id is
-/// missing if an earlier daemon was killed before it saved the id.
+/// If the member's record has no id of the task, this function finds the task by its subject. The
+/// id is missing if an earlier daemon was killed before it saved the id.
 pub(super) fn complete_tracking_task(team: &Team, record: &AgentRecord) -> Result<(), Error> {
     let tasks = team.tasks();
     let is_tracking_task = |task: &Task| task.is_internal() && task.subject == record.request.name.as_str();
-    // The id may belong to a different task by now: if the task list was removed by hand, the ids
-    // begin at 1 again. So the task is completed only if it is the member's tracking task.
+    // The task with this id may be another one now: if the task list was removed by hand, the ids
+    // begin at 1 again.
     if let Some(id) = &record.tracking_task {
         return match tasks.get(id) {
             Ok(task) if is_tracking_task(&task) => tasks.complete(id, &record.request.name).map(drop),

@@ -7,11 +7,12 @@ use protocol::state_file_names;
 
 impl FilesThread {
     /// Reads the exit report that a shim has written for its agent. If there is no report, the shim
-    /// was killed: this function then kills the orphans of the agent and returns `None`.
+    /// was killed. Then this function kills the processes that the agent left behind, and returns
+    /// `None`.
     ///
-    /// A report that is not valid comes from a shim that was killed while it wrote the report. All
-    /// processes of the agent had exited by then, so no orphans are killed. After a read error it
-    /// is unknown whether there is a report, so no orphans are killed either.
+    /// If the report is damaged or cannot be read, returns `None` and kills no process. A damaged
+    /// report comes from a shim that was killed while it wrote the report, after all processes of
+    /// its agent had exited.
     pub(super) fn read_exit_report(&self, spawn: &SpawnId, token: &str) -> Option<ExitReport> {
         match self.state.read(&state_file_names::exit_report(spawn.as_str())) {
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),

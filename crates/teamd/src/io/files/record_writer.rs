@@ -1,5 +1,6 @@
-//! Writes the record of one team. If lines cannot be written, for example because the disk is full,
-//! they are kept and written together with the next lines, up to a limit.
+//! Writes the record of one team, the file that `teamctl replay` plays. If lines cannot be written,
+//! for example because the disk is full, they are kept and written together with the next lines, up
+//! to a limit.
 
 use crate::core::jobs::team_record_lines::{RecordBatch, RecordItem};
 use crate::io::files::new_output_for_record::read_new_output;
@@ -53,9 +54,9 @@ impl RecordWriter {
         }
     }
 
-    /// If the file of the record is missing or empty, begins the file again with a start line.
-    /// Tasks, turns and messages that were in the lost file may be recorded again. The output that
-    /// was in the lost file is not recorded again.
+    /// If the record's file is missing or empty, puts a start line before the lines that are
+    /// written next. The record may then get tasks, turns and messages that it had before, but not
+    /// the output.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

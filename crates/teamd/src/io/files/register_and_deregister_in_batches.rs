@@ -83,8 +83,8 @@ impl FilesThread {
         let saved: Vec<Result<(), ErrorReport>> =
             records.iter().map(|record| self.check_exit_saved(record)).collect();
         let removable = records.iter().zip(&approvals).zip(&saved).filter(|(_, saved)| saved.is_ok());
-        // If it is unknown whether a member approved its own shutdown, the lead is not notified of
-        // the exit now. The deregistration of that member fails and is repeated later.
+        // If it is unknown whether a member approved its own shutdown, the lead is not notified
+        // now. The deregistration then fails, and is repeated later.
         let removable: Vec<Deregistration> = removable
             .map(|((record, approval), _)| Deregistration {
                 record,
@@ -182,9 +182,8 @@ fn remove_members(team: &Team, members: &[Deregistration]) -> Vec<Result<(), Err
 }
 
 /// Calls `action` once with all items. If that call fails, calls `action` again for each item
-/// alone, so that each item has its own result. The second attempt is made even if there is only
-/// one item, because it may succeed. The clients that wait for the end of the member then get no
-/// error.
+/// alone, so that each item has its own result. A single item is tried twice too, because the
+/// second attempt may succeed.
 fn run_together_or_each<T>(
     items: &[T],
     action: impl Fn(&[T]) -> Result<(), Error>,

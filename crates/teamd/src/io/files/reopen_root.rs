@@ -15,11 +15,12 @@ use std::sync::Arc;
 use store::Root;
 
 impl FilesThread {
-    /// If the directories of the root were replaced, opens the root again and sends the result as
-    /// an event. If another files thread has already done this, uses the root that it has opened.
+    /// If the root's directories were moved or replaced, opens the root again and sends the result
+    /// as an event. If another files thread has already done this, uses the root that it has
+    /// opened.
     ///
-    /// `job` is the job that runs after this check. If directories of the root are missing, they
-    /// are created only if `job` creates a team.
+    /// If a directory is missing, the root is opened again only before a `job` that creates a team,
+    /// because opening the root creates the directory.
     pub(super) fn check_root(&mut self, job: &FileJob) {
         let shared = Arc::clone(&self.shared);
         let mut current = lock(&shared.root);
@@ -27,9 +28,8 @@ impl FilesThread {
         if current.is_lost || current.root.is_current() {
             return;
         }
-        // A user may have moved the missing directories of the root, and may be about to put other
-        // directories or links in their place. So the daemon does not create the missing
-        // directories.
+        // A user may have moved the directories, and may be about to put others in their place. So
+        // the daemon does not create them.
         if !current.root.has_directories() && !matches!(job, FileJob::CreateTeam(_)) {
             self.events.send(CoreEvent::WatchFailed).ok();
             return;
@@ -66,22 +66,21 @@ impl CurrentRoot {
 ///
 /// # Errors
 ///
-/// If the root's path leads to another directory than when the daemon started, or if another daemon
-/// holds the lock.
+/// If the root's path now resolves to another path than before, for example through a symbolic link
+/// that was changed. If another daemon holds the lock.
 fn reopen_and_lock(before: &Root) -> Result<Root, ErrorReport> {
     let root = before.reopen()?;
     let (old, new) = (before.path(), root.path());
     if old != new {
-        // The root's path now leads to another directory. Clients find the socket of a daemon by
-        // the root's directory, so they would not find this daemon any more.
+        // The root's path now resolves to another path. Clients derive the path of the daemon's
+        // socket from it, so they would not find this daemon any more.
         let message = format!("cannot supervise {} any more: it leads to {}", old.display(), new.display());
         return Err(
             ErrorReport::new(ErrorKind::MissingPath, message).with_help("start a teamd there: teamctl up")
         );
     }
-    // The new handle, `root`, must lock the directory `teams`. If only `tasks` was replaced,
-    // `teams` is still the same directory, and the old handle still locks it. So the old handle,
-    // `before`, releases its lock first.
+    // The new handle, `root`, needs the lock of the directory `teams`. If only `tasks` was
+    // replaced, the old handle, `before`, still holds this lock, so it is released first.
     before.unlock()?;
     single_instance_locks::lock_root(&root)?;
     failpoint::hit("files.root");

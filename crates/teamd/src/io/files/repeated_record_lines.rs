@@ -1,6 +1,6 @@
 //! Finds out whether a record has a line already. After a restart, the daemon does not know what
-//! the earlier daemon has recorded. So the daemon passes all tasks, messages and turns to the
-//! record again, and the lines that the record has are left out.
+//! the earlier daemon has recorded. So it offers all tasks, messages and turns to the record again,
+//! and only those that the record lacks are written.
 
 use protocol::team_and_member_names::MemberName;
 use serde_json::Value;
@@ -81,9 +81,9 @@ impl RecordedLines {
         self.last.insert((kind, name.to_ascii_lowercase()), value) == Some(value)
     }
 
-    /// When the owner of an inbox removes messages, the remaining messages may get lower indexes,
-    /// but never higher ones. So a message with the highest index so far is new, even if it repeats
-    /// the text of an earlier message.
+    /// If a message's index is higher than all before, the message is new, even if it repeats the
+    /// text of an earlier message. This is so because an index can only get lower: when the owner
+    /// of the inbox removes messages.
     fn is_repeated_message(&mut self, line: &Value) -> bool {
         let (inbox, message) = (text(&line["inbox"]), &line["message"]);
         let next = line["index"].as_u64().unwrap_or_default() + 1;

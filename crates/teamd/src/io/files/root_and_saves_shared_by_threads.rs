@@ -18,8 +18,8 @@ pub(super) struct SharedThreadState {
     /// Teams that are being created. The policy and the backup of config.json of such a team exist
     /// before its directory, and must not be removed as files of a deleted team.
     pub(super) creating: Mutex<BTreeSet<TeamName>>,
-    /// How many entries of each inbox the event log has. When the thread of a team starts, it takes
-    /// the counts of that team out of this map.
+    /// For each inbox, how many of its entries are in the event log already. When the thread of a
+    /// team starts, it takes the counts of that team out of this map.
     logged_counts: Mutex<BTreeMap<(TeamName, MemberName), usize>>,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Saves {
     done: u64,
     /// The error of the last roster write. `None` if the roster on disk is current.
     pub(super) roster_error: Option<ErrorReport>,
-    /// The files of environments that could not be saved, each with the error. If the environment
-    /// of a member is in this map, the member's registration fails with that error.
+    /// Environments of members that could not be saved: the file name and the error. The
+    /// registration of such a member fails with this error.
     pub(super) failed_environments: BTreeMap<String, ErrorReport>,
 }
 
@@ -59,8 +59,8 @@ impl SharedThreadState {
         }
     }
 
-    /// Stores `roster` as the newest roster that waits to be written. If `roster` is `None`, no
-    /// roster waits any more. Returns the roster that waited before, or `None` if there was none.
+    /// Puts `roster` in place of the roster that waits to be written, and returns the roster that
+    /// waited before. In both, `None` means no roster.
     pub(super) fn swap_roster(&self, roster: Option<Roster>) -> Option<Roster> {
         std::mem::replace(&mut *lock(&self.newest_roster), roster)
     }

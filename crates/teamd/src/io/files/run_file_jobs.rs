@@ -110,8 +110,8 @@ impl FilesThread {
                 return self.run_member_batch(vec![job]).pop();
             }
             FileJob::SendShutdownRequest { spawn, team, name, request, reason, unless_unread, at } => {
-                // The roster on disk must contain the shutdown request before the request is sent.
-                // Otherwise the next daemon would not recognize the member's answer.
+                // The roster must be on disk before the shutdown request is sent. Otherwise the
+                // next daemon would not recognize the member's answer.
                 let send = |()| {
                     to_error(self.send_shutdown_request(&team, &name, &request, reason, &unless_unread, at))
                 };
@@ -218,13 +218,13 @@ impl FilesThread {
     /// Returns the number of members, including the lead, in the config.json of a team that the
     /// daemon does not know yet. `None` if there is no such team.
     ///
-    /// If config.json is not valid now, another program may be writing it. If a client's call waits
-    /// for the result (`waiting`), waits until that program has finished, and reads config.json
-    /// again. Without such a call, returns `None` at once.
+    /// If config.json is not valid now, another program may be writing it. If a client waits for
+    /// the result (`waiting`), this function waits until that program has finished, and reads
+    /// config.json again. If no client waits, it returns `None` at once.
     ///
     /// # Errors
     ///
-    /// Only if a call waits: `InvalidData` if config.json is damaged, other kinds if it cannot be
+    /// Only if a client waits: `InvalidData` if config.json is damaged, other kinds if it cannot be
     /// read.
     fn count_config_members(
         &mut self,
@@ -267,19 +267,18 @@ impl FilesThread {
         }
     }
 
-    /// Decides whether messages that an inbox has lost are restored. Usually `rule` applies. In a
-    /// team that another program created, a lead that reads its inbox itself
-    /// ([`RestoreRule::ForeignProgram`]) may remove messages that it has read. So no message is
-    /// restored to the inbox of such a lead.
+    /// Decides whether messages that an inbox has lost are restored. Returns `rule`, except for a
+    /// lead that reads its inbox itself ([`RestoreRule::ForeignProgram`]) in a team that another
+    /// program created. Such a lead may remove messages that it has read, so the function then
+    /// returns [`RestoreRule::Never`].
     pub(super) fn restore_rule(&self, team: &TeamName, inbox: &str, rule: RestoreRule) -> RestoreRule {
         let is_lead = MemberName::new_unchecked(inbox).is_lead() && rule == RestoreRule::ForeignProgram;
         if is_lead && self.read_backup(team).is_none() { RestoreRule::Never } else { rule }
     }
 }
 
-/// Whether a task is in progress and has an owner. If a scan finds such a task, its result includes
-/// the names of the team's members. With these, the core checks whether the owner is still a
-/// member.
+/// Whether a task is in progress and has an owner. The core then checks whether the owner is still
+/// a member.
 pub(super) fn is_claimed(task: &Task) -> bool {
     task.status == TaskStatus::InProgress && task.owner.is_some()
 }

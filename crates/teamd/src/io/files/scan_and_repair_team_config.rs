@@ -1,5 +1,5 @@
-//! Scans and repairs a team's config.json. Restores what other programs have removed or damaged, and
-//! reports the activities and permission modes that members with native delivery have written.
+//! Scans and repairs a team's config.json. Restores what other programs have removed or damaged,
+//! and reports the activities and permission modes that members with native delivery have written.
 //!
 //! For each team that the daemon created, the state directory has a config backup. It is a copy of
 //! the last valid config.json without the members that are in the roster. A damaged config.json is
@@ -37,9 +37,9 @@ impl FilesThread {
         let (mut config, repaired) = self.read_or_repair(name, &roster.registered)?;
         let team = self.open_team(name)?;
         if self.remove_deregistered(&team, &config)? {
-            // Another program may have replaced the entry of a running member by an old entry with
-            // the same name. The old entry is removed now. `restore_members` needs the config
-            // without the old entry, to see that the entry of the running member is missing.
+            // The entry that was removed may have replaced the entry of a running member with the
+            // same name. `restore_members` needs the config without the removed entry, to see that
+            // the running member is missing.
             config = team.as_repairer().cached_config()?;
         }
         let has_restored_members = restore_members(&team, &config, &roster.registered)?;
@@ -134,11 +134,11 @@ impl FilesThread {
         read.and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// Updates the config backup of the team `name` with `config`, but without the members
+    /// Writes `config` as the new config backup of the team `name`, without the members
     /// `roster_names`.
     ///
-    /// Only teams that teamd created have a backup. A backup of an earlier team with the same name
-    /// is removed.
+    /// Does nothing if the team has no backup: teamd did not create this team. A backup of an
+    /// earlier team with the same name is removed.
     fn update_backup(&mut self, name: &TeamName, config: &CachedConfig, roster_names: &[MemberName]) {
         if self.config_backups.get(name) == Some(&config.base_version()) {
             return;

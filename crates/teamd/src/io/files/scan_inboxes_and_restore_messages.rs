@@ -12,14 +12,14 @@ use store::{Error, InboxChange, InboxCursor, InboxReconciler, ReaderKind, Team};
 /// How far each inbox has been scanned.
 #[derive(Debug)]
 pub(super) struct InboxScanner {
-    /// How many entries of each inbox earlier daemons have written to the event log. An inbox is
-    /// removed from this map when this daemon has scanned it completely.
+    /// For each inbox, how many of its entries earlier daemons have written to the event log. An
+    /// inbox is removed from this map when this daemon has scanned it completely.
     logged_counts: BTreeMap<(TeamName, MemberName), usize>,
     cursors: BTreeMap<(TeamName, MemberName), InboxCursor>,
-    /// Inboxes whose whole content must be compared with the journal when their scan ends. This is
-    /// so if it is the first scan by this daemon, if the inbox was rewritten, or if messages were
-    /// marked as read. The `bool` of an inbox says whether the end of the scan must report the
-    /// number of unread messages.
+    /// Inboxes that must be compared with the journal as a whole at the end of their scan. An inbox
+    /// is in this map at its first scan by this daemon, and when it was rewritten or messages in it
+    /// were marked as read. The value is `true` if the result of the scan must include the number
+    /// of unread messages.
     rewritten: BTreeMap<(TeamName, MemberName), bool>,
     /// Compares the inboxes of a team with its journal.
     reconcilers: BTreeMap<TeamName, InboxReconciler>,
@@ -110,9 +110,9 @@ impl InboxScanner {
         cursor: &InboxCursor,
     ) -> InboxScanResult {
         let has_more = cursor.has_more();
-        // The cursor says how far the inbox was scanned. It is reset if the owner of the inbox has
-        // removed read messages, or if another program has rewritten the inbox. After a reset it is
-        // unknown which entries are new, so all of them count as logged already.
+        // The cursor says how far the inbox was scanned. It starts again if the inbox was
+        // rewritten, for example by its owner, who removed read messages. It is then unknown which
+        // entries are new, so all of them count as logged already.
         if cursor.is_reset() {
             return InboxScanResult {
                 logged: summarize_all(entries),
@@ -168,8 +168,7 @@ fn log_journal_error(error: &Error) {
     tracing::warn!("cannot compare an inbox with its journal: {error}");
 }
 
-/// Returns the headers of all valid messages in `entries`. An entry that is not a valid message has
-/// no sender and is skipped.
+/// Returns the headers of all valid messages in `entries`. Other entries are skipped.
 fn summarize_all(entries: &[InboxEntry]) -> Vec<MessageHeader> {
     entries.iter().filter_map(summarize_entry).collect()
 }

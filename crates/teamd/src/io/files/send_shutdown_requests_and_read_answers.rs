@@ -14,14 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, Inbox};
 
 impl FilesThread {
-    /// Sends a shutdown request to a member.
+    /// Sends a shutdown request with the id `request` to a member. Nothing is sent if the inbox has
+    /// an unread request with an id of `unless_unread`.
     ///
-    /// `request` is the id of the new request, and `unless_unread` has the ids of earlier requests.
-    /// Nothing is sent if the inbox has an earlier request that is unread.
-    ///
-    /// After a crash, it is unknown whether the last daemon has already sent `request`.
-    /// `unless_unread` then contains `request`, too. In this case, nothing is sent if the inbox has
-    /// `request`, unread or read.
+    /// After a crash, the daemon does not know whether it has already sent `request`, and puts
+    /// `request` into `unless_unread` too. Then nothing is sent if the inbox has `request`, unread
+    /// or read.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,
@@ -65,9 +63,11 @@ impl FilesThread {
         })
     }
 
-    /// Finds the members that approved their shutdown. All `records` are of one team. An agent may
-    /// have answered so shortly before its end that no scan has found the answer. So if an agent
-    /// ended while a shutdown request to it was open, this function reads the lead's inbox.
+    /// Finds the members that approved their shutdown. All `records` are of one team.
+    ///
+    /// An agent may have sent its approval just before its end, so no scan has found it yet. So
+    /// this function reads the lead's inbox, if an agent ended while a shutdown request to it was
+    /// open.
     pub(super) fn read_approvals(
         &self,
         records: &[SharedRecord],

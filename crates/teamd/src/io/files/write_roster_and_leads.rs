@@ -8,12 +8,11 @@ use protocol::state_file_names::{LEADS, ROSTER};
 use store::Error;
 
 impl FilesThread {
-    /// Writes roster.json and leads.json, and removes the files of environments that the roster
-    /// does not name.
+    /// Writes roster.json and leads.json, and removes files with environments of members that the
+    /// roster does not have any more.
     ///
-    /// If the write fails, tries once more immediately, because the next write may come only with
-    /// the next rescan. If the second try fails too, no member can be registered or deregistered
-    /// until a later write succeeds.
+    /// If the write fails, tries once more immediately. If the second try fails too, no member can
+    /// be registered or deregistered until a later write succeeds.
     pub(super) fn save_roster(&mut self, roster: &Roster) -> Result<(), ErrorReport> {
         let written = self.write_roster(roster).or_else(|_| self.write_roster(roster));
         let written = written.map_err(ErrorReport::from);
@@ -40,9 +39,8 @@ impl FilesThread {
         self.write_leads(&roster.lead_sessions)
     }
 
-    /// Writes leads.json, the list of the programs that lead a team. A hook reads it to find out
-    /// whether its program leads a team. If there are no lead sessions, the file is removed, so
-    /// that hooks need not read it.
+    /// Writes leads.json, the list of the programs that lead a team. Hooks read it to find out
+    /// whether their program leads a team. If there are no lead sessions, the file is removed.
     fn write_leads(&mut self, leads: &[LeadProcess]) -> Result<(), Error> {
         if self.leads.as_deref() == Some(leads) {
             return Ok(());

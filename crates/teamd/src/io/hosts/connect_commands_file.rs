@@ -22,8 +22,8 @@ pub(super) struct ConnectCommandsFile {
 }
 
 impl ConnectCommandsFile {
-    /// Reads `hosts.json`. If the file does not exist, returns a new identity for this home, and no
-    /// hosts.
+    /// Reads `hosts.json`. If the file does not exist, returns contents without hosts and with a
+    /// new random id for this home.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ impl ConnectCommandsFile {
     }
 }
 
-/// The contents of `hosts.json`, which all links share. A write of the file does not lock the
-/// contents, so the event loop can read them at any time.
+/// The contents of `hosts.json`, for all links. The contents are not locked while the file is
+/// written, so the event loop can read them at any time.
 #[derive(Debug)]
 pub(super) struct SharedConnectCommands {
     contents: Mutex<ConnectCommandsFile>,
@@ -93,11 +93,11 @@ impl SharedConnectCommands {
         lock(&self.contents).commands.contains_key(host)
     }
 
-    /// Records the connect command of a host. Does nothing if it is recorded already.
+    /// Saves the command that connects to a host. Does nothing if it is saved already.
     ///
     /// # Errors
     ///
-    /// If the file can't be written. The command is not recorded then.
+    /// If the file can't be written. The command is not changed then.
     pub(super) fn set_command(
         &self,
         dir: &StateDir,
@@ -107,8 +107,8 @@ impl SharedConnectCommands {
         self.change(dir, |contents| contents.with_command(host, command))
     }
 
-    /// Forgets a host. The next link to it has the next generation. Does nothing if the file has no
-    /// command for it.
+    /// Forgets a host. The next link to this host has the next generation. Does nothing if the file
+    /// has no such host.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! Forgets a host. Once `hosts.json` says that the host is forgotten, nothing more is accepted on
-//! its old link. If a crash interrupts the later steps, the repeated command completes them.
+//! Forgets a host. First writes this to `hosts.json`, so that nothing more is accepted from the
+//! host. If a crash interrupts the later steps, the user can repeat `hosts forget` to complete
+//! them.
 
 use crate::core::jobs::host_jobs::HostEvent;
 use crate::io::hosts::connect_commands_file::SharedConnectCommands;
@@ -40,9 +41,8 @@ fn unknown_host_error(host: &HostName) -> ErrorReport {
     ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts")
 }
 
-/// In all teams, deregisters the members on the host and ends moves of the home to the host.
-/// Returns whether any team had such a member or such a move. Members are deregistered first: if
-/// that fails, the moves remain, so that a repeated command finds them.
+/// In all teams, removes the members on the host, and ends a move of the team's home to the host.
+/// Returns whether there was anything to remove or to end.
 fn remove_from_teams(root: &Root, host: &HostName) -> Result<bool, ErrorReport> {
     let mut was_recorded = false;
     let names = root.teams()?;
@@ -67,8 +67,8 @@ fn deregister_members(team: &Team, host: &HostName) -> Result<bool, ErrorReport>
     Ok(!members.is_empty())
 }
 
-/// Ends a move of the team's home to the host. If the host is the home since, the epoch here is
-/// higher.
+/// If the team's home is being moved to the host, ends the move: this host stays the home. The host
+/// may already believe that it is the home, so this host takes a higher epoch.
 fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, ErrorReport> {
     match root.team_home(team)?.moving {
         Some(moving) if moving.host == *host => {

@@ -16,8 +16,8 @@ const SPOOL: &str = "spool";
 /// The directory of the state of the mirrors.
 const MIRROR_DIR: &str = "mirror";
 
-/// The protocol has a field for the epoch in the hello of a link. The daemon always sends this
-/// value, because each team has its own epoch.
+/// The epoch that each end of a link sends in its first message. It is always the same and has no
+/// effect, because each team has its own epoch.
 const FIRST_EPOCH: u64 = 1;
 
 /// Opens the files of links. All links of the daemon share these fields.
@@ -95,7 +95,7 @@ impl LinkFiles {
     ///
     /// # Errors
     ///
-    /// If it can't be read or is damaged.
+    /// If the spool can't be read or is damaged.
     pub(super) fn open_spool(&self, link: &LinkId) -> Result<(SpoolFile, SpoolContents), ErrorReport> {
         SpoolFile::open(self.directory(link)?, SPOOL, self.durability).map_err(|error| match error {
             link::OpenError::Store(error) => error.into(),

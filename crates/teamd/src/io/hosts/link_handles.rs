@@ -55,8 +55,8 @@ struct LinkToHome {
 
 impl LinkHandles {
     /// Opens and starts the links that an earlier daemon had. Blocks until their mirrors are open,
-    /// so the core knows from the start which teams are mirrored. Must be called in the tokio
-    /// runtime of the event loop.
+    /// so the core knows from the start which teams are mirrored. The caller must be in a tokio
+    /// runtime.
     ///
     /// # Errors
     ///
@@ -105,9 +105,9 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// Cancels each move of a team's home that an earlier daemon has begun, if the daemon had not
-    /// yet offered the home to the other host. Returns the teams whose home has moved away from
-    /// here, or was offered to another host.
+    /// Cancels the moves of a team's home that an earlier daemon has begun but not yet offered to
+    /// the other host. Returns the teams whose home has moved away from here, or was offered to
+    /// another host.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl LinkHandles {
             Ok(stream) => stream,
             Err(error) => return tracing::warn!(client, "cannot take the connection of a home: {error}"),
         };
-        // Removes each link that has ended because its files could not be opened. The channel of
-        // such a link is closed. Below, a new link for this home opens the files again.
+        // A closed channel means that the files of a link could not be opened, and the link has
+        // ended. Such links are removed, so that a new link for this home opens the files again.
         self.to_homes.retain(|_, link| !link.streams.is_closed());
         if !self.to_homes.contains_key(home) {
             let closed = self.new_link(LinkId::ToHome(home.clone()));

@@ -7,9 +7,9 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Jobs in the order in which they run. If a job that compares a file is in the queue already, it
-/// is not added again. So a file that changes often is compared once. If the last job is a
-/// [`MirrorJob::NoteAccepted`], a new one replaces it.
+/// Jobs in the order in which they run. A job that compares a file is added only if the queue does
+/// not have it yet. So a file that changes often is compared once. A [`MirrorJob::NoteAccepted`]
+/// replaces a job of the same kind at the end of the queue.
 #[derive(Debug, Default)]
 pub(super) struct MirrorQueue {
     state: Mutex<QueueState>,
@@ -93,10 +93,9 @@ impl MirrorQueue {
         self.lock().jobs.is_empty()
     }
 
-    /// Puts a job that has failed back to the front of the queue, so that it runs again. Before
-    /// that, waits for `pause` or until another job is added. The failed job stays first, because
-    /// later jobs can depend on it. For example, the mirror of a deleted team must end before the
-    /// mirror of a new team with this name begins.
+    /// Waits for `pause` or until a job is added, and then puts the failed `job` at the front of
+    /// the queue. Later jobs may depend on it, so they wait. For example, the mirror of a deleted
+    /// team must end before the mirror of a new team with this name begins.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         drop(self.added.wait_timeout(self.lock(), pause));
         self.push_first(job);

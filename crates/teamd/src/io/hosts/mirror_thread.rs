@@ -17,8 +17,8 @@ use store::{Root, StateDir};
 /// The longest pause before a failed job runs again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts the thread. It runs until the daemon ends or the host is forgotten. The event log is in
-/// `state_dir`.
+/// Starts the thread. It runs until the daemon ends or the host is forgotten. The directory
+/// `state_dir` has the event log.
 pub(super) fn start(
     mirror: SharedMirror,
     queue: Arc<MirrorQueue>,
@@ -133,8 +133,7 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
 }
 
 /// Prepares a job that has failed with `error` for its next run. If a client waits for the job,
-/// also returns the reply with the error for the client, so that the client does not wait any
-/// longer.
+/// also returns a reply with the error, so that the client does not wait until the job succeeds.
 pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
     let MirrorJob::TakeTeam { client: Some(client), team } = job else { return (job, None) };
     let message = format!("cannot take {team} yet: {}", error.message);

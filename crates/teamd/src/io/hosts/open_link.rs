@@ -45,9 +45,8 @@ pub(super) struct OpenLink {
 impl LinkSetup {
     /// Opens the spool, the mirrors and the receiver of the link. Blocks.
     ///
-    /// `earlier` is `None` if this daemon opens the link for the first time. In this case, also
-    /// starts the thread of the mirrors. Otherwise that thread runs already, and the mirrors in
-    /// `earlier` are replaced.
+    /// If the link was open before, `earlier` has its mirrors, and they are replaced by new ones.
+    /// If `earlier` is `None`, also starts the thread of the mirrors.
     ///
     /// # Errors
     ///
@@ -67,9 +66,8 @@ impl LinkSetup {
         Ok(open)
     }
 
-    /// Opens the files, and queues the first jobs of the mirrors. The function `read_events` gets,
-    /// for each team, the number of the last event that has reached the spool. It returns the later
-    /// events in the event log of this host.
+    /// Opens the files, and queues the first jobs of the mirrors. For each team, the function
+    /// `read_events` takes the number of an event, and returns the later events in the event log.
     ///
     /// # Errors
     ///

@@ -13,25 +13,25 @@ const POSITION: &str = "received.json";
 /// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
 const POSITION_BYTES: usize = 80;
 
-/// Stores each received item with the mirrors, and then writes the number of the item to a file,
-/// the position. After a crash, the other host sends the items after this position again. This is
-/// at most one item that is stored already, and the mirrors recognize it. If several items were
-/// repeated, the first of them would bring back an older state of the team.
+/// Stores the received items with the mirrors. After each item, writes its number, the position, to
+/// a file. After a crash, the other host sends all items after this position again. At most one of
+/// them is stored already. The mirrors recognize one repeated item, but several of them would bring
+/// back an older state of the team.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
     directory: StateDir,
     position: ReceivedPosition,
-    /// The number of the last item that the mirrors have stored. The position in the file may be
-    /// lower.
+    /// The number of the last item that the mirrors have stored. The file has a lower number until
+    /// the position is written.
     applied: u64,
     /// Dropped with the receiver, after its last write.
     _ended: oneshot::Sender<()>,
 }
 
 impl MirrorReceiver {
-    /// Opens the receiver with its file in `directory`. The returned channel closes when the
-    /// receiver is dropped.
+    /// Opens the receiver with its file in `directory`. Also returns a channel, which closes when
+    /// the receiver is dropped.
     ///
     /// # Errors
     ///
@@ -58,9 +58,9 @@ impl MirrorReceiver {
 }
 
 impl MirrorReceiver {
-    /// Stores one item. For a barrier, compares all files first. So the answer to the barrier
-    /// follows all earlier changes on this host, even if the watcher has not reported the latest of
-    /// them.
+    /// Stores one item. A barrier is an item that asks whether all earlier items are handled.
+    /// Before its answer, all files are compared, so that the answer follows all earlier changes on
+    /// this host.
     fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
         if matches!(payload, ItemPayload::Barrier { .. }) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
@@ -75,8 +75,8 @@ impl MirrorReceiver {
         applied
     }
 
-    /// Writes the position in place, without waiting for the disk. The position survives a kill of
-    /// the process. After a power loss, the file may have an older position.
+    /// Overwrites the position in the file, without waiting for the disk. The new position survives
+    /// a crash of the daemon, but a power loss can bring the old one back.
     fn note_position(&mut self, position: ReceivedPosition) -> Result<(), ErrorReport> {
         if self.position != position {
             self.directory.overwrite(POSITION, &position_bytes(position))?;
@@ -96,9 +96,9 @@ impl MirrorReceiver {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
         for item in items.iter().filter(|item| item.number > applied) {
-            // The position of the previous item is written first, so that a crash repeats at most
-            // the item that is stored now. If the last call of this function failed, that position
-            // may not be in the file yet.
+            // Writes the number of the previous item before this item is stored. Usually the file
+            // has it already, but not if the last call of this function failed. So a crash now
+            // repeats at most this item.
             self.note_position(position_of(self.applied))?;
             self.apply_item(&item.payload)?;
             self.applied = item.number;

@@ -1,5 +1,5 @@
-//! The tokio tasks of links. Each opens a link's files, passes items to the link, and reports what
-//! happens to it.
+//! The tokio tasks of links. Each task opens a link's files, gives items to the link to send, and
+//! reports when the link connects, disconnects or fails.
 
 use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
 use crate::io::hosts::connect_commands_file::SharedConnectCommands;
@@ -17,8 +17,8 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 /// How many items wait for the link. Further items wait in the queue of the mirrors.
 const QUEUED_SUBMISSIONS: usize = 16;
 
-/// Runs the home's end of a link. Each connect command from `commands` starts the link again.
-/// `opened` is the link, if its files are open already.
+/// Runs the home's end of a link to an annex. Each command from `commands` connects the link anew.
+/// `opened` has the files of the link, if they are open already.
 pub(super) async fn run_to_annex(
     link: Arc<LinkSetup>,
     (host, connect_commands): (HostName, Arc<SharedConnectCommands>),
@@ -96,8 +96,8 @@ impl LinkSetup {
         commands: &mut UnboundedReceiver<Vec<String>>,
     ) -> Result<Option<Vec<String>>, ErrorReport> {
         let (submissions, submission_queue) = channel(QUEUED_SUBMISSIONS);
-        // The link could drop items of a member's earlier spawns. It drops none, because the daemon
-        // does not report spawns to it yet.
+        // This channel tells the link about new spawns, so that it drops items of earlier spawns.
+        // The daemon does not use the channel yet.
         let (_spawns, spawns) = unbounded_channel();
         let (report_sender, mut reports) = unbounded_channel();
         let identity = (self.files.identity(&self.reporter.link), LinkSettings::default());
@@ -115,9 +115,9 @@ impl LinkSetup {
                 command = commands.recv() => break Ok(command),
             }
         };
-        // Ends the link without waiting for its queued items. A comparison of all files later finds
-        // what was not sent. The receiver must have ended before the files are opened again, so
-        // that it does not write to them meanwhile.
+        // Ends the link without sending its queued items. A later comparison of all files finds
+        // what was not sent. The receiver must end too: the files are opened again, and two
+        // receivers would write to them.
         running.abort();
         forwarding.abort();
         running.await.ok();

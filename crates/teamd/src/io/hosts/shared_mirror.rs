@@ -53,13 +53,13 @@ impl SharedMirror {
         SharedMirror { locked: Arc::new(Mutex::new(locked)), reporter }
     }
 
-    /// Replaces the mirrors by newly opened ones, after the link has ended. Items that the ended
-    /// link has not written to its spool are lost. A later comparison of all files finds these
-    /// changes again.
+    /// Replaces the mirrors by newly opened ones, after the link has ended. Items that the link has
+    /// not written to its spool are lost. A later comparison of all files finds their changes
+    /// again.
     ///
     /// # Errors
     ///
-    /// If `open` fails. The earlier mirrors remain then.
+    /// If `open` fails. The mirrors are not replaced then.
     pub(super) fn reopen(
         &self,
         open: impl FnOnce() -> Result<Mirror, ErrorReport>,
@@ -70,9 +70,9 @@ impl SharedMirror {
         Ok(())
     }
 
-    /// Calls `step` with the mirrors. Queues the items that `step` returns for the link, and then
-    /// reports its notices and `event`. The lock is held until the end, so items and notices are in
-    /// the order of the calls.
+    /// Calls `step` with the mirrors. Sends the items that `step` returns to the link, and then its
+    /// notices and `event` to the event loop. The mirrors stay locked until the end, so that two
+    /// calls do not mix their items and notices.
     pub(super) fn update<T>(
         &self,
         step: impl FnOnce(&mut Mirror) -> Result<(T, MirrorOutput), ErrorReport>,

@@ -85,8 +85,8 @@ impl SimulatedLinkFiles {
         self.0.known_homes()
     }
 
-    /// Opens an end of a link. The mirrors report to `events`. `log` are the lines of the event log
-    /// of this host.
+    /// Opens an end of a link. The mirrors report to `events`. `log` contains the lines that the
+    /// event log of this host has already.
     pub(crate) fn open(
         &self,
         link: &LinkId,
@@ -220,8 +220,8 @@ impl SimulatedLinkEnd {
         }
     }
 
-    /// Kills the process. `writes` says whether a write to the spool that is in progress is still
-    /// done. If the process is storing received items, only the first `stored` of them are stored.
+    /// Kills the process. `writes` says whether the current write to the spool is still completed.
+    /// If the process is storing received items, only the first `stored` of them are stored.
     pub(crate) fn kill(mut self, writes: SpoolAtKill, stored: usize) {
         if let (SpoolAtKill::Written, Some(write)) = (writes, self.spool_job.take()) {
             self.spool.write(&write).ok();

@@ -1,6 +1,6 @@
-//! Opens agents' panes beside a person's pane, in the same tmux window. When agents' panes leave
-//! the window, the remaining agents' panes get equal heights. When the last of them has left, the
-//! window gets its earlier layout back.
+//! Opens agents' panes beside a person's pane, in the same tmux window. When an agent's pane leaves
+//! the window, the others get equal heights. When the last one has left, the window gets its
+//! earlier layout back.
 
 use crate::core::jobs::pane_jobs::{PaneMove, PaneSpec};
 use crate::io::panes::hide_and_show::{MoveOutcome, place_in_joining_order};
@@ -13,9 +13,8 @@ use tmux::{CreatedPane, Error, PaneId, PanePlace, PaneRow, PaneTag, WindowId};
 const MIN_KEPT_COLUMNS: u32 = 40;
 
 impl PaneManager {
-    /// Opens a pane beside `opening.person_pane`, the pane in which a person works. Returns `None`
-    /// if no such pane is set for the team, if that pane is not on the daemon's tmux server, or if
-    /// [`choose_place`] finds no place.
+    /// Opens a pane beside the pane of a person, `opening.person_pane`. Returns `None` if the team
+    /// has no such pane, if it is on another tmux server, or if [`choose_place`] finds no place.
     pub(super) fn open_beside_person(&mut self, opening: &PaneSpec) -> Result<Option<CreatedPane>, Error> {
         let Some(person) = &opening.person_pane else { return Ok(None) };
         let rows = self.list_panes()?;
@@ -39,9 +38,9 @@ impl PaneManager {
         }
     }
 
-    /// Moves a hidden pane beside `pane_move.person_pane`, the pane in which a person works.
-    /// Returns `NotMoved` if no such pane is set for the team, if that pane is not on the daemon's
-    /// tmux server, or if [`choose_place`] finds no place.
+    /// Moves a hidden pane beside the pane of a person, `pane_move.person_pane`. Returns `NotMoved`
+    /// if the team has no such pane, if it is on another tmux server, or if [`choose_place`] finds
+    /// no place.
     pub(super) fn show_beside_person(
         &mut self,
         rows: &[PaneRow],
@@ -68,16 +67,15 @@ impl PaneManager {
         }
     }
 
-    /// Marks all windows in which agents' panes are beside a person's pane as untidy. Called before
-    /// an agent's pane is closed or moved, because the pane may be in any of these windows.
+    /// Marks all persons' windows with agents' panes as untidy. Called before an agent's pane is
+    /// closed or moved, because the pane may be in any of these windows.
     pub(super) fn mark_person_windows_untidy(&mut self) {
         self.untidy_windows.extend(self.person_windows.keys());
     }
 
-    /// Tidies the windows that are marked as untidy: an agent's pane may have left them. The
-    /// remaining agents' panes get equal heights. If none remains, the window gets its earlier
-    /// layout back. After an error, tries again when the next pane closes or moves. A window that
-    /// the person has closed is forgotten.
+    /// Tidies the windows that are marked as untidy. The agents' panes in them get equal heights. A
+    /// window without agents' panes gets its earlier layout back. After an error, tries again when
+    /// the next pane closes or moves.
     pub(super) fn tidy_person_windows(&mut self) {
         for window in std::mem::take(&mut self.untidy_windows) {
             let last_panes = self.person_windows.remove(&window).unwrap_or_default();
@@ -94,13 +92,13 @@ impl PaneManager {
     }
 }
 
-/// Chooses where the next pane of the team opens in the person's window. Returns the window and the
-/// place. The place is right of the person's pane, or below the team's last pane in this window.
+/// Chooses where the next pane of the team opens in the person's window: right of the person's
+/// pane, or below the team's last pane in this window. Returns the window and the place.
 /// `team_tags` are the tags of the team's panes.
 ///
-/// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd. Also
-/// returns `None` if a pane would become too small, or if a pane of the window is zoomed. In a
-/// window with a zoomed pane, tmux does not report the normal sizes of the panes.
+/// Returns `None` if the person's pane does not exist, is hidden, or is in a window of teamd, or if
+/// a pane would become too small. Also returns `None` if a pane of the window is zoomed, because
+/// tmux does not report the normal sizes of its panes then.
 fn choose_place(
     rows: &[PaneRow],
     person: &PersonPane,

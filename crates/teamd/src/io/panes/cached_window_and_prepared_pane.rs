@@ -1,6 +1,6 @@
-//! The cache that is used while several panes of a team are opened in a row. With the panes of the
-//! team's tmux windows in the cache, the daemon need not list them before each new pane. The cache
-//! also has the pane that was created in advance for the next agent.
+//! A cache for opening several panes of a team in a row. It has the panes of the team's current
+//! tmux window, so that the daemon need not list them before each new pane. It also has the pane
+//! that was created in advance for the next agent.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::PaneSpec;

@@ -1,5 +1,5 @@
-//! Chooses the panes that are closed in one round trip to tmux. No two of them are in one window:
-//! tmux up to 3.6 crashes if two panes of a window close at the same time.
+//! Chooses the panes that are closed in one round trip to tmux, at most one in each window: tmux up
+//! to 3.6 crashes if two panes of a window close at the same time.
 
 #[cfg(test)]
 use crate::core::connection_spawn_and_watch_ids::SpawnId;

@@ -1,5 +1,5 @@
-//! Finds the dialogs that panes show. The panes thread sends only the dialogs to the event loop,
-//! not the screens.
+//! Captures the screens of panes and finds the dialogs on them. Only the dialogs are sent to the
+//! event loop, not the screens.
 
 use crate::core::connection_spawn_and_watch_ids::SpawnId;
 use crate::core::jobs::pane_jobs::DialogPane;

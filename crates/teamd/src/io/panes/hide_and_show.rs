@@ -40,9 +40,8 @@ impl PaneManager {
     }
 
     fn show_in_team_window(&mut self, rows: &[PaneRow], pane_move: &PaneMove) -> Result<MoveOutcome, Error> {
-        // `neighbors` has the pane tags of the team's members. If the tag of this pane is missing
-        // there, the pane was opened in a window of its own, and must not share a window with other
-        // panes.
+        // `neighbors` has the tags of the panes that share windows. If the tag of this pane is not
+        // among them, the pane was opened in a window of its own, and stays alone.
         if !pane_move.neighbors.contains(&pane_move.owner) {
             return Ok(MoveOutcome::NotMoved);
         }
@@ -81,10 +80,10 @@ impl PaneManager {
     }
 }
 
-/// Returns where the pane of `pane_move` is inserted into a window of its team, so that the panes
-/// stay in the order in which their members joined. If members that joined earlier have panes in
-/// the window, the place is below the last of these panes. Otherwise the place is above the first
-/// pane of a member that joined later. `None` if the window has no pane of the team.
+/// Returns where the pane of `pane_move` is inserted into a window of its team. The panes are in
+/// the order in which their members joined the team. So the place is below the last pane of a
+/// member that joined earlier, or else above the first pane of a member that joined later. `None`
+/// if the window has no pane of the team.
 pub(super) fn place_in_joining_order(
     rows: &[PaneRow],
     window: WindowId,

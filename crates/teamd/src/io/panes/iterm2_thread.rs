@@ -140,9 +140,9 @@ impl Iterm2Sessions {
         Ok(OpenedPane { pane, shim: ExpectedShim::AnyPid })
     }
 
-    /// Opens an iTerm2 session for a new member by splitting another one: the session that was
-    /// opened last for the team, or else that of the caller, or else that in which the daemon was
-    /// started. So the members are at the right of the caller, one below the other.
+    /// Opens an iTerm2 session for a new member by splitting another session: the last one that was
+    /// opened for the team, or else the caller's, or else the one in which the daemon was started.
+    /// So the members are at the right of the caller, one below the other.
     fn split(&self, spec: &Iterm2Spec) -> Result<Iterm2Session, ErrorReport> {
         let it2 = &spec.access.it2;
         let own_session = env_var("ITERM_SESSION_ID").and_then(|id| Some(id.rsplit_once(':')?.1.to_owned()));

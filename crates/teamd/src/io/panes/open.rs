@@ -17,14 +17,15 @@ use tmux::{CreatedPane, Error, NextPane, PaneTag, SessionId, WindowId};
 impl PaneManager {
     /// Opens a pane, tags it, and pipes its output to the output logger.
     ///
-    /// `next` describes the pane that the next job will open. If `next` belongs to the same team
-    /// and the window has space, the round trip that tags this pane also creates that next pane.
+    /// `next` describes the pane that the next job will open. If both panes belong to the same team
+    /// and the window has space, the next pane is created in the same round trip to tmux. This
+    /// saves time.
     pub(super) fn open(&mut self, opening: &PaneSpec, next: Option<&PaneSpec>) -> Result<OpenedPane, Error> {
         let PaneSpec { team, layout, .. } = opening;
         create_log_directory(&opening.log);
         mark_spawn_in_log(&opening.log);
-        // After an error, the data in `self.opening_cache` may be out of date. The cache is
-        // dropped, so the windows are listed again for the next pane.
+        // After an error, the cache may be out of date. Without it, the windows are listed again
+        // for the next pane.
         let created = self.take_or_create(opening).inspect_err(|_| self.opening_cache = None)?;
         self.last_window.insert(team.clone(), created.window);
         self.pending_layouts.insert(created.window, *layout);
@@ -45,8 +46,8 @@ impl PaneManager {
             self.opening_cache.iter_mut().for_each(PaneOpeningCache::clear_rows);
         }
         outcome.tagged?;
-        // Errors of setting the window's options and of piping the output are only logged. The
-        // agent then runs in a window without teamd's options, or without a record of its output.
+        // These two errors do not stop the agent. It runs in a window without teamd's options, or
+        // without a record of its output.
         outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));
@@ -61,8 +62,8 @@ impl PaneManager {
         Ok(OpenedPane { pane, shim: ExpectedShim::Pid(created.pid) })
     }
 
-    /// Returns the pane that was created in advance while the previous pane was tagged. Creates a
-    /// pane if there is none.
+    /// Returns the pane for `opening`. It was created in advance with the previous pane, or else is
+    /// created now.
     fn take_or_create(&mut self, opening: &PaneSpec) -> Result<CreatedPane, Error> {
         let batch = self.opening_cache.as_mut();
         match batch.and_then(|batch| batch.next_pane.take_if(|(spawn, _)| *spawn == opening.spawn)) {
@@ -206,9 +207,9 @@ impl PaneManager {
     /// The name of the tmux session that the daemon creates for its windows if it does not run in a
     /// tmux pane.
     ///
-    /// The name contains the pid of the tmux server. If a tmux server was killed, a tmux plugin may
-    /// restore its sessions in a new server under the old names. The daemon must not use such a
-    /// restored session, so the name of its own session is different on each server.
+    /// The name contains the pid of the tmux server, so that it is different on each server. A tmux
+    /// plugin may restore the sessions of a killed server under their old names, and the daemon
+    /// must not use a restored session.
     pub(super) fn own_tmux_session_name(&mut self) -> Result<String, Error> {
         Ok(format!("teamd-{}-{}", std::process::id(), self.connect()?.epoch().pid))
     }

@@ -27,17 +27,16 @@ pub(super) enum It2Error {
 
 /// Runs `it2 session` with `arguments`. Returns its output.
 ///
-/// `it2` gets the environment of the daemon. iTerm2 accepts the cookie in the variable
-/// `ITERM2_COOKIE` only once. So for later calls `it2` asks iTerm2 for another cookie, through
-/// AppleScript.
+/// `it2` gets the environment of the daemon, with the cookie `ITERM2_COOKIE`. iTerm2 accepts a
+/// cookie only once, so later calls of `it2` get another one from iTerm2 through AppleScript.
 pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error> {
     let mut command = Command::new(it2);
     command.arg("session").args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A wrapper around `it2` may start it as a child, so the timeout ends the whole group.
     command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
-    // This thread waits for the output of `it2`. Another thread ends `it2` after the timeout. If no
-    // handle of the process can be opened, `it2` has exited already, and there is nothing to end.
+    // This thread waits for the output of `it2`, and another thread kills `it2` after the timeout.
+    // Without a handle, `it2` has exited already, and need not be killed.
     let pid = child.id();
     let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {
@@ -55,8 +54,8 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     }
 }
 
-/// Ends `it2` and the other processes of its process group. First stops `it2` with SIGSTOP: a
-/// stopped process does not exit, so the kernel cannot give its pid to another process before the
+/// Kills `it2` and the other processes of its process group. First stops `it2` with SIGSTOP: a
+/// stopped process does not exit, so its pid cannot become the pid of another process before the
 /// group is killed. If SIGSTOP fails, `it2` has exited already.
 fn kill_group(it2: &ExitHandle, pid: u32) {
     if it2.send_signal(Signal::STOP).is_err() {

@@ -31,7 +31,7 @@ pub(crate) struct TmuxLocation {
     pub(crate) address: ServerAddress,
     /// The pane that the daemon runs in. New windows are created in its tmux session.
     pub(crate) pane: Option<PaneId>,
-    /// Whether the daemon starts even if tmux is not installed. It then supervises only agents
+    /// Whether the daemon starts even if tmux is not installed, and then supervises only agents
     /// without panes. True if the user has named no tmux server and does not run the daemon in
     /// tmux.
     pub(crate) is_optional: bool,
@@ -56,13 +56,12 @@ pub(super) struct PaneManager {
     /// The window of each team's last opened pane.
     pub(super) last_window: BTreeMap<TeamName, WindowId>,
     /// What is known about the windows of a team while several of its panes are opened in a row.
-    /// Set to `None` before a job of another kind runs, because a user may move panes meanwhile.
+    /// Dropped before a job of another kind, because a user may have moved panes since.
     pub(super) opening_cache: Option<PaneOpeningCache>,
     /// Windows to lay out, because their panes have changed.
     pub(super) pending_layouts: BTreeMap<WindowId, Layout>,
-    /// Persons' windows in which agents' panes were opened, each with the set of the agents' panes.
-    /// The set is empty if an earlier daemon opened the panes, because this daemon does not know
-    /// their ids.
+    /// Persons' windows with agents' panes, each with the ids of these panes. The set of ids is
+    /// empty if an earlier daemon opened the panes.
     pub(super) person_windows: BTreeMap<WindowId, BTreeSet<PaneId>>,
     /// Windows of `person_windows` to tidy, because a pane may have left them.
     pub(super) untidy_windows: BTreeSet<WindowId>,
@@ -111,9 +110,9 @@ pub(crate) fn start(
 impl PaneManager {
     /// Runs pane jobs until the queue is closed.
     ///
-    /// If panes of a window have changed, the window gets its layout only when the queue has no job
-    /// that opens or moves a pane. So thirty spawns at once change the layout only once. Other
-    /// jobs, such as changes of labels, do not delay the layout.
+    /// The layout of a window is applied only when the queue has no job that opens or moves a pane.
+    /// So thirty spawns at once change the layout only once. Other jobs, such as changes of labels,
+    /// do not delay the layout.
     pub(super) fn run(&mut self, queue: &Receiver<PaneJob>) {
         let mut waiting = VecDeque::new();
         loop {
@@ -138,11 +137,10 @@ impl PaneManager {
         }
     }
 
-    /// Closes several panes at the head of the queue in one round trip to tmux, at most one pane
-    /// per window.
+    /// Takes jobs that close panes from the head of the queue, at most one for each window, and
+    /// closes their panes in one round trip to tmux. Does nothing if this is only one pane.
     ///
-    /// If tmux does not close one of the panes in this round trip, the job for that pane stays in
-    /// the queue and closes it later. Does nothing if there is only one pane to close.
+    /// If tmux does not close a pane, its job stays in the queue and tries again alone.
     pub(super) fn close_batch(&mut self, waiting: &mut VecDeque<PaneJob>) {
         let batch = choose_close_batch::choose_close_batch(waiting);
         if batch.len() < 2 {
@@ -163,8 +161,8 @@ impl PaneManager {
                     *window = None;
                     continue;
                 }
-                // After an error such as a timeout, all jobs of the batch fail. If the panes were
-                // closed one by one instead, each job would wait for the same timeout.
+                // After an error such as a timeout, all jobs of the batch fail. Further attempts,
+                // one for each pane, would each wait for the same timeout.
                 Err(error) => Some(error.clone()),
             };
             let spawn = spawn.clone();
@@ -217,9 +215,9 @@ impl PaneManager {
                     PaneVisibility::Hidden => self.hide(&pane_move),
                     PaneVisibility::Shown => self.show(&pane_move),
                 };
-                // A person may have opened a pane in the window of a hidden pane. tmux does not
-                // report this. So foreign panes are moved out of such windows after each move of a
-                // pane.
+                // A person may have opened a pane in the tmux session of hidden panes, where nobody
+                // sees it. tmux does not report this, so such panes are moved out after each move
+                // of a pane.
                 if result.is_ok() {
                     self.move_out_foreigners();
                 }

@@ -22,8 +22,8 @@ pub(super) fn team_windows(rows: &[PaneRow], owners: &[PaneTag]) -> BTreeSet<Win
     rows.iter().filter(is_team_pane).map(|row| row.window).collect()
 }
 
-/// Returns a window of the team with space for one more pane. Invariant: this is never a window of
-/// the user, even if the user has moved an agent's pane there;
+/// Returns a window of the team with space for one more pane. A user may have moved an agent's pane
+/// to a window of the user. Invariant: such a window is never returned;
 /// `a_new_pane_goes_only_to_a_visible_window_of_its_team` checks it.
 pub(super) fn window_with_space(rows: &[PaneRow], owners: &[PaneTag], layout: Layout) -> Option<WindowId> {
     team_windows(rows, owners).into_iter().find(|window| {

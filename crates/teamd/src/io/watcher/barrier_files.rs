@@ -1,8 +1,8 @@
-//! Barriers: files that the daemon creates and removes, to know that all earlier file events have
+//! Barrier files. The daemon creates and removes one to find out when all earlier file events have
 //! arrived.
 //!
 //! The kernel reports changes of watched directories in the order in which they happened. So when
-//! the file event for a barrier arrives, the events of all earlier changes have arrived.
+//! the file event for a barrier file arrives, the events of all earlier changes have arrived.
 
 use crate::core::core_event::CoreEvent;
 use notify::EventKind;

@@ -1,11 +1,12 @@
 //! The file watcher: watches directories with the crate `notify`, and turns changes into core
 //! events.
 //!
-//! The watcher watches only directories, because the watch of a single file ends when the file is
-//! replaced by a rename. A core event names the changed file but does not say what changed. One
-//! change may cause several events, and several changes may cause only one event. If the kernel's
-//! queue of file events overflows, the core rescans all files. On systems whose file events do not
-//! name the changed file, such as macOS, the core rescans all files after each event.
+//! It does not watch single files, because such a watch ends when the file is replaced by a rename.
+//! A core event names the changed file but does not say what changed. One change may cause several
+//! events, and several changes may cause only one event.
+//!
+//! If the kernel's queue of file events overflows, the core rescans all files. It also does so
+//! after each event on systems whose events do not name the changed file, such as macOS.
 
 use crate::core::core_event::CoreEvent;
 use crate::core::effect::Wake;
@@ -23,9 +24,8 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The kinds of events that mean a change. A file that was opened or read has not changed.
 const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
-/// Returns the directories of a team that are watched, in the order in which they get their
-/// watches. A parent comes first, so that its watch reports a child that is created before the
-/// child has a watch.
+/// Returns the directories of a team that are watched. A parent comes before its children and is
+/// watched first. So its watch reports a child that is created before the child has a watch.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
@@ -79,17 +79,16 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
 }
 
 /// Returns the event for a change of a directory of the team `name`, if this is a session team: a
-/// team that a Claude Code session created for itself. `None` for any other team. For such a change
-/// of another team, the watcher reports lost events instead, and the core rescans all files.
+/// team that a Claude Code session created for itself. `None` for any other team, because the core
+/// then rescans all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
 }
 
-/// A flag that is set while the event queue has a [`CoreEvent::WatcherOverflow`].
-///
-/// The watcher sends this event only if none is in the queue. Otherwise many changes at once would
-/// put as many of these events into the queue, and other events would wait behind them.
+/// A flag that is set while the event queue has a [`CoreEvent::WatcherOverflow`], so that the queue
+/// never has two. Otherwise many changes at once would fill the queue with this event, and other
+/// events would have to wait.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OverflowFlag(Arc<AtomicBool>);
 
@@ -121,8 +120,8 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Starts to watch the root and the directory of the barrier files, which show that all earlier
-    /// file events have arrived ([`Barriers`]). Watches no team yet.
+    /// Starts to watch the root and the directory of the barrier files ([`Barriers`]). Watches no
+    /// team yet.
     ///
     /// # Errors
     ///
@@ -134,9 +133,9 @@ impl FileWatcher {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // The daemon keeps `teams` and `tasks` open, so their own watches do not report their
-        // removal. Only a watch on their parent, the root, reports it. If the root cannot be
-        // watched, the next rescan finds the removal.
+        // The watch of a directory does not report its removal while the daemon has it open, and
+        // the daemon has `teams` and `tasks` open. The watch of the root reports their removal. If
+        // the root cannot be watched, the next rescan finds it.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
         let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
@@ -149,7 +148,7 @@ impl FileWatcher {
         })
     }
 
-    /// Creates the barrier with the number `barrier`. The watcher sends
+    /// Creates and removes the barrier file with the number `barrier`. The watcher sends
     /// [`CoreEvent::BarrierReached`] after the events of all earlier changes.
     ///
     /// # Errors
@@ -171,8 +170,8 @@ impl FileWatcher {
 
     /// Adds a watch for a directory. Returns false if the directory exists but cannot be watched.
     ///
-    /// A missing directory is skipped before `notify` is called, because adding a watch blocks
-    /// until all queued file events are delivered. After many changes this takes long.
+    /// A missing directory is skipped without a call of `notify`. The call would block until all
+    /// queued file events are delivered, which takes long after many changes.
     pub(super) fn watch_directory(&mut self, directory: &Path) -> bool {
         if !directory.is_dir() {
             return true;
@@ -228,8 +227,8 @@ pub(super) fn handle_event(
     }
 }
 
-/// Sends the events for a change of unknown files. `paths` has a watched directory, or any file in
-/// it.
+/// Sends the events for a change if the system does not say which file changed. `paths` has a
+/// watched directory, or any file in it.
 fn report_unnamed_change(
     root: &Path,
     paths: &[PathBuf],

@@ -92,8 +92,8 @@ pub(super) struct Connection {
     pub(super) number_at_home: u64,
     /// The client that the connection is on the control socket of the annex.
     pub(super) client: ConnId,
-    /// The number of the connection in the link of the annex. `None` until the annex has accepted
-    /// it.
+    /// The number that the annex's end of the link gives to the connection. `None` until the annex
+    /// has accepted the connection.
     pub(super) number_at_annex: Option<u64>,
     pub(super) to_annex: Pipe,
     pub(super) to_home: Pipe,
@@ -115,9 +115,8 @@ impl Connection {
         if host == HOME { &mut self.to_annex } else { &mut self.to_home }
     }
 
-    /// Closes the connection at the end `host`, because this host closes it or its process has
-    /// ended. Of the bytes that are on their way from `host`, the first `kept` still arrive. The
-    /// rest is lost.
+    /// Closes the connection at the end `host`. Of the bytes that are on their way from `host`, the
+    /// first `kept` still arrive, and the rest is lost.
     pub(super) fn close_at(&mut self, host: HostIndex, kept: usize) {
         self.pipe_from(host).cut(kept, PipeEnd::Closed);
         *self.pipe_to(host) = Pipe { end: PipeEnd::Silent, ..Pipe::default() };

@@ -1,4 +1,4 @@
-//! What the simulation of one host in a network adds to [`Simulation`]: real team files, random
+//! Extends [`Simulation`] for one host of a simulated network: it adds real team files, random
 //! choices, and the jobs and replies that the network must handle.
 
 use crate::core::connection_spawn_and_watch_ids::ConnId;

@@ -16,9 +16,11 @@ use protocol::team_and_member_names::MemberName;
 const PLACEHOLDER: ItemPayload = ItemPayload::BarrierReached { number: 0 };
 
 impl NetworkSimulation {
-    /// Changes what a link does in this action, as a program with the tested defect would. If the
-    /// defect is that messages are stored twice, returns the messages and their recipients. After
-    /// the action, the caller must store another copy of each.
+    /// If the simulation tests a defect, makes the link behave in `action` as a program with this
+    /// defect would.
+    ///
+    /// The defect that stores messages twice is left to the caller: the function returns these
+    /// messages with their recipients, and after the action the caller stores a copy of each.
     pub(super) fn inject_defect(
         &mut self,
         host: HostIndex,

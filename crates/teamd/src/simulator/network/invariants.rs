@@ -1,5 +1,5 @@
-//! What must hold in each simulation. Some of it is checked at each step, the rest after the faults
-//! when everything is quiet.
+//! The invariants of a simulation. Some are checked at each step, the others at the end, when the
+//! faults are over and nothing happens any more.
 
 use crate::simulator::network::connections::{HOME, HostIndex};
 use crate::simulator::network::members::members_of;
@@ -130,8 +130,8 @@ impl NetworkSimulation {
         }
     }
 
-    /// Each message is stored once and in the order of its sender, at the home and where its
-    /// recipient runs.
+    /// The home and the host of the recipient both have each message once, and the messages of one
+    /// sender in the order in which they were sent.
     fn check_messages(&self) {
         let hosts = 0..self.hosts.len();
         let members = hosts.flat_map(|host| members_of(host).map(|name| (host, name)));
@@ -217,9 +217,11 @@ impl NetworkSimulation {
         }
     }
 
-    /// How many exits of a member may be reported at most: the number of its shims whose agent has
-    /// ended. A shim that never had an agent is counted for each member of its host, because the
-    /// simulation does not know which member it belongs to.
+    /// The number of a member's shims whose agent has ended. The lead may get at most as many
+    /// messages about exits of the member.
+    ///
+    /// A shim that never had an agent may belong to any member of its host, so it counts for each
+    /// of them.
     fn ended_shims(&self, member: &str) -> usize {
         let has_member = |host: HostIndex| members_of(host).iter().any(|name| name.as_str() == member);
         let hosts = (0..self.hosts.len()).filter(|host| has_member(*host));

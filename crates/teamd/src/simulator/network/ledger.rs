@@ -1,5 +1,5 @@
 //! What people and agents have done in a simulation, and what they have seen. The invariants
-//! compare it with the files.
+//! compare the ledger with the files.
 
 use crate::simulator::network::connections::HostIndex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,8 @@ pub(super) struct Ledger {
     pub(super) created: BTreeSet<String>,
     /// The starts of each task's command, by the task's subject.
     pub(super) starts: BTreeMap<String, Vec<TaskStart>>,
-    /// The members of annexes that the home lists, each with the time of its spawn, a Unix time in
-    /// milliseconds.
+    /// The members of annexes that the config of the home lists, each with the time of its spawn in
+    /// milliseconds since the epoch.
     pub(super) listed: BTreeMap<String, u64>,
     last_number: u64,
     /// What has occurred, for the check that the seeds cover it.
@@ -39,8 +39,8 @@ impl Ledger {
         self.coverage.insert(what);
     }
 
-    /// Records that a member begins to work on a task. Panics if another member has begun the task
-    /// before, or if the same agent has. Only a new agent of the same member may begin a task
+    /// Records that an agent begins to work on a task. Panics if the agent has begun the task
+    /// before, or if another member has. Only a later agent of the same member may begin the task
     /// again.
     pub(super) fn start_task(&mut self, subject: &str, start: TaskStart) {
         self.cover("task begun");

@@ -1,5 +1,5 @@
-//! The life of a team on several hosts, in one simulation. First come random actions and faults.
-//! Then the faults end, and the simulation runs until it is quiet.
+//! Runs a simulation of a team on several hosts. First come random actions and faults. Then the
+//! faults end, and the simulation runs until nothing happens any more.
 
 use crate::core::connection_spawn_and_watch_ids::set_uuid_counter;
 use crate::simulator::network::connections::{HOME, HostIndex, PipeEnd};
@@ -12,9 +12,9 @@ use protocol::control_socket::{CreateTeamRequest, Request};
 
 /// How many actions happen until a simulation is quiet. More are a livelock.
 const MAX_QUIET_STEPS: usize = 60_000;
-/// How long a simulation runs after the faults until it counts as quiet, in milliseconds of
-/// simulated time. A link can need this long until it notices that its connection is dead and has
-/// connected again.
+/// How long a simulation must run after the last fault before it is checked, in milliseconds of
+/// simulated time. A link needs up to this time to notice that its connection is dead, and to
+/// connect again.
 const QUIET_TIME: u64 = 150_000;
 /// As [`QUIET_TIME`], for a team without faults.
 const START_TIME: u64 = 5_000;
@@ -94,8 +94,8 @@ fn restart(simulation: &mut NetworkSimulation, host: HostIndex) {
     }
 }
 
-/// Cuts a random connection at a random byte of each direction. Each end finds out at once or
-/// never.
+/// Cuts a random connection at a random byte of each direction. The host at each end either finds
+/// this out at once, or gets nothing more and does not find out.
 fn cut_connection(simulation: &mut NetworkSimulation) {
     let rng = &mut simulation.rng;
     let Some((number, connection)) = rng.choice(simulation.connections.iter_mut()) else { return };

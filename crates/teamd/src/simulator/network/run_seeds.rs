@@ -1,5 +1,5 @@
-//! Runs simulated lives of a team (see `life`), one for each random seed, and each with a time
-//! limit.
+//! Runs the random simulations of a team on several hosts (see `life`), one for each seed, and each
+//! with a time limit.
 
 use crate::simulator::network::defect::Defect;
 use crate::simulator::network::life::run_life;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long the simulation of one seed may take. If it takes longer, one of its steps hangs: a
-/// simulation with too many steps fails earlier, because the steps are counted.
+/// How long the simulation of one seed may take. If it takes longer, one of its steps hangs. Too
+/// many steps are not the reason, because the steps are counted and limited.
 const LIFE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What has occurred in a life, or why it failed.

@@ -1,9 +1,9 @@
 //! Measures what many agents on many hosts cost their home. `scripts/scale` runs this.
 //!
 //! The home is real as in the other simulations, with its links, mirrors and files. Each annex is a
-//! [`ScriptedAnnex`]. The watcher is a model: it reports at once what has changed. Times are CPU
-//! time of the home, because other programs on the machine change elapsed time. `scale_faults` has
-//! the faults.
+//! [`ScriptedAnnex`]. The simulated watcher reports each change at once. The results are CPU times
+//! of the home, because elapsed times would depend on other programs on the machine. `scale_faults`
+//! injects faults.
 
 use crate::core::jobs::host_jobs::{HostJob, LinkId, MirrorJob};
 use crate::io::hosts::simulated_link_end::LinkEndAction;
@@ -95,9 +95,8 @@ impl MeasuredHome {
         self.host.team().expect("the home has the team")
     }
 
-    /// Lets the home and all annexes do everything that is due. First all links run, and then the
-    /// core handles the changes that these links have reported. In the daemon, the links run in
-    /// threads at the same time.
+    /// Lets the home and all annexes do everything that is due. All links run first, and then the
+    /// core handles the changes that they have reported.
     pub(super) fn run(&mut self) {
         loop {
             self.run_daemon();
@@ -348,9 +347,9 @@ fn start_team(home: &mut MeasuredHome, agents: usize) {
     }
 }
 
-/// Runs the first hours of a day. In this day, each member exchanges a message with the lead, some
-/// members do a task or ask for an approval, and the faults of `scale_faults` happen. All of this
-/// is spread evenly over the day.
+/// Simulates the first `hours` of a day. Over a whole day, each member exchanges a message with the
+/// lead, some members do a task or ask for an approval, and the faults of `scale_faults` happen,
+/// all at regular intervals.
 fn live(home: &mut MeasuredHome, agents: usize, hours: usize) {
     let ticks_per_hour = (HOUR / TICK) as usize;
     let ticks_of_day = 24 * ticks_per_hour;

@@ -1,5 +1,5 @@
-//! An annex without a daemon, for measurements of the home: the state machine of its link, with a
-//! spool and stored items in memory.
+//! An annex without a daemon, for measurements of the home. It has only its end of the link, with
+//! the spool and the stored items in memory.
 
 use link::{
     LinkEffect, LinkEvent, LinkIdentity, LinkRole, LinkSettings, LinkState, LinkTime, ReceivedPosition,
@@ -46,7 +46,8 @@ impl ScriptedAnnex {
         self.events.push_back(LinkEvent::Opened { connection: self.connection });
     }
 
-    /// The connection ends. Frames on their way are lost. Returns the home's number of the connection.
+    /// The connection ends. Frames on their way are lost. Returns the home's number of the
+    /// connection.
     pub(super) fn close(&mut self) -> u64 {
         self.frames.clear();
         let (connection, reason) = (self.connection, "cut".to_owned());

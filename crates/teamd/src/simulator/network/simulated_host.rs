@@ -133,8 +133,8 @@ impl SimulatedHost {
         lost
     }
 
-    /// As the watcher does, queues an event for each file that has changed since the last call.
-    /// Drops an event if `is_lost` returns true. Returns whether config.json has changed.
+    /// Queues an event for each file that has changed since the last call, as the real watcher
+    /// does. Drops an event if `is_lost` returns true. Returns whether config.json has changed.
     pub(super) fn watch_files(&mut self, mut is_lost: impl FnMut() -> bool) -> bool {
         let mut changes: Vec<(TeamName, TeamFile)> =
             self.watcher.diff(self.root.path(), &[team_name()]).iter().filter_map(changed_file).collect();

@@ -189,8 +189,8 @@ fn answer_shutdown(simulation: &mut RandomSimulation, pid: u32) {
     simulation.write_shutdown_answer(&team, member, request, rejection);
 }
 
-/// Runs the simulation without faults and new calls. Returns when `timeout` milliseconds of
-/// simulated time have passed and no action is due.
+/// Runs the simulation without faults and new calls until no action is due, but at least for
+/// `timeout` milliseconds of simulated time.
 fn run_until_idle(simulation: &mut RandomSimulation, timeout: u64) {
     simulation.log(|| "no more faults".to_owned());
     simulation.conditions.is_fault_free = true;

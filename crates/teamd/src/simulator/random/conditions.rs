@@ -39,8 +39,8 @@ pub(super) struct RandomConditions {
     pub(super) programs: BTreeMap<u32, HookedProgram>,
     /// The pids of lead sessions.
     pub(super) lead_processes: BTreeSet<u32>,
-    /// The shims that were killed before their agent started. If the daemon is killed too, no daemon
-    /// closes the dead pane: it stays until a user runs `teamctl doctor`.
+    /// The shims that were killed before their agent started. If the daemon is killed too, no
+    /// daemon closes the dead pane: it stays until a user runs `teamctl doctor`.
     pub(super) killed_early: BTreeSet<u32>,
     /// Clients that closed their connection before the reply.
     pub(super) dropped_clients: BTreeSet<ConnId>,
@@ -60,9 +60,9 @@ pub(super) struct RandomConditions {
     answer_in_job: Option<(RequestId, Answer, AnsweredBy)>,
 }
 
-/// How often the simulator chooses actions that are due, how often it chooses faults, and which
-/// faults can occur. Each simulation has its own rates. If all simulations had all faults at a high
-/// rate, little else would happen in them.
+/// How often the simulator chooses faults and how often actions that are due, and which faults can
+/// occur. Each simulation has its own rates. If all simulations had all faults at a high rate,
+/// little else would happen in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActionRates {
     /// Of 256 actions, how many are chosen from the actions that are due, if there are any.
@@ -239,7 +239,8 @@ impl Conditions for RandomConditions {
         simulation.end_program(agent_pid);
     }
 
-    /// Lets some git jobs finish. In reality they may finish too, because git is a separate process.
+    /// Lets some git jobs finish. In reality they may finish too, because git is a separate
+    /// process.
     fn daemon_killed(simulation: &mut RandomSimulation, jobs: VecDeque<WorktreeJob>) {
         simulation.conditions.saved_roster.clear();
         for job in jobs {

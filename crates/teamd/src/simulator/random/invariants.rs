@@ -238,9 +238,9 @@ impl RandomSimulation {
         self.tmux.panes.values().flatten().map(|owner| owner.shim_pid)
     }
 
-    /// Checks that an agent is ended only after the roster on disk says that it is to end. So if
-    /// the daemon is killed now, the next daemon does not take the exit for a crash. If the roster
-    /// could not be written, the agent may be ended nevertheless.
+    /// Checks that an agent is ended only after the roster on disk says that the agent is being
+    /// stopped. Otherwise, if the daemon were killed now, the next daemon would take the exit for a
+    /// crash. After a failed write of the roster, nothing is checked.
     pub(super) fn check_stops_recorded(&self, effects: &[Effect]) {
         for effect in effects {
             let Effect::SendToShim { conn, message: ToShim::End { .. } } = effect else { continue };
@@ -288,13 +288,14 @@ pub(super) fn check_worktree_recorded(disk: &SimulatedDisk, creation: &WorktreeC
     );
 }
 
-/// The roster as text. The simulator compares such texts to find changes that were not saved. Three
-/// fields may change without a save and are left out:
+/// Returns the roster as text. The simulator compares this text with an earlier one to find changes
+/// that were not saved. The text lacks three values that may change without a save:
 ///
-/// - the number of turns of a team, if they have no limit;
-/// - the number of the last counted event of each other host, if the team's turns have no limit;
-/// - the tracking task of a starting member, an internal task that represents the member. If the id
-///   of this task is not saved, the deregistration finds the task by its subject.
+/// - the number of turns of a team without a limit of turns;
+/// - for a team without a limit of turns, the number of the last event of each annex that was
+///   counted;
+/// - the tracking task of a starting member, an internal task that represents the member. If its id
+///   is not saved, it is found by its subject later.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());

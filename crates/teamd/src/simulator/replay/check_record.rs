@@ -18,8 +18,8 @@ use std::path::Path;
 /// the output of its members.
 const MAX_RECORD_BYTES: u64 = 256 << 20;
 
-/// If a record ends while its team works, the recorded history and that of the replay may end
-/// differently. This is the length of the part at the end that may differ, in milliseconds.
+/// How much of the end of a history is not compared, in milliseconds. If a record ends while its
+/// team works, the last events of the record and of its replay may differ.
 const OPEN_END: u64 = 1_000;
 
 /// Replays the record in a file.

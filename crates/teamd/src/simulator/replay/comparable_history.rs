@@ -1,5 +1,5 @@
-//! Reduces the event log of a team to what a replay must repeat: which member claimed which task,
-//! in which order, and the history of each task and of each member.
+//! Reduces the event log of a team to what a replay must repeat: the order in which tasks were
+//! claimed and by which member, and the history of each task and each member.
 //!
 //! Events of different tasks and members may come in another order than in the record, because
 //! agents run side by side. Times, pids and ids that the daemon generates always differ.
@@ -37,9 +37,9 @@ impl ComparableHistory {
         self.0.entry(section).or_default().push((at, line));
     }
 
-    /// Shortens each section that has more lines than the same section of `other`: removes its last
-    /// lines, but only lines whose time is `from` or later. A record that ends while the team works
-    /// may end between a cause and its effects.
+    /// Removes lines at the end of each section that has more lines than the same section of
+    /// `other`, but only lines from the time `from` on. A record that ends while the team works may
+    /// lack the last effects, and its replay may have them.
     pub(super) fn remove_open_end(&mut self, from: u64, other: &ComparableHistory) {
         for (section, lines) in &mut self.0 {
             let other_length = other.0.get(section).map_or(0, Vec::len);
@@ -50,8 +50,8 @@ impl ComparableHistory {
         self.0.retain(|_, lines| !lines.is_empty());
     }
 
-    /// The history as text. An agent that ends soon after its turn may end before its shim reports
-    /// it as idle. So an idle report just before an exit is left out.
+    /// The history as text. An agent that ends soon after its turn may end before or after its shim
+    /// has reported it as idle. So such a report just before an exit is left out.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for ((_, title), lines) in &self.0 {
@@ -67,9 +67,9 @@ impl ComparableHistory {
     }
 }
 
-/// The section of an event: its task, its member, an inbox, or the team. Turns of a member and
-/// messages to it are in two sections, because they have no fixed order: the daemon learns of turns
-/// from a socket, and of messages from file events.
+/// The section of an event: its task, its member, an inbox, or the team. Messages to a member have
+/// another section than the member's turns, because their order is not fixed: the daemon learns of
+/// turns from a socket, and of messages from file events.
 fn section_of(event: &Event) -> Option<(u8, String)> {
     let json = serde_json::to_value(event).expect("an event is serializable");
     match (json["task"].as_str(), &event.member) {
@@ -80,8 +80,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// Kinds of messages that are left out of the history. A shim writes or answers them when a turn or
-/// its agent ends.
+/// Kinds of messages that are left out of the history: shims send them, or send the answers, when a
+/// turn or an agent ends.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 
@@ -106,8 +106,8 @@ fn sentence(event: &Event) -> Option<String> {
         | EventKind::Error { .. } => return None,
         // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,
-        // Shims write these messages. The simulated disk keeps shutdown requests apart from
-        // inboxes.
+        // These messages are written by shims, or are shutdown requests, which the simulated disk
+        // does not keep in inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
         EventKind::MemberActive { summary } => {

@@ -19,11 +19,11 @@ pub(super) struct ParsedRecord {
     pub(super) end: CheckedRecordEnd,
 }
 
-/// Parses a record. If its last line was cut, the line is left out.
+/// Parses a record. If its last line is incomplete, this line is left out.
 ///
 /// # Errors
 ///
-/// Errors of reading. For an invalid line, its number and why it is invalid.
+/// The error of reading. For an invalid line, its number and why it is invalid.
 pub(super) fn parse_record(mut record: impl BufRead) -> Result<ParsedRecord, String> {
     let mut line = Vec::new();
     read_line(&mut record, &mut line)?;
@@ -56,9 +56,8 @@ fn parse_start(line: &[u8]) -> Result<(u64, TeamName), String> {
     }
 }
 
-/// One type with the keys of all kinds of lines. It is used instead of `RecordLine`, whose parser
-/// would make the daemon larger by a tenth. The daemon has parsers for the types of these values
-/// anyway.
+/// One type with the keys of all kinds of lines. A parser for `RecordLine` would make the daemon
+/// larger by a tenth. The daemon has parsers for the values of this type anyway.
 #[derive(Deserialize)]
 struct RawLine<'a> {
     time: String,

@@ -1,8 +1,9 @@
-//! What a replay knows about the shims of a record: what they reported, and the results of tasks.
+//! What the shims of a record have done and a replay must repeat: their reports and the results of
+//! tasks.
 //!
-//! A shim decides by itself when it delivers a message to its agent. So in the replay, an agent
-//! begins a turn on messages when it did so in the record. A turn on a task begins when the daemon
-//! of the replay offers the task.
+//! In the replay, the daemon decides when a turn on a task begins, as it offers the task. A turn on
+//! messages begins at its time in the record, because the shim alone decides when it delivers a
+//! message.
 
 use crate::simulator::turn_agent_state::TaskResult;
 use protocol::control_socket::{Activity, TurnStatus};
@@ -23,7 +24,7 @@ pub(super) struct ReplayedAgents {
 #[derive(Debug)]
 pub(super) struct RecordedStatus {
     /// When the shim claimed the task of the turn, on the monotonic clock. If the record has no
-    /// such claim, when the shim sent the report.
+    /// claim, when the shim sent the report.
     pub(super) at: u64,
     pub(super) status: TurnStatus,
 }

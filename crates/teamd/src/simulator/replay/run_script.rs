@@ -22,16 +22,15 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The longest time that a shim waits in the replay, in milliseconds. If a shim could look for work
-/// earlier than in the record, it waits for the recorded time. But if an agent is awake much
-/// earlier than in the record, a decision of the daemon has changed, and a longer wait would hide
-/// that.
+/// The longest time that a shim is held back in the replay, in milliseconds. A shim that could look
+/// for work earlier than in the record is held back until the recorded time. If it could do so much
+/// earlier, a decision of the daemon has changed, and the replay must show that.
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
 /// Maximum number of actions of a replay: `MAX_STEPS.0` for each line of the record, plus
-/// `MAX_STEPS.1`. A replay with more actions is in a livelock, or its record covers more than a
-/// year.
+/// `MAX_STEPS.1`. If a replay has more actions, it repeats some of them without end, or its record
+/// covers more than a year.
 const MAX_STEPS: (usize, usize) = (100, 20_000_000);
 
 /// Runs a script. Returns the event log of the team.
@@ -75,17 +74,16 @@ struct Replay {
 struct WaitingShim {
     /// Since when, in milliseconds since the start of the replay.
     since: u64,
-    /// Whether the next report of the agent must be that it is idle. True once the replay had a
-    /// moment without work for the agent, if the agent's next report in the record is "idle". Stays
-    /// true if work comes later, because a real shim sends this report some milliseconds after its
-    /// scan.
+    /// Whether the agent must report "idle" next. Set when the shim would find no work and the next
+    /// report of the agent in the record is "idle". Stays set if work comes later, because a real
+    /// shim sends this report some milliseconds after it has looked for work.
     is_idle: bool,
 }
 
 /// A turn that is replayed.
 struct RunningTurn {
-    /// When the turn starts in the replay, in milliseconds since the start of the replay. The times
-    /// of what the turn does are counted from here.
+    /// When the turn starts in the replay, in milliseconds since the start of the replay. The
+    /// messages and the end of the turn have times relative to this start.
     start: u64,
     turn: ScriptedTurn,
 }
@@ -133,7 +131,7 @@ impl Replay {
         }
     }
 
-    /// Runs the next shim that may act now. If several shims may scan, they run in the order of the
+    /// Runs the next shim that may act now. Shims that may look for work run in the order of the
     /// record. Returns false if no shim may act now.
     fn run_first_shim(&mut self) -> bool {
         let elapsed = self.elapsed();
@@ -151,9 +149,8 @@ impl Replay {
         true
     }
 
-    /// Wakes the agents whose next recorded turn on messages is due. The daemon does not wake an
-    /// agent for such a turn: in the record, the shim's own timer woke the agent, or the agent was
-    /// not idle yet.
+    /// Wakes the agents whose next recorded turn on messages is due. The daemon does not wake them:
+    /// in the record, the shim's own timer started the turn, or the agent was not idle yet.
     fn wake_for_messages(&mut self) {
         let now = self.simulation.now.mono;
         let starts = |name: &MemberName| {
@@ -208,10 +205,12 @@ impl Replay {
         task.is_none() && message.is_none_or(|message| message.payload.is_some())
     }
 
-    /// The shim that must scan before the shim `pid`: a waiting shim that claims, in the record,
-    /// the task that `pid` would find now. `None` if `pid` claims this task itself. The recorded
-    /// times alone do not give this order, because a shim claims a task some milliseconds before
-    /// the daemon notices the claim.
+    /// Returns the shim that must look for work before the shim `pid`: a waiting shim that claims,
+    /// in the record, the task that `pid` would find now. `None` if `pid` itself claims this task
+    /// in the record.
+    ///
+    /// The recorded times do not give this order, because a shim claims a task some milliseconds
+    /// before the daemon records the claim.
     fn recorded_claimer(&self, pid: u32) -> Option<u32> {
         let waiting = self.waiting.get(&pid)?;
         let identity = self.simulation.agent_identity(pid).filter(|_| !waiting.is_idle)?;
@@ -262,9 +261,9 @@ impl Replay {
         });
     }
 
-    /// Takes the recorded turn of this task from the script, even if the task had another owner in
-    /// the record. If `task` is `None`, takes the member's next recorded turn on messages. If the
-    /// script has no such turn, returns a turn that ends at once.
+    /// Takes the recorded turn on `task` from the script, even if the task had another owner in the
+    /// record. If `task` is `None`, takes the member's next recorded turn on messages. If there is
+    /// no such turn, returns a turn that ends at once.
     fn take_turn(&mut self, pid: u32, task: Option<TaskId>) -> ScriptedTurn {
         let name = self.simulation.agent_identity(pid).map(|identity| identity.name);
         let take = |turns: &mut Vec<ScriptedTurn>| {
@@ -276,8 +275,8 @@ impl Replay {
         own.or_else(of_others).unwrap_or(ScriptedTurn { end: Some(0), ..ScriptedTurn::new(0, task) })
     }
 
-    /// Does the next thing that a running turn does now: writes the result of its task, sends a
-    /// message, or ends. Returns whether there was one.
+    /// Lets a running turn do its next action if it is due: send a message, or end with the result
+    /// of its task. Returns false if none is due.
     fn run_turn_action(&mut self) -> bool {
         let elapsed = self.elapsed();
         let is_due = |running: &RunningTurn| running.next_time().is_some_and(|next| next <= elapsed);
@@ -356,8 +355,8 @@ impl Replay {
         }
     }
 
-    /// Puts a message into an inbox. An answer to a shutdown request goes to where the simulated
-    /// disk keeps such answers.
+    /// Puts a message into an inbox. Answers to shutdown requests are not in an inbox of the
+    /// simulated disk, but kept apart.
     fn send(&mut self, inbox: &MemberName, message: &Message) {
         let (team, from) = (self.script.team.clone(), MemberName::new_unchecked(&message.from));
         let payload = Payload::parse(&message.text);
@@ -410,10 +409,10 @@ impl Replay {
 }
 
 impl RunningTurn {
-    /// A turn that starts at the time `elapsed`. If its start in the record is up to [`MAX_HOLD`]
-    /// later, the turn starts then: `elapsed` may be the time of the claim, and a shim reports the
-    /// turn some milliseconds after the claim. So the turn ends at its time in the record, and
-    /// turns of several members end in the order of the record.
+    /// A turn of the replay that starts now, at the time `elapsed`. If the recorded start is at
+    /// most [`MAX_HOLD`] later, the turn starts then, because a shim starts a turn some
+    /// milliseconds after its claim. So the turns of several members end in the order of the
+    /// record.
     fn new(elapsed: u64, turn: ScriptedTurn) -> RunningTurn {
         let start = if turn.start <= elapsed + MAX_HOLD { turn.start.max(elapsed) } else { elapsed };
         RunningTurn { start, turn }

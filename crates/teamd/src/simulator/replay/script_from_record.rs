@@ -50,9 +50,8 @@ pub(super) struct ScriptedTurn {
     pub(super) start: u64,
     /// `None` if the record ends before the turn ends.
     pub(super) end: Option<u64>,
-    /// When the daemon noticed that the turn had ended. If the daemon read the results of several
-    /// turns in one scan, these turns have the same `end`. The replay then ends them in the order
-    /// of `end_reported`.
+    /// When the daemon noticed that the turn had ended. Turns whose results the daemon read in one
+    /// scan have the same `end`, and the replay ends them in the order of `end_reported`.
     pub(super) end_reported: u64,
     /// The task. `None` for a turn on messages.
     pub(super) task: Option<TaskId>,
@@ -141,8 +140,8 @@ struct RecordReader {
     reported: BTreeMap<MemberName, (Activity, u64)>,
     /// When members claimed the tasks for which no turn has been reported yet.
     claims: BTreeMap<(MemberName, TaskId), u64>,
-    /// When the result of a task was written, for each task whose turn has not ended yet. A shim
-    /// writes the result some milliseconds before it reports the end of the turn.
+    /// When the result of a task was written, if the turn has not been reported as ended yet. A
+    /// shim writes the result some milliseconds before it reports the end of the turn.
     written_results: BTreeMap<TaskId, u64>,
     /// When the first turn on each task began.
     first_turns: BTreeMap<TaskId, u64>,
@@ -269,8 +268,8 @@ impl RecordReader {
         }
     }
 
-    /// Messages that the daemon or a shim writes are left out, because the replay writes them
-    /// again.
+    /// Adds a recorded message to the script. Messages of the daemon or a shim are left out,
+    /// because the replay writes them again.
     fn read_message(&mut self, at: u64, inbox: &MemberName, message: &Message) {
         let from = MemberName::new_unchecked(&message.from);
         if self.prompts.get(inbox).is_some_and(|prompt| from.is_lead() && *prompt == message.text) {
@@ -298,9 +297,9 @@ impl RecordReader {
         }
     }
 
-    /// Adds a change of a task to the script. If a shim runs the turns of the member that works on
-    /// the task, the claim and the result are left out. The replayed agent claims the task by
-    /// itself, and writes the recorded result at the end of its turn.
+    /// Adds a change of a task to the script. Claims and results of a member whose turns a shim
+    /// runs are left out: the replayed agent claims the task itself, and writes the recorded result
+    /// at the end of its turn.
     fn read_task(&mut self, at: u64, task: &Task) {
         let previous = self.tasks.insert(task.id, task.clone());
         let is_in_turn = |task: &Task| is_worked_on_by(task, &self.turn_members);
@@ -330,8 +329,8 @@ impl RecordReader {
         }
     }
 
-    /// Completes the tasks that block `task`. They must be complete, because a turn on `task` has
-    /// begun. The recorded daemon may have noticed only later that they are complete.
+    /// Completes the tasks that block `task`. A turn on `task` has begun, so they are complete, but
+    /// the record may say so only later.
     fn complete_blockers(&mut self, at: u64, task: TaskId) {
         self.first_turns.entry(task).or_insert(at);
         let blockers = self.tasks.get(&task).map(|task| task.blocked_by.clone()).unwrap_or_default();
@@ -342,8 +341,9 @@ impl RecordReader {
         }
     }
 
-    /// Adds the starts and ends of turns that the shims had not reported when the record ended. A
-    /// claim without a report starts a turn, and a result without a report ends the turn.
+    /// Adds the starts and ends of turns that the shims had not reported yet when the record ended.
+    /// A claimed task without a report started a turn, and a written result without a report ended
+    /// one.
     fn add_unreported_turns(&mut self) {
         for ((member, task), at) in std::mem::take(&mut self.claims) {
             if self.tasks.get(&task).is_some_and(|task| is_claimed_by(task, &member)) {
@@ -370,8 +370,8 @@ impl RecordReader {
         turns.push(ScriptedTurn::new(at, Some(task)));
     }
 
-    /// Adds each message of a member whose turns a shim runs to the turn in which the member sent
-    /// it. A message that was sent outside of a turn becomes an [`OutsideAction`].
+    /// Adds the messages that members sent during a turn to their turns. A message that was sent
+    /// outside of a turn becomes an [`OutsideAction`].
     fn attribute_messages_to_turns(&mut self) {
         for (at, inbox, message) in std::mem::take(&mut self.sent) {
             let from = MemberName::new_unchecked(&message.from);
@@ -386,8 +386,8 @@ impl RecordReader {
         self.script.actions.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// Adds the messages by which agents agreed to shut down, if the record ends before the daemon
-    /// has seen them. The daemon reads them when the agents exit.
+    /// A record may end before the daemon has seen an agent's message that it agrees to shut down,
+    /// although it has the agent's exit. Adds these messages.
     fn add_unseen_approvals(&mut self) {
         let is_approval = |message: &Message, from: &MemberName| {
             message.from == from.as_str()
@@ -409,8 +409,9 @@ impl RecordReader {
         }
     }
 
-    /// Puts the message by which an agent agreed to shut down before the agent's exit, as it
-    /// happened. The daemon sees the exit at once, and the message some milliseconds later.
+    /// An agent sends a message that it agrees to shut down, and then exits. The record may have
+    /// the two in the wrong order, because the daemon sees the exit at once and the message some
+    /// milliseconds later. Moves such messages before the exit.
     fn put_approvals_before_exits(&mut self) {
         self.add_unseen_approvals();
         let actions = self.script.actions.make_contiguous();
