@@ -13,9 +13,8 @@ const TEAMD_WINDOW: &str = "#{==:#{@teamd_window},1}";
 /// Condition: no pane of the window is zoomed.
 pub(crate) const NOT_ZOOMED: &str = "#{!=:#{window_zoomed_flag},1}";
 
-/// Size of the main pane in percent of the width or height of its window. This replaces tmux's own
-/// defaults, 80 columns and 24 lines, which would fill a small terminal and leave no space for
-/// other panes.
+/// Size of the main pane in percent of the width or height of its window. tmux's own defaults, 80
+/// columns and 24 lines, could fill a small terminal and leave no space for other panes.
 pub const MAIN_PANE_PERCENT: u32 = 60;
 
 impl TmuxServer {
@@ -45,8 +44,9 @@ pub(crate) fn tile_commands(window: WindowId) -> Result<CommandList, InvalidArgu
     if_then(&window, NOT_ZOOMED, &CommandList::new(&select_layout("tiled", &window)))
 }
 
-/// Returns the command that sets the size of the main pane. The value is a format with which tmux
-/// computes the size in columns or lines, because the option accepts no percentage before tmux 3.3.
+/// Returns the command that sets the size of the main pane. The value is not a percentage, which
+/// tmux accepts only since version 3.3. It is a format, from which tmux computes the size in
+/// columns or lines.
 fn set_main_size<'a>(window: &'a str, option: &'a str, size: &str) -> TmuxCommand<'a> {
     let share = format!("#{{e|/|:#{{e|*|:#{{{size}}},{MAIN_PANE_PERCENT}}},100}}");
     SetOption::new().window().format().target_pane(window).option(option).value(share).build()

@@ -1,9 +1,9 @@
 //! The label on the border of a pane: the member's name, state and task, in the color of the
 //! member.
 //!
-//! The texts of a label come from other programs, so they are stored as values of pane options.
-//! tmux does not expand formats in such a value, and the format that shows the values is a
-//! constant. tmux does interpret styles (`#[…]`) in a value, so every `#` is removed.
+//! Other programs choose these texts, so tmux must not interpret them. Each text is stored in an
+//! option of the pane, where tmux does not expand formats. tmux does interpret styles (`#[…]`)
+//! there, so every `#` is removed.
 
 use tmux_interface::{SetOption, TmuxCommand};
 
@@ -16,8 +16,8 @@ use crate::command_list::CommandList;
 pub struct BorderLabel {
     /// Name of the member. Up to 64 characters are shown.
     pub name: String,
-    /// One of `blue`, `green`, `yellow`, `purple`, `orange`, `pink`, `cyan` and `red`. For any
-    /// other value the label has the default color.
+    /// Color of the member: `blue`, `green`, `yellow`, `purple`, `orange`, `pink`, `cyan` or `red`.
+    /// For any other value the label has the default color.
     pub color: String,
     /// State of the member. Up to 32 characters are shown.
     pub state: String,
@@ -25,9 +25,11 @@ pub struct BorderLabel {
     pub task: String,
 }
 
-/// The tmux format of a pane border. For a pane without a tag, which is not a pane of teamd, it
-/// shows only the index of the pane. In the format, a branch of the condition `#{?…}` must not
-/// contain a comma outside of `#{…}`, because such a comma ends the branch.
+/// The tmux format of a pane border: the label of an agent's pane, or the index of any other pane.
+/// Only an agent's pane has a value of the option `@teamd_spawn`.
+///
+/// A comma separates the branches of a condition `#{?…}`. So the text of a branch must not contain
+/// a comma outside of `#{…}`.
 pub(crate) const BORDER_FORMAT: &str = "#{?#{@teamd_spawn}, #[fg=#{@teamd_color}]#[bold]#{@teamd_name}#[default] \
      #{@teamd_state}#{?#{@teamd_task}, | #{@teamd_task},} , #{pane_index} }";
 
@@ -41,8 +43,8 @@ impl BorderLabel {
     }
 }
 
-/// Returns the command that sets an option of a pane. The word `--` ends the flags of the command,
-/// so a value that begins with a dash is not read as a flag.
+/// Returns the command that sets an option of a pane. After the word `--`, tmux does not read a
+/// value that begins with a dash as a flag.
 pub(crate) fn set_pane_option(pane: PaneId, name: &'static str, value: String) -> TmuxCommand<'static> {
     let mut command = SetOption::new().pane().target_pane(pane.to_string()).build();
     command.push_param("--").push_param(name).push_param(value);

@@ -11,8 +11,8 @@ use crate::if_shell::{if_else, print_command};
 use crate::run_commands_of_one_call::TmuxCall;
 use crate::{Error, PaneId, PaneTag, TmuxServer, nonce};
 
-/// How many panes one command list captures. Without a control connection, the list is passed as
-/// the arguments of a tmux process, and tmux accepts at most 16 KB of arguments.
+/// How many panes one command list captures. A list may have to be passed as arguments of a tmux
+/// process, and tmux accepts at most 16 KB of arguments.
 const MAX_PANES_PER_COMMAND: usize = 16;
 
 /// A pane and the tag that it must have.
@@ -85,8 +85,9 @@ impl TmuxCall<'_> {
     }
 }
 
-/// Random words (nonces) by which tmux's reply is split into screens. tmux prints one of them
-/// between the screens, and the other in place of the screen of a pane without the expected tag.
+/// Random words (nonces) by which this module splits tmux's reply into screens. tmux prints one of
+/// them between two screens, and the other in place of the screen of a pane without the expected
+/// tag.
 struct ScreenDelimiters {
     /// Printed before the first screen and after each one.
     end: String,

@@ -1,13 +1,9 @@
-//! Lists of tmux commands, in the two forms that can be sent: one line for a control connection, or
-//! arguments for a tmux process.
+//! Lists of tmux commands. A list can be sent as one line over a control connection, or as
+//! arguments of a tmux process. The commands come from the crate `tmux_interface` as words without
+//! quotes, and this module quotes them for either way.
 //!
-//! The command builders of the crate `tmux_interface` return the words of a command without
-//! quoting. This module joins the words into one line for tmux's command parser, or turns them into
-//! arguments of a process.
-//!
-//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. This matters
-//! because the caller waits for a reply: tmux replies to every line with a command, but not to an
-//! empty line or a comment.
+//! Invariant: a list has at least one command, because [`CommandList::new`] takes one. tmux does
+//! not reply to an empty line, so a caller would wait for a reply in vain.
 
 use tmux_interface::TmuxCommand;
 
@@ -36,8 +32,7 @@ impl CommandList {
         self
     }
 
-    /// Returns the command list as one line for tmux's command parser, without a newline at the
-    /// end.
+    /// Returns the command list as one line for tmux's command parser, without a newline.
     ///
     /// # Errors
     ///
@@ -48,9 +43,8 @@ impl CommandList {
         Ok(commands?.join(" ; "))
     }
 
-    /// Returns the command list as arguments of the tmux program. If a word ends with `;`, a
-    /// backslash is put before the `;`, because tmux would otherwise take the `;` as the end of the
-    /// command.
+    /// Returns the command list as arguments of the tmux program. tmux takes a `;` at the end of an
+    /// argument as the end of a command, so a backslash is put before such a `;`.
     ///
     /// # Errors
     ///

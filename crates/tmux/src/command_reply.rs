@@ -52,18 +52,19 @@ impl CommandReply {
     ///
     /// # Errors
     ///
-    /// `Rejected`; `UnexpectedReply` if `parse` returns `None`.
+    /// `Rejected` if a command failed, `UnexpectedReply` if `parse` returns `None`.
     pub(crate) fn parse<T>(self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
         let action = self.action;
         let text = self.text()?;
         parse(&text).ok_or_else(|| Error::unexpected_reply(action, &text))
     }
 
-    /// Parses each printed line.
+    /// Parses each line that tmux printed.
     ///
     /// # Errors
     ///
-    /// `Rejected`; `UnexpectedReply` with the first line for which `parse` returns `None`.
+    /// `Rejected` if a command failed. `UnexpectedReply` if `parse` returns `None`, with the first
+    /// line for which it does.
     pub(crate) fn parse_lines<T>(self, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Error> {
         let action = self.action;
         let parse_line = |line| parse(line).ok_or_else(|| Error::unexpected_reply(action, line));

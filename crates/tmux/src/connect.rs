@@ -1,9 +1,6 @@
 //! Connects to a tmux server and reads its version and its epoch, which identifies this run of the
-//! server.
-//!
-//! A connection is usable once tmux has replied with its epoch and version. Some failures are only
-//! transient, for example while an old server is exiting. So this module makes up to three
-//! attempts.
+//! server. Makes up to three attempts, because some failures are transient: for example, while an
+//! old server is exiting.
 
 use std::path::Path;
 use std::thread;
@@ -58,8 +55,7 @@ pub(crate) fn connect_with_retries(
     try_connect(tmux, ServerStart::IfNeeded, notices, deadline)
 }
 
-/// Makes one attempt to connect to a tmux server. [`connect_with_retries`] makes up to three such
-/// attempts.
+/// Makes one attempt to connect to a tmux server. [`connect_with_retries`] makes several.
 ///
 /// # Errors
 ///

@@ -1,19 +1,16 @@
 //! The client process of a control connection: a tmux process that is attached to a hidden session.
-//! The client and its session end when this process (teamd) exits.
+//! The client and its session must end when teamd exits, even if teamd is killed.
 //!
-//! A second process, the watcher, ends the client and the session. The watcher reads from a socket.
-//! This process holds the other end of the socket and never writes to it. When this process exits,
-//! the kernel closes that end. The watcher then kills the client, and after it the idle pane. The
-//! idle pane is the only pane of the hidden session, so the session ends too. If another program
-//! has put a window into the hidden session, that window stays.
+//! A shell, the watcher, ensures this. It reads from a socket whose other end teamd holds. When
+//! teamd exits, the kernel closes that end, and the read returns. The watcher then kills the client
+//! and the only pane of the hidden session, the idle pane, so that the session ends. If another
+//! program has put a window into the session, this window stays.
 //!
-//! The watcher is needed because closing the client's pipes does not always end the client: a
-//! client for which the server still has output does not exit.
+//! Two simpler ways do not work:
 //!
-//! The tmux option `destroy-unattached` would end the hidden session without a watcher, but it can
-//! crash the server. If two clients exit at the same time, tmux destroys the session of one client
-//! before that client has finished exiting. tmux 3.3a then crashes, and the user loses all
-//! sessions.
+//! - Closing the client's pipes: a client for which the server still has output does not exit.
+//! - The tmux option `destroy-unattached`, which ends a session without clients: if two clients
+//!   exit at the same time, it can crash tmux 3.3a, and the user loses all sessions.
 
 use std::io;
 use std::net::Shutdown;
@@ -53,33 +50,32 @@ pub(crate) struct StartedClient {
 /// A running control client. Drop kills it and the idle pane of its session.
 pub(crate) struct ControlClient {
     child: Child,
-    /// This process's end of a socket pair. The other end is the standard error of two processes:
-    /// the client and the watcher. The watcher also reads from that end. When this process exits,
-    /// the kernel closes this end, and the watcher's read returns.
+    /// teamd's end of a socket pair. When teamd exits, the kernel closes this end, and the
+    /// watcher's read from the other end returns. The other end is also the standard error of the
+    /// client and the watcher.
     watcher_socket: UnixStream,
 }
 
-/// Shell script that starts the watcher in the background and then becomes the control client. The
-/// watcher ends the client and its hidden session when teamd has exited.
+/// Shell script that starts the watcher in the background and then becomes the client. When teamd
+/// exits, the watcher ends the client and its hidden session.
 ///
 /// The arguments: `$0` is the name of the hidden session. `$@` is the complete command line of the
 /// client. It begins with the tmux program (`$1`), `-u` (`$2`) and the two words of the server's
 /// address (`$3` and `$4`).
 ///
-/// - The shell becomes the client by `exec`, so `$$` is the process id of the client.
 /// - The part in parentheses is the watcher. Its `read` returns when teamd exits. The watcher then
 ///   kills the client, and after it the idle pane, the only pane of the hidden session.
-/// - By then, another server may listen at the address and have a session of the same name. So the
-///   condition of `if-shell` compares the server's process id and start time with the session's
-///   option `@teamd_server_epoch`.
-/// - If the session is gone, tmux checks the condition on another session, perhaps the hidden
-///   session of the next control client. So the condition also compares the session's name.
-/// - The `:` at the end keeps the shell from replacing itself by the last tmux command, whose
-///   standard error is `/dev/null`. So the shell's standard error stays open until tmux has killed
-///   the pane. `ControlClient::kill` waits until that standard error is closed.
-/// - The watcher prints nothing, not even an error. Its standard error is the socket that it reads
-///   from. After teamd's exit the other end of this socket is closed, so SIGPIPE would kill a
-///   watcher that prints.
+/// - `$$` is the process id of the client, because the script becomes the client by `exec`.
+/// - The condition of `if-shell` ensures that no pane of another session is killed. The session may
+///   be gone by then, and tmux would check the condition on another session, so it compares the
+///   session's name. Another server may listen at the address and have a session of this name, so
+///   the condition also compares the server's process id and start time with the session's option
+///   `@teamd_server_epoch`.
+/// - Without the `:` at the end, the shell of the watcher could replace itself by the last tmux
+///   command and close its standard error early. `ControlClient::kill` waits until this standard
+///   error is closed, and the pane must be killed by then.
+/// - The watcher prints nothing, not even an error. Its standard error is the socket, whose other
+///   end is closed after teamd's exit. So SIGPIPE would kill a watcher that prints.
 const WATCHER_SCRIPT: &str = r##"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
@@ -102,8 +98,8 @@ impl ControlClient {
         ControlClient::start_process(command, start, &words).map_err(|source| tmux.start_error(source))
     }
 
-    /// Starts `command` with `-C` and the arguments `words`. The client and its watcher get the
-    /// same new socket as standard error.
+    /// Starts `command` with `-C` and the arguments `words`. The client and its watcher share a new
+    /// socket as standard error.
     fn start_process(
         mut command: Command,
         start: ServerStart,
@@ -149,12 +145,12 @@ fn with_watcher(command: &Command, session: &str) -> Command {
     shell
 }
 
-/// Returns the commands that create the hidden session of a control client and set its options.
+/// Returns the commands that create the hidden session of a control client and set its options. The
+/// options override the user's settings. All commands are in one list, so that the user's settings
+/// never apply.
 ///
-/// All commands are in one command list, so the user's settings never apply to the session. With
-/// these options the session survives a moment without a client. It ends when the process in its
-/// only pane, the idle pane, exits. Then its client ends too. The option `@teamd_idle_pane` holds
-/// the id of the pane.
+/// The session continues to exist while it has no client. It ends when the process in its only
+/// pane, the idle pane, exits. Then its client ends too.
 fn hidden_session_commands(name: &str) -> CommandList {
     let session = NewSession::new().not_update_env().start_directory("/").session_name(name);
     let mut session = session.width(80).height(24).build();
@@ -212,8 +208,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // Instead of tmux, this test runs `/bin/sh -c SCRIPT LOG`, followed by the arguments for
-        // tmux. SCRIPT appends the first of these arguments (`$1`) to the file LOG (`$0`).
+        // A shell takes the place of tmux: `/bin/sh -c SCRIPT LOG ARGUMENTS`, where ARGUMENTS are
+        // the arguments for tmux. SCRIPT appends the first of them (`$1`) to the file LOG (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

@@ -1,16 +1,16 @@
 //! A control connection: a tmux client in control mode. This is the usual way in which commands
 //! reach the tmux server.
 //!
-//! The client is attached to a hidden session of its own. So the client does not affect the size,
-//! the focus or the environment of the user's sessions. The hidden session ends when this process
-//! exits, see [`crate::control_client_process`].
+//! The client is attached to a hidden session of its own, so that it does not affect the size, the
+//! focus or the environment of the user's sessions. The hidden session ends when teamd exits, see
+//! [`crate::control_client_process`].
 //!
-//! A client whose output is not read prevents the server from exiting. So a reader thread reads the
-//! output and never blocks on anything else. The calling thread writes the commands itself, because
-//! on a busy machine the switch to a writer thread could take long.
+//! A client whose output is not read prevents the server from exiting. So a thread reads the output
+//! all the time. The calling thread writes the commands itself, because the switch to a writer
+//! thread could take long on a busy machine.
 //!
 //! After each command list the connection lets tmux print a nonce, a random word. The reply to the
-//! list is what tmux printed before that nonce.
+//! list is what tmux printed before the nonce.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::ChildStdin;
@@ -37,8 +37,8 @@ use crate::{Error, nonce};
 /// An open connection. Drop ends its client and its hidden session, and sends no notice.
 pub(crate) struct ControlConnection {
     client: ControlClient,
-    /// The client's standard input. It is non-blocking: a write takes only as many bytes as the
-    /// pipe has room for.
+    /// The client's standard input. It is non-blocking: a write takes only as many bytes as there
+    /// is room for in the pipe.
     input: ChildStdin,
     blocks: Receiver<ControlBlock>,
     status: Arc<ConnectionStatus>,
@@ -49,13 +49,13 @@ pub(crate) struct ControlConnection {
 struct ConnectionStatus {
     /// The client's output has ended, or the connection was dropped.
     closed: AtomicBool,
-    /// The last error message of tmux that was not caused by a command sent over this connection.
-    /// If the client did not start, this message says why.
+    /// tmux's last error message, except errors of commands that were sent over this connection. If
+    /// the client did not start, the message says why.
     error: Mutex<Option<String>>,
 }
 
 impl ControlConnection {
-    /// Starts a control client. The connection is known to work only after the first reply.
+    /// Starts a control client. Only the first reply shows that the connection works.
     ///
     /// # Errors
     ///
@@ -147,9 +147,8 @@ impl ControlConnection {
     /// printed on standard error. If there is neither, returns a general text.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
-        // Wait until the reader thread has read all output of the client, because only then is the
-        // error message complete. The reader thread closes the channel `blocks` at the end of the
-        // output.
+        // The error message is complete only when the reader thread has read all output of the
+        // client. It then closes the channel `blocks`.
         while self.blocks.recv_timeout(Duration::from_millis(500)).is_ok() {}
         let error = self.status.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         match error {
@@ -180,9 +179,8 @@ struct ControlReader {
 }
 
 impl ControlReader {
-    /// Reads the client's output to its end. Only the end of the output shows that the connection
-    /// has ended. The line `%exit` does not show this, because a pane or a hook can print `%exit`
-    /// too.
+    /// Reads the client's output to its end. The line `%exit` is not taken as the end of the
+    /// connection, because a pane or a hook can print it too.
     fn run_thread(self, stdout: impl Read) {
         self.read_lines(&mut BufReader::new(stdout));
         if !self.status.closed.swap(true, Ordering::AcqRel) {

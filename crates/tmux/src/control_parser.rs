@@ -1,10 +1,12 @@
 //! Parses the output of a control-mode client into blocks. A block is the output of one command.
 //!
 //! The line `%begin TIME NUMBER FLAGS` opens a block. Only `%end` or `%error` with the same three
-//! values closes the block, and every line between them is output of the command. A line outside of
-//! a block cannot be trusted, because a tmux hook of the user can print anything there. Such a line
-//! is taken only as a hint that something may have changed ([`ControlEvent::OwnSessionsUsed`]). The
-//! caller then asks tmux what has changed. Lines are bytes and need not be UTF-8.
+//! values closes the block, and every line between them is output of the command. Lines are bytes
+//! and need not be UTF-8.
+//!
+//! A line outside of a block cannot be trusted, because a tmux hook of the user can print anything
+//! there. So it is only a hint that something may have changed ([`ControlEvent::OwnSessionsUsed`]),
+//! and the caller asks tmux what has changed.
 
 /// The output of one command.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,10 +63,9 @@ struct OpenBlock {
     lines: Vec<Vec<u8>>,
 }
 
-/// The control-mode notifications (`tmux(1)`, section CONTROL MODE) that may mean that a session of
-/// this crate has a foreign window, pane or client. A control client gets `%layout-change` and
-/// `%window-add` only for its own session, the hidden session. It gets `%client-session-changed`
-/// and `%unlinked-window-add` for every session.
+/// The control-mode notifications (`tmux(1)`, section CONTROL MODE) after which a session of this
+/// crate may have a foreign window, pane or client. tmux sends `%layout-change` and `%window-add`
+/// to a control client only for its own hidden session, and the other two for every session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

@@ -1,10 +1,9 @@
 //! Creates panes: in a new session, in a new window, or by splitting a window.
 //!
-//! A new pane is never selected. It always runs an argument vector instead of a shell command.
-//! tmux's reply proves only that the pane was created: tmux also returns a pane id if the program
-//! is missing. Only a message from the program itself proves that the program runs. The working
-//! directory of a pane is always `/`, because tmux would expand formats in the path of another
-//! directory.
+//! A new pane is never selected. It runs an argument vector, not a shell command. Its working
+//! directory is always `/`, because tmux would expand formats in other paths. tmux replies with the
+//! id of the pane even if the program is missing, so only a message of the program proves that it
+//! runs.
 
 use tmux_interface::{NewSession, NewWindow, SetOption, SplitWindow, TmuxCommand};
 
@@ -59,8 +58,7 @@ impl TmuxServer {
             .width(200)
             .height(50)
             .build();
-        // The command list that creates the session also switches off the session's option
-        // `destroy-unattached`. If the user has switched this option on, tmux could otherwise
+        // A user may have switched on `destroy-unattached`. Without this command, tmux could then
         // destroy the new session as soon as a client detaches.
         let commands = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
             name,
@@ -178,9 +176,8 @@ pub(crate) fn with_program<'a>(
 }
 
 /// Returns the commands that split a window. They split the pane at the bottom right, which is the
-/// last one in all layouts. So panes stand in the order of their creation. A zoomed window is split
-/// with the flag `-Z`, which keeps it zoomed. For any other window the flag is omitted, because the
-/// flag would zoom that window.
+/// last one in all layouts, so the panes are in the order of their creation. The flag `-Z` keeps a
+/// zoomed window zoomed. It is used only for a zoomed window, because it would zoom any other one.
 pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<CommandList, InvalidArgument> {
     let window = window.to_string();
     let plain = SplitWindow::new().detached().print().format(CREATED_FORMAT).start_directory("/");
@@ -194,8 +191,8 @@ pub(crate) fn split_commands(window: WindowId, argv: &[String]) -> Result<Comman
 ///
 /// The commands set options of this window only. Two options show the labels on the pane borders.
 /// The option `@teamd_window` marks the window as created by teamd. The other options override
-/// settings of the user that would do harm here: tmux could keep an untagged pane after its process
-/// has exited, rename the window, or send typed keys to all panes at once.
+/// settings of the user with which tmux would keep the pane of an exited process, rename the
+/// window, or send typed keys to all panes at once.
 pub(crate) fn configure_window_commands(window: WindowId) -> CommandList {
     let set = |name: &'static str, value: &'static str| {
         SetOption::new().window().target_pane(window.to_string()).option(name).value(value).build()

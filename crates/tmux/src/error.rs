@@ -1,9 +1,10 @@
 //! Errors of this crate.
 //!
 //! Each error that a caller may handle in its own way has a variant. Any other refusal by tmux is
-//! `Rejected`, with tmux's message. After a failed attempt to kill a pane, it is unknown whether
-//! the pane still exists. Only a later reply of tmux shows this: see [`crate::KillOutcome`], or
-//! list the panes.
+//! `Rejected`, with tmux's message.
+//!
+//! After an error of a call that kills a pane, the pane may or may not exist. To find out, list the
+//! panes.
 
 use std::io;
 use std::path::PathBuf;
@@ -105,8 +106,8 @@ pub enum Error {
 impl Error {
     /// Whether tmux refused the command because the window has no room for another pane.
     ///
-    /// tmux's message for `split-window` contains `no space for new pane`; tmux 3.7 puts other
-    /// words before that. The message for `join-pane` contains `pane too small`.
+    /// tmux's message contains `no space for` after `split-window` (in version 3.7 with other words
+    /// before it), and `pane too small` after `join-pane`.
     pub(crate) fn is_no_space(&self) -> bool {
         matches!(self, Error::Rejected { cause, .. } if cause.contains("no space for") || cause.contains("pane too small"))
     }

@@ -1,10 +1,9 @@
 //! Commands that tmux runs only if a condition on a pane is true.
 //!
 //! The condition and the commands are sent as one `if-shell -F`, so nothing can change between the
-//! check of the condition and the commands. The usual condition has two parts: the server was not
-//! restarted (its epoch is the expected one), and the pane has the expected tag. The tag says which
-//! agent the pane belongs to. If the pane does not exist, tmux reads an empty tag, so the condition
-//! is false.
+//! check of the condition and the commands. The usual condition is that the server is still the
+//! same run of tmux (its epoch), and that the pane has the tag of the expected agent. A pane that
+//! does not exist has an empty tag, so the condition is false.
 
 use crate::command_list::CommandList;
 use crate::command_reply::CommandReply;
@@ -12,8 +11,8 @@ use crate::if_shell::{if_else, print_command};
 use crate::{Error, PaneId, nonce};
 
 /// Commands that tmux runs only if a condition on a pane is true. Most callers use
-/// `TmuxCall::run_if_tagged`, which makes a `GuardedCommand`. A caller that sends other command
-/// lists in the same round trip makes the `GuardedCommand` itself.
+/// `TmuxCall::run_if_tagged`. A caller that sends several command lists in one round trip makes a
+/// `GuardedCommand` itself.
 pub(crate) struct GuardedCommand {
     pub(crate) command_list: CommandList,
     pane: PaneId,

@@ -1,10 +1,10 @@
 //! Hides panes and shows them again.
 //!
 //! Each hidden pane has its own window in the session of hidden panes, to which no client is
-//! attached. The session is created for the first hidden pane and ends when the last hidden pane
-//! leaves it. The session continues to exist when this process exits. A single command list creates
-//! the session and moves the pane into it. tmux runs this list only if the pane has its tag. So
-//! even if this process is killed, no session without a tagged pane is left.
+//! attached. The session is created for the first hidden pane, and ends when the last hidden pane
+//! leaves it. The session survives this process. tmux creates the session and moves the pane into
+//! it in one step. So even if this process is killed, the session is never left without a hidden
+//! pane.
 
 use tmux_interface::{BreakPane, HasSession, NewSession, ResizePane, TmuxCommand};
 
@@ -78,8 +78,9 @@ impl TmuxServer {
         self.call("find a session").has_session(&session.to_string())
     }
 
-    /// Moves a pane into a new window of a session, with the name `window`. The new window becomes
-    /// a teamd window, whose borders show the labels. Returns the id of the new window.
+    /// Moves a pane into a new window of a session. The window gets the name `window`, and becomes
+    /// a teamd window: the border of each pane shows the pane's label. Returns the id of the
+    /// window.
     ///
     /// # Errors
     ///

@@ -14,12 +14,12 @@ pub(crate) fn print_command(text: &str) -> CommandList {
     CommandList::new(&DisplayMessage::new().print().message(text).build())
 }
 
-/// Returns a command that runs `yes` if `condition` is true for the pane, window or session
-/// `target`, and `no` if it is false.
+/// Returns a tmux command that runs the commands `yes` if `condition` is true for the pane, window
+/// or session `target`, and the commands `no` if it is false.
 ///
 /// # Errors
 ///
-/// `InvalidArgument` if a word contains NUL.
+/// `InvalidArgument` if one of the commands contains NUL.
 pub(crate) fn if_else(
     target: &str,
     condition: &str,
@@ -31,12 +31,12 @@ pub(crate) fn if_else(
     Ok(CommandList::new(&command))
 }
 
-/// Returns a command that runs `yes` if `condition` is true for the pane, window or session
-/// `target`.
+/// Returns a tmux command that runs the commands `yes` if `condition` is true for the pane, window
+/// or session `target`.
 ///
 /// # Errors
 ///
-/// `InvalidArgument` if a word contains NUL.
+/// `InvalidArgument` if one of the commands contains NUL.
 pub(crate) fn if_then(
     target: &str,
     condition: &str,

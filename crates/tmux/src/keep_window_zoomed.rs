@@ -6,19 +6,18 @@ use crate::command_list::CommandList;
 use crate::if_shell::{all_of, if_else};
 use crate::{InvalidArgument, PaneRow};
 
-/// Returns a condition on a pane: another pane of the same window is zoomed, so this pane is
-/// hidden.
+/// Returns a tmux condition that is true for a pane if another pane of the same window is zoomed.
 pub(crate) fn hidden_by_zoom_condition() -> String {
     all_of("#{window_zoomed_flag}", "#{!=:#{pane_active},1}")
 }
 
-/// Returns `commands`, followed by a command that restores the zoom of the window. `commands` must
-/// kill the pane that `row` describes, or move the pane out of its window.
+/// Returns `commands` in a form that keeps the window zoomed. `commands` must kill the pane that
+/// `row` describes, or move the pane out of its window.
 ///
-/// tmux ends the zoom of a window when any pane leaves the window. The restoring command names only
-/// the window, because the zoomed pane is always the active pane. tmux skips the restoring command
-/// in two cases: no other pane of the window is zoomed, or the pane is no longer in the window that
-/// `row` names.
+/// When any pane leaves a window, tmux ends the zoom of the window. So the returned commands zoom
+/// the window again at the end. They do this only if another pane is zoomed, and if the pane is
+/// still in the window of `row`. tmux then zooms the window's active pane, which is always the pane
+/// that was zoomed.
 pub(crate) fn with_zoom_restored(
     row: &PaneRow,
     commands: &CommandList,

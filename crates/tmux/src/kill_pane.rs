@@ -1,8 +1,7 @@
-//! Kills panes of agents, which have a tag. No other module kills tagged panes.
+//! Kills the panes of agents. Each of these panes has a tag. No other module kills tagged panes.
 //!
 //! One round trip kills a pane if it has the expected tag, and then asks tmux whether the pane
-//! still exists. Only tmux's answer to that question proves that the pane is gone. A failed command
-//! does not prove it.
+//! still exists. Only tmux's answer proves that the pane is gone.
 //!
 //! One round trip may kill panes of several windows, but at most one pane per window, and never the
 //! last pane of a session. If several panes of a window, or all panes of a session, closed at once,
@@ -55,10 +54,10 @@ impl TmuxServer {
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
-        // Killing this pane would end the zoom of another pane of the window. To restore that zoom,
-        // the window must be known. So if another pane is zoomed, this first command list does not
-        // kill the pane, but only prints the random word `zoomed_nonce`. The code below then looks
-        // up the window and sends a second list, which kills the pane and restores the zoom.
+        // If another pane of the window is zoomed, killing this pane would end the zoom. To zoom
+        // the window again, its id must be known. So `unless_zoomed` does not kill the pane in this
+        // case, but prints the random word `zoomed_nonce`. If tmux has printed this word, the code
+        // below looks up the window, kills the pane, and zooms the window again.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -83,11 +82,11 @@ impl TmuxServer {
     }
 
     /// Kills panes of several windows in one round trip. Returns for each pane whether it is gone.
+    /// The caller must pass at most one pane per window, and must call [`TmuxServer::kill`] for
+    /// each pane that is not gone.
     ///
-    /// The caller must pass at most one pane per window. A pane is not killed if it has another
-    /// tag, if it was moved to another window, if another pane of its window is zoomed, or if it is
-    /// the last pane of a session. The caller must call [`TmuxServer::kill`] for each pane that is
-    /// not gone.
+    /// A pane is not killed in these cases: it has another tag, it was moved to another window,
+    /// another pane of its window is zoomed, or it is the last pane of a session.
     ///
     /// # Errors
     ///
@@ -167,14 +166,14 @@ fn kill_command(pane: PaneId) -> CommandList {
 /// the command prints another id or nothing. Listing the panes would be slower, because tmux would
 /// go through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
-    // If the pane's window has just closed, tmux still knows the pane, but the pane is in no
-    // session.
+    // For a short time after a window has closed, tmux still knows the window's panes, but they are
+    // in no session. The condition `session_id` keeps tmux from printing the id of such a pane.
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())
 }
 
-/// Returns the command that kills the first pane of the session `session`, which is a placeholder.
-/// The command must be in the command list that creates the session.
+/// Returns the command that kills the first pane of a new session, a placeholder without which tmux
+/// cannot create the session. The command must be in the command list that creates the session.
 pub(crate) fn kill_first_pane_command(session: &str) -> TmuxCommand<'static> {
     KillPane::new().target_pane(format!("={session}:^")).build()
 }

@@ -3,8 +3,9 @@
 //! To look up a single pane, this module runs `list-panes` with a filter. It does not use
 //! `display-message`, which would print the values of another pane if the pane is missing.
 //!
-//! The fields of a row are numbers, flags and the tag. None of them can contain a newline, so each
-//! row is exactly one line.
+//! tmux prints one row for each pane. The fields of a row are numbers, flags and the pane's tag,
+//! which names the pane's agent. None of them can contain a newline, so each row is exactly one
+//! line.
 
 use tmux_interface::ListPanes;
 

@@ -24,8 +24,8 @@ pub enum PanePlace {
     Above(PaneId),
 }
 
-/// Adds the place to `split-window` or `join-pane`. The target is `WINDOW.PANE`, so tmux refuses
-/// the command if the pane to split is not in `window` any more.
+/// Adds the options that stand for `place` to a `split-window` or `join-pane` command. The target
+/// is `WINDOW.PANE`, so tmux refuses the command if the pane to split is not in `window` any more.
 pub(crate) fn add_place(mut command: TmuxCommand<'_>, window: WindowId, place: PanePlace) -> TmuxCommand<'_> {
     let target = match place {
         PanePlace::RightOf { anchor, columns } => {

@@ -100,15 +100,15 @@ impl TmuxServer {
     }
 
     /// Tidies a person's window after a pane of this crate may have left it. Returns the panes of
-    /// this crate that are left.
+    /// this crate that are still in the window.
     ///
-    /// If no pane of this crate is left, the window gets back its stored layout, and all options of
-    /// this crate are removed from it. If the person has added or closed panes since the layout was
-    /// stored, the layout is not restored.
+    /// If none is left, removes all options of this crate from the window, and restores the stored
+    /// layout. The layout is not restored if the person has added or closed panes since it was
+    /// stored.
     ///
-    /// `last_panes` are the panes of this crate that were left at the last call; empty if they are
-    /// not known. If `last_panes` are known and the panes are others now, the panes of this crate
-    /// get equal heights. Otherwise the heights stay, because a person may have set them.
+    /// If some are left, gives them equal heights if they differ from `last_panes`: the panes that
+    /// the last call returned. If they are the same, or if `last_panes` is empty, the heights stay,
+    /// because a person may have set them.
     ///
     /// # Errors
     ///
@@ -185,8 +185,8 @@ impl TmuxCall<'_> {
         })
     }
 
-    /// Gives the panes of this crate equal heights. The new pane `new` is one of them, although it
-    /// has no tag yet.
+    /// Gives the panes of this crate equal heights. `new` is a new pane of this crate that has no
+    /// tag yet.
     fn spread_column_with(&mut self, window: WindowId, new: PaneId) -> Result<(), Error> {
         let mut panes = self.window_panes(window)?;
         panes.iter_mut().filter(|pane| pane.pane == new).for_each(|pane| pane.is_tagged = true);
@@ -235,10 +235,9 @@ impl TmuxCall<'_> {
         self.run(&commands)?.into_result()
     }
 
-    /// Removes the options of this crate, which show the border labels, from a window. Then applies
-    /// the stored layout, if the window still has exactly the panes of that layout. The labels are
-    /// removed first, because they take one line that the stored layout gives to the panes. A
-    /// zoomed window stays zoomed.
+    /// Ends the use of a person's window by this crate. First removes the border labels, because
+    /// the stored layout has no lines for them. Then applies the stored layout, if the window still
+    /// has exactly the panes of that layout. A zoomed window stays zoomed.
     fn restore(&mut self, window: WindowId, panes: &[WindowPane]) -> Result<(), Error> {
         let target = window.to_string();
         let layout = DisplayMessage::new().print().target_pane(target.as_str());

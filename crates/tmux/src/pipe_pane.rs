@@ -82,8 +82,8 @@ fn needs_no_escape(byte: u8) -> bool {
     byte == b'\n' || matches!(byte, b' '..=b'~' if !b"#%'\\".contains(&byte))
 }
 
-/// Returns shell text that inserts the bytes `run` into a word in single quotes. The text closes
-/// the quotes, prints the bytes with `printf`, and opens the quotes again.
+/// Returns shell text that inserts some bytes into a word in single quotes. The text closes the
+/// quotes, prints the bytes with `printf`, and opens the quotes again.
 fn octal_printf(run: &[u8]) -> String {
     let mut octal = String::new();
     for byte in run {

@@ -1,8 +1,8 @@
 //! Reads the output of a process to its end, or until a deadline.
 //!
-//! A thread that blocks in `read` would be simpler, but might never end. A tmux client passes its
-//! standard output to the server. If the server is stopped (SIGSTOP), it keeps the output open even
-//! after the client was killed.
+//! A thread that blocks in `read` would be simpler, but might never end. The process is a tmux
+//! client, which shares its standard output with the tmux server. A server that is stopped
+//! (SIGSTOP) keeps this output open, even after the client was killed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -1,8 +1,9 @@
-//! Runs one tmux process per command list. This module is used when there is no control connection.
+//! Runs each command list by starting a tmux program. This is the slow way to send commands, for
+//! the case that tmux accepts no control client (a program that stays connected to the server).
 //!
-//! A process takes at least 2 ms longer than the control connection, and its argument vector must
-//! be smaller than 16 KB. The process never starts a tmux server. A process that still runs at the
-//! deadline is killed and reaped.
+//! It takes at least 2 ms longer for each list, and the arguments of the process must be smaller
+//! than 16 KB. The process never starts a tmux server. A process that still runs at the deadline is
+//! killed and reaped.
 
 use std::io::ErrorKind;
 use std::process::{Child, Command};
@@ -19,7 +20,7 @@ use crate::server_address_and_program::TmuxEndpoint;
 ///
 /// # Errors
 ///
-/// `ProgramNotStarted`, `Timeout`; `InvalidArgument` if a word of `script` contains NUL.
+/// `ProgramNotStarted`, `Timeout`; `InvalidArgument` if a command of `script` contains NUL.
 pub(crate) fn run(
     tmux: &TmuxEndpoint,
     script: &CommandList,

@@ -34,8 +34,8 @@ impl TmuxServer {
     /// none is running. Connecting takes up to ten seconds, because a new server runs the user's
     /// configuration first.
     ///
-    /// `notice` is called on the thread of this crate that reads the control client's output.
-    /// `notice` must not block, because the server hangs if this output is not read.
+    /// This crate calls `notice` for each [`ServerNotice`], on the thread that reads tmux's output.
+    /// So `notice` must not block: if the output is not read, the tmux server hangs.
     ///
     /// # Errors
     ///
@@ -117,9 +117,9 @@ impl TmuxServer {
         replies
     }
 
-    /// Opens a new control connection if there is none. If the same server replies but accepts no
-    /// control client, the result is `Ok` without a connection. Commands are then run by tmux
-    /// processes.
+    /// Opens a new control connection if there is none. If tmux refuses the connection, this is no
+    /// error, as long as the server replies and is still the server of this handle. Commands are
+    /// then run by tmux processes.
     fn reconnect(&mut self, deadline: Deadline) -> Result<(), Error> {
         if self.connection.as_ref().is_some_and(ControlConnection::is_open) {
             return Ok(());

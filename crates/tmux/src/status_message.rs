@@ -16,18 +16,16 @@ pub const MAX_MESSAGE_BYTES: usize = 300;
 const CLIENT_FORMAT: &str = "#{client_control_mode} #{pane_id} #{m:*focused*,#{client_flags}} #{client_name}";
 
 impl TmuxServer {
-    /// Shows the message `text` to every attached client. Two kinds of clients are skipped: control
-    /// clients, and clients that show one of `panes` in a focused terminal. If no client is
-    /// attached, nothing is shown and this is not an error.
+    /// Shows the message `text` in every attached terminal, but not in a terminal that has the
+    /// focus and shows one of `panes`. If no terminal is attached, nothing is shown and this is not
+    /// an error.
     ///
-    /// Returns true if every pane of `panes` is shown by a client in a focused terminal. Returns
+    /// Returns whether every pane of `panes` is shown in a terminal that has the focus. Returns
     /// false if `panes` is empty.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` if `text` is longer than [`MAX_MESSAGE_BYTES`] or does not begin with an
-    /// ASCII letter or digit. Also if it contains a character other than ASCII letters, digits,
-    /// spaces and `@:_,()-`.
+    /// `InvalidArgument` if [`is_valid_message`] returns false for `text`.
     pub fn show_message(&mut self, text: &str, panes: &[PaneId]) -> Result<bool, Error> {
         if !is_valid_message(text) {
             return Err(InvalidArgument::new(text, "a message is letters, digits, spaces and @:_,()-").into());
@@ -71,7 +69,9 @@ fn parse_client(line: &str) -> Option<AttachedClient<'_>> {
     Some(AttachedClient { pane: pane.parse().ok(), is_focused: focused == "1", name })
 }
 
-/// Whether tmux shows `text` unchanged and does not take it for an option.
+/// Whether tmux shows `text` unchanged and does not take it for an option. A valid text has at most
+/// [`MAX_MESSAGE_BYTES`] bytes, and begins with an ASCII letter or digit. It has only ASCII
+/// letters, digits, spaces and `@:_,()-`.
 pub fn is_valid_message(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " @:_,()-".contains(c);
     text.len() <= MAX_MESSAGE_BYTES

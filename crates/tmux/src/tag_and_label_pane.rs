@@ -66,9 +66,9 @@ impl TmuxServer {
 
     /// Tags a new pane, labels it and pipes its output to the program `command`, in one round trip.
     ///
-    /// If the window of the pane is new, it becomes a teamd window, whose borders show the labels.
-    /// If `next` is given, the same round trip also creates the pane `next`, by splitting the
-    /// window that `next` names.
+    /// If the window of the pane is new, it becomes a teamd window: the border of each pane shows
+    /// the pane's label. If `next` is given, the same round trip also splits the window of `next`,
+    /// to create another pane.
     ///
     /// # Errors
     ///

@@ -1,12 +1,11 @@
-//! Waits until the control client and the hidden session of an exited daemon are gone. A daemon
-//! sends its commands to tmux through a control client, which is attached to a hidden session.
+//! Waits until the hidden session of an exited daemon is gone. Each daemon sends its commands to
+//! tmux through a control client, which is attached to a hidden session of its own.
 //!
-//! The wait prevents a crash of tmux 3.3a, in which all sessions would be lost. When a daemon is
-//! killed, its hidden session ends a moment later. The tmux server then notifies every other
-//! control client. If one of them has not finished its handshake, the server crashes (null pointer
-//! in its function `control_write`). So a new daemon connects only after the client and session of
-//! the exited daemon are gone. Without this wait, two of about 300 tests on a busy machine crashed
-//! tmux.
+//! The wait prevents a crash of tmux 3.3a. When a daemon is killed, tmux closes its hidden session
+//! a moment later, and notifies the control clients of other daemons. If one of these clients is
+//! just connecting, tmux crashes, and all its sessions are lost. So a new daemon connects only
+//! after the hidden session of the killed daemon is gone. Without this wait, two of about 300 tests
+//! on a busy machine crashed tmux.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,9 +19,9 @@ use crate::if_shell::{all_of, if_then};
 use crate::run_tmux_process;
 use crate::server_address_and_program::TmuxEndpoint;
 
-/// How long to wait for the end of a hidden session. Usually the watcher, a process that the exited
-/// daemon has started, ends the session within this time. Otherwise the watcher was probably killed
-/// too, and this module ends the session.
+/// How long to wait for the end of a hidden session. Each daemon starts a watcher, a process that
+/// ends the daemon's hidden session when the daemon is killed. If the session still exists after
+/// this time, the watcher was probably killed too. Then this module ends the session.
 const STALE_CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Waits until no hidden session of an exited daemon is left. After [`STALE_CLIENT_TIMEOUT`], ends
@@ -41,12 +40,11 @@ pub(crate) fn wait_or_remove(tmux: &TmuxEndpoint, deadline: Deadline) {
     }
 }
 
-/// Ends the hidden session `name` by killing its idle pane, which is the only pane that teamd has
-/// created in the session. If another program has put a window into the session, the session stays.
+/// Ends the hidden session `name` by killing the only pane that teamd has created in it. If another
+/// program has put a window into the session, the session stays.
 ///
-/// Does nothing if a client is attached to the session: the daemon of this client may run in
-/// another container, where this process cannot see the daemon. Does nothing either if teamd has
-/// not created the session on this tmux server.
+/// Does nothing if a client is attached to the session: a daemon in another container may use it.
+/// Does nothing either if another program has created a session with this name.
 fn kill_idle_pane(tmux: &TmuxEndpoint, name: &str, deadline: Deadline) {
     let created_here = "#{==:#{@teamd_server_epoch},#{pid} #{start_time}}";
     let guarded = if_then(
@@ -74,13 +72,9 @@ fn stale_sessions(tmux: &TmuxEndpoint, deadline: Deadline) -> BTreeSet<String> {
     names.lines().filter(is_stale).map(str::to_owned).collect()
 }
 
-/// Whether the process `pid` has exited. A zombie counts as exited.
-///
-/// A process in another container also counts as exited, because this process cannot see it. The
-/// caller then waits for the end of a hidden session that is still in use. The wait ends at its
-/// timeout and does no harm.
-///
-/// If the process table cannot be read, no process counts as exited.
+/// Whether the process `pid` has exited. A zombie counts as exited. So does a process in another
+/// container, because this process cannot see it. If the process table cannot be read, no process
+/// counts as exited.
 fn has_exited(pid: u32) -> bool {
     platform::ProcessEntry::start_time(pid).is_ok_and(|start| start.is_none())
 }
