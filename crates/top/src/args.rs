@@ -32,10 +32,10 @@ pub(crate) struct FilmArgs {
 /// Where a film goes.
 #[derive(Debug)]
 pub(crate) enum FilmOutput {
-    /// To this terminal.
+    /// The film is shown in this terminal.
     Screen(FilmPaneChoice),
-    /// To an asciicast file. `size` is the size of the film, in columns and lines. The path `-`
-    /// stands for standard output.
+    /// The film is written to the asciicast file `path`; the path `-` stands for standard output.
+    /// `size` is the size of the film, in columns and lines.
     Asciicast { path: PathBuf, size: (u16, u16) },
 }
 

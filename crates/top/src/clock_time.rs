@@ -4,8 +4,8 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// The time at which the screen is shown, in milliseconds since the epoch, and its time zone. With
-/// these, the screen can tell whether the time of an item is of today.
+/// The current time, in milliseconds since the epoch, and the time zone of the screen.
+/// [`ScreenClock::text`] needs both to tell whether a time is of today.
 #[derive(Debug, Clone)]
 pub(crate) struct ScreenClock {
     now: u64,

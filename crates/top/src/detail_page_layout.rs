@@ -23,8 +23,8 @@ pub(crate) fn page_height(size: (u16, u16)) -> usize {
     usize::from(page_area(size).height).saturating_sub(1)
 }
 
-/// Returns how much of a detail page the user has seen once `state` is drawn. The text of an
-/// action's result can cover the last lines on the screen; the user has not seen the covered lines.
+/// Returns how far the user will have read a detail page when `state` has been drawn. The text of
+/// an action's result can cover the last lines of the page. Covered lines do not count as read.
 pub(crate) fn progress_after_draw(state: &UiState, page: &DetailPage) -> ReadProgress {
     let (size, capabilities) = (state.size, state.capabilities);
     let ReadProgress::UpToLine(read) = page.progress else { return page.progress };
@@ -48,9 +48,8 @@ pub(crate) fn mark_drawn(state: &mut UiState) {
     }
 }
 
-/// Breaks the text of an action's result into lines. One line above the bottom line of the screen
-/// is reserved for this text. A text of several lines also covers the last lines of the panels or
-/// of the detail page.
+/// Breaks the text of an action's result into lines. One line of the screen is reserved for this
+/// text. If the text has more lines, they cover the end of the panels or of the detail page.
 pub(crate) fn result_lines(
     text: &str,
     (width, _): (u16, u16),

@@ -21,8 +21,8 @@ pub(crate) fn agent_log_dir(arguments: &ScreenArgs) -> PathBuf {
     state_file_names::agent_log_dir(&arguments.state_dir, &arguments.team)
 }
 
-/// The last lines that the member's last spawn has printed, without control characters. Empty if the log
-/// cannot be read.
+/// The last lines that the member's last spawn has printed, without control characters. Empty if
+/// the log cannot be read.
 pub(crate) fn last_log_lines(path: &Path) -> Vec<String> {
     client::terminal_output_to_plain_lines::printable_lines(&last_output(path))
 }

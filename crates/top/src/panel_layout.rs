@@ -28,9 +28,9 @@ pub(crate) fn panel_layouts(state: &UiState) -> Vec<PanelLayout> {
     Panel::ALL.into_iter().zip(row_counts(state)).map(place).collect()
 }
 
-/// Returns how many rows each panel gets. At first, each panel gets as many as it needs, but at
-/// most an equal share of the lines. The lines that remain go to the active panel first, and then
-/// to the other panels.
+/// Returns how many rows each panel gets. All panels have the same right to an equal share of the
+/// lines, but none gets more rows than it has items. Lines that are left over go to the active
+/// panel first, and then to the other panels.
 fn row_counts(state: &UiState) -> Vec<usize> {
     let lines = usize::from(list_area(state.size).height).saturating_sub(Panel::ALL.len());
     let wanted: Vec<usize> = Panel::ALL.iter().map(|panel| state.items(*panel).len()).collect();

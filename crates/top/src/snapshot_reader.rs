@@ -107,9 +107,8 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads a snapshot. `event` is the reason for the snapshot: a file has changed, or a timeout
-    /// has passed without a change. After a change, the daemon also searches the members' screens
-    /// for dialogs. After a timeout, it only returns its status.
+    /// Reads a snapshot. `event` is the reason: a file has changed, or nothing has changed for some
+    /// time. Only if a file has changed, the daemon also searches the members' screens for dialogs.
     pub(crate) fn read(&mut self, event: WatchEvent) -> ScreenSnapshot {
         let (daemon, status) = self.request_status(event);
         let Some(team) = self.open_team() else {

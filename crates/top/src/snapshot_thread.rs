@@ -1,7 +1,7 @@
-//! The thread that reads snapshots of the team. It reads a snapshot when the daemon exits, and when
-//! there is a change in the team's files, the logs or the directory of the control socket. Without
-//! a change, it reads a snapshot every 30 s. If it cannot watch these directories, it reads a
-//! snapshot every 2 s. It reads at most four snapshots per second.
+//! The thread that reads snapshots of the team. It watches the team's files, the logs and the
+//! directory of the control socket, and reads a snapshot after each change and when the daemon
+//! exits. Without a change, it reads a snapshot every 30 s, or every 2 s if it cannot watch the
+//! directories. It reads at most four snapshots per second.
 
 use crate::args::ScreenArgs;
 use crate::output_log_tail::agent_log_dir;

@@ -126,9 +126,8 @@ pub(crate) struct MemberItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskItem {
     pub(crate) id: TaskId,
-    /// The task's cell in the graph of the tasks. It has three parts: lines to the task above it in
-    /// the graph, the id of the task and, after an arrow, the other open tasks that the task waits
-    /// for.
+    /// The text that shows the task in the tree of tasks: lines to the task above it, the task's
+    /// id, and an arrow with the ids of other open tasks that the task waits for.
     pub(crate) graph: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,

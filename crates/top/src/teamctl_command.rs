@@ -28,8 +28,9 @@ pub(crate) fn start_teamctl<S: AsRef<std::ffi::OsStr>>(
     let mut command = Command::new(teamctl_path()?);
     command.args(root_args(arguments)).args(["--team", arguments.team.as_str()]).args(args);
     if let Some(socket) = unusual_socket(arguments) {
-        // The path of the socket is not passed as the option `--socket`. With this option,
-        // `teamctl` would not look for the daemon at any other socket.
+        // The socket is passed in a variable, not as the option `--socket`. If no daemon answers at
+        // the socket of the variable, `teamctl` looks for the daemon at another socket. With the
+        // option it would not.
         command.env("TEAMD_SOCKET", socket);
     }
     command.stdin(memory_file(input)?).stdout(Stdio::piped()).stderr(Stdio::piped());

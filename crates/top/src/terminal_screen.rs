@@ -95,8 +95,8 @@ impl TerminalScreen {
     /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // After SIGCONT the thread that handles signals sends `UiEvent::Continued`. The event loop
-        // then switches the terminal to the program's screen again.
+        // The program stops here. When it gets SIGCONT, the thread that handles signals sends
+        // `UiEvent::Continued`, and the event loop takes the terminal over again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 
@@ -131,8 +131,8 @@ fn enter_screen(mouse: MouseMode) -> std::io::Result<()> {
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide, Print(mouse_sequence(mouse)))
 }
 
-/// The sequence that turns the reports of clicks and of the wheel on or off. The terminal is not
-/// asked to report movements, because each of them would be an event.
+/// The escape sequence that turns the terminal's reports of clicks and of the wheel on or off.
+/// Movements of the mouse are not reported, because each of them would be an event.
 fn mouse_sequence(mouse: MouseMode) -> &'static str {
     match mouse {
         MouseMode::On => "\u{1b}[?1000h\u{1b}[?1006h",

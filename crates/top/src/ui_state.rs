@@ -152,8 +152,7 @@ impl UiState {
     }
 
     /// The index of the selected item of a panel. If the selected item was removed, the item that
-    /// is now at its index is selected, or the last item of a shorter list. `None` if the list is
-    /// empty.
+    /// has taken its place is selected, or the last item. `None` if the list is empty.
     pub(crate) fn selected_index(&self, panel: Panel) -> Option<usize> {
         let items = self.items(panel);
         let last = items.len().checked_sub(1)?;

@@ -135,10 +135,12 @@ pub(crate) fn deny_request(state: &mut UiState) -> Vec<UiEffect> {
     Vec::new()
 }
 
-/// The id of the plan or permission request whose page is open. `None` if no such page is open, or
-/// if the request must not be answered; a message on the screen then says why. A request can be
-/// answered only if three conditions hold: its whole page has been on the screen, it has not
-/// changed since then, and no other open request has the same id.
+/// The id of the plan or permission request whose page is open, if the person may answer the
+/// request now. The whole page must have been on the screen, the request must not have changed
+/// since then, and no other open request may have the same id.
+///
+/// `None` if no such page is open. Also `None` if the request must not be answered; the screen then
+/// shows why.
 fn answerable_request(state: &mut UiState) -> Option<String> {
     let page = state.page.as_ref().filter(|page| page.panel == Panel::Requests)?;
     let commands = state.suggested_commands.command(&["requests"]);

@@ -12,9 +12,8 @@ use ratatui::text::Span;
 
 // The widths of columns, without the blank after each column.
 
-/// Width of a column with members' names. The first column of each panel is at least this wide,
-/// because the panel's title stands above it. A narrower column would let the title cover the
-/// headings of the next columns.
+/// Width of a column with members' names. The first column of each panel is at least this wide, so
+/// that the panel's title does not cover the headings of the next columns.
 const NAME_WIDTH: usize = 12;
 /// Width of a member's state, such as `active!shutdown`.
 const STATE_WIDTH: usize = 15;
@@ -122,8 +121,8 @@ impl<'a> RowFormatter<'a> {
     /// fifths. `None` if no member has a task, or if the screen is too narrow.
     fn member_task_width(&self) -> Option<usize> {
         let usage = self.usage_width().map_or(0, |width| width + 1);
-        // The first column marks the selection, and each of the four other columns ends with a
-        // blank.
+        // `1` is the column that marks the selection, and `4` are the blanks after the columns of
+        // fixed width.
         let used = 1 + NAME_WIDTH + STATE_WIDTH + TIME_WIDTH + UNREAD_WIDTH + 4 + usage;
         let width = self.width.saturating_sub(used) * 2 / 5;
         let has_task = self.state.snapshot.members.iter().any(|member| !member.task.is_empty());

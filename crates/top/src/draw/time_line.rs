@@ -34,9 +34,9 @@ pub(super) fn time_line(
     spans
 }
 
-/// The cells of the bar, which shows the film's position, failures and requests. `width` is the
-/// number of cells. If several of them fall into one cell, the cell shows a failure first, then a
-/// request, then the position. The time line also shows the position as a text.
+/// The `width` cells of the bar, which shows the film's position, failures and requests. One cell
+/// can show only one of these: a failure rather than a request, and a request rather than the
+/// position. The position is also shown as a text beside the bar.
 fn bar_cells(film: &FilmStatus, capabilities: TerminalCapabilities, width: usize) -> Vec<Span<'static>> {
     let cell_of = |offset: u64| {
         let last_cell = u64::try_from(width - 1).unwrap_or(0);

@@ -104,10 +104,11 @@ impl FoldedMembers {
         });
     }
 
-    /// Removes the earlier spawn with the name of a new spawn. Returns the color and the number of
-    /// respawns for the new spawn. If the new spawn is a respawn, the color stays and the number
-    /// grows by one. Otherwise the new spawn is another member of the same name: it gets a new
-    /// color, and the number is 0.
+    /// Removes the member `name` from the running and the past members, because it is spawned
+    /// again. Returns the color and the number of respawns for the new spawn.
+    ///
+    /// If the new spawn is a respawn, the color stays and the number grows by one. Otherwise it is
+    /// another member with the same name: it gets a new color, and the number is 0.
     fn replace_earlier_spawn(&mut self, name: &MemberName) -> KeptOverRespawns {
         self.running.retain(|member| member.name != name.as_str());
         let is_respawn = self.past.iter().any(|past| past.name == *name && past.has_respawn());

@@ -1,6 +1,6 @@
-//! The state of a recorded team at one time of the film, computed from all lines of the record up
-//! to this time. The functions that build the snapshot of a live team for the screen also build the
-//! snapshot of this state.
+//! The state of a recorded team at one time of the film. It is computed from all lines of the
+//! record up to this time. The screen of a film shows it with the same functions as the state of a
+//! live team.
 
 use super::folded_members::FoldedMembers;
 use crate::clock_time::ScreenClock;

@@ -1,5 +1,5 @@
-//! Writes a film as an asciicast file (version 2), which asciinema plays. No terminal is needed, and
-//! the same film always gives the same bytes.
+//! Writes a film as an asciicast file (version 2), which asciinema plays. No terminal is needed,
+//! and the same film always gives the same bytes.
 
 use super::recorded_film::Film;
 use crate::detail_page_layout::mark_drawn;
