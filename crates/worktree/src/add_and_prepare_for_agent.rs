@@ -7,10 +7,14 @@ use crate::worktree_record::WorktreeRecord;
 use std::path::PathBuf;
 
 impl WorktreeProposal {
-    /// Makes the proposed worktree ready for its agent: runs `git worktree add`, copies the files
-    /// that `.worktreeinclude` names, and calls `setup`. If one of these steps fails, a new
-    /// worktree is removed. If the proposal is an earlier worktree that is ready, the worktree is
-    /// only checked. Returns the directory in which the agent works.
+    /// Creates the proposed worktree and makes it ready for its agent: runs `git worktree add`,
+    /// copies the files that `.worktreeinclude` names, and calls `setup`, the caller's own
+    /// preparation. If one of these steps fails, a new worktree is removed.
+    ///
+    /// The proposal can also be a worktree that exists. If it is ready for an agent, it is only
+    /// checked.
+    ///
+    /// Returns the directory in which the agent works.
     ///
     /// # Errors
     ///

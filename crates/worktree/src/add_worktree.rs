@@ -22,12 +22,12 @@ use std::time::Duration;
 const REFLOG_CONFIG: &str = "core.logAllRefUpdates=true";
 
 impl WorktreeProposal {
-    /// Lets git create the proposed worktree, and checks the result. An earlier worktree is only
-    /// checked. Returns the directory in the worktree that corresponds to the proposal's `cwd`: for
-    /// `REPO/src` this is `WORKTREE/src`.
+    /// Lets git create the proposed worktree, and checks the result. A worktree that exists already
+    /// is only checked. Returns the directory in which the agent works. For example, if the
+    /// caller's working directory is `REPO/src`, the agent works in `WORKTREE/src`.
     ///
-    /// If git fails, the branch and the worktree's directory are removed, unless the directory has
-    /// files.
+    /// If git fails, the new branch and the worktree's directory are removed, unless the directory
+    /// has files.
     ///
     /// # Errors
     ///
@@ -119,9 +119,9 @@ fn is_complete(record: &WorktreeRecord, environment: &GitEnvironment) -> Result<
     record.git(environment).with_programs().succeeds("check the worktree", &arguments)
 }
 
-/// Undoes a failed creation: removes the branch and the worktree's directory. Also removes the
-/// directory for all worktrees of the repository, if it is empty. Does nothing if the worktree's
-/// directory has files. Usually it has none, because git removes the files that it has created.
+/// Undoes a failed creation: removes the branch and the worktree's directory, and the directory
+/// above it if that is empty. Does nothing if the worktree's directory has files. Usually git has
+/// removed the files that it created.
 fn undo(record: &WorktreeRecord, environment: &GitEnvironment) {
     if !matches!(record.state(), Ok(WorktreeState::Empty | WorktreeState::Missing)) {
         return;

@@ -39,10 +39,10 @@ fn was_created_for(record: &WorktreeRecord, git: &Git<'_>) -> Result<bool, Error
     Ok(reflog.is_success() && first_entry == Some(branch_log_message(record).as_bytes()))
 }
 
-/// Deletes the branch if it was created for this worktree and is merged. A branch counts as merged
-/// if each of its commits is in a branch of another name, local or remote. Even a merged branch is
-/// kept if its reflog has a commit that is in no branch and no tag, because that commit would be
-/// lost. Returns whether git has deleted the branch.
+/// Deletes the branch if it was created for this worktree and is merged. A branch is merged if each
+/// of its commits is in another branch, local or remote, of a different name. A merged branch is
+/// kept if its reflog has a commit that would be lost, because no branch and no tag has it. Returns
+/// whether git has deleted the branch.
 pub(crate) fn delete_merged_branch(
     record: &WorktreeRecord,
     environment: &GitEnvironment,

@@ -15,11 +15,12 @@ pub struct BranchProgress {
     /// The commits that were made on the branch since the worktree was created, newest first.
     /// Commits of other branches that were merged into it are left out.
     pub commits: Vec<BranchCommit>,
-    /// What the branch is compared with: usually the branch that is checked out in the repository's
-    /// main worktree. If that is the worktree's own branch, or if no branch is checked out there,
-    /// `target` is the short id of the commit at which the worktree was created.
+    /// The name of the branch that the worktree's branch is compared with: the branch that is
+    /// checked out in the repository's main worktree. If that is the worktree's own branch, or if
+    /// no branch is checked out there, the short id of the commit at which the worktree was
+    /// created.
     pub target: String,
-    /// How many commits of the branch `target` does not have.
+    /// How many commits of the worktree's branch are not in `target`.
     pub unmerged: u64,
 }
 

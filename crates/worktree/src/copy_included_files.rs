@@ -33,8 +33,8 @@ impl WorktreeRecord {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyIncludedFiles`], and then nothing is copied; [`Error::Io`]; the errors of git
-    /// commands.
+    /// [`Error::TooManyIncludedFiles`], and then nothing is copied; [`Error::Io`]; the errors of
+    /// git commands.
     pub fn copy_included_files(&self, environment: &GitEnvironment) -> Result<(), Error> {
         let Some(main) = list_worktrees(&self.common_git_dir, environment)?.into_iter().next() else {
             return Ok(());
@@ -133,9 +133,9 @@ impl FileCopier<'_> {
     }
 
     /// Creates the directories above a file in the new worktree. Each directory gets the
-    /// permissions that it has in the main worktree, and its owner can always write to it. Returns
-    /// false if a path above the file is something else than a directory in one of the two
-    /// worktrees, such as a symbolic link.
+    /// permissions that it has in the main worktree; its owner may always write to it. Returns
+    /// false if a path above the file is not a directory in both worktrees, but for example a
+    /// symbolic link.
     fn create_parents(&self, file: &Path) -> Result<bool, Error> {
         let mut directory = PathBuf::new();
         for component in file.parent().unwrap_or(Path::new("")).components() {

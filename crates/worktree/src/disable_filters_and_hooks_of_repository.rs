@@ -1,13 +1,13 @@
 //! Disables the filters, merge drivers and hooks that a repository's own configuration defines,
-//! such as `filter.NAME.clean`, `merge.NAME.driver` and `hook.NAME.command`. The configuration can
-//! have any word in the place of `NAME`, so the names are read from it.
+//! such as `filter.NAME.clean`, `merge.NAME.driver` and `hook.NAME.command`. Anyone can choose the
+//! word `NAME`, so this module reads the names from the configuration.
 //!
 //! An agent can change the configuration of its repository. So teamd runs git without the programs
-//! that this configuration names. There is one exception: when git creates a worktree, these
-//! programs run as they do for the user. Filters that the user's own configuration defines, such as
-//! git-lfs, always run: without them, unchanged files would look changed.
-//! [`crate::KeepReason::FilterNotRun`] tells the user about a filter that did not run because only
-//! the repository defines it.
+//! that this configuration names, except when git creates a worktree.
+//!
+//! Filters of the user's own configuration, such as git-lfs, always run: without them, unchanged
+//! files would look changed. [`crate::KeepReason::FilterNotRun`] tells the user about a filter that
+//! did not run because only the repository defines it.
 
 use crate::error::Error;
 use crate::git_command::{Git, Overrides, READ_TIMEOUT};
@@ -51,8 +51,9 @@ impl NamedPrograms {
         Ok(NamedPrograms::parse(&git.run("read the settings", &arguments, b"", READ_TIMEOUT)?.stdout))
     }
 
-    /// Parses the output of `git config --show-scope --null --get-regexp`: scopes and entries,
-    /// alternating. An entry is a key, or a key, a newline and a value.
+    /// Parses the output of `git config --show-scope --null --get-regexp`: for each setting its
+    /// scope, such as `local`, and then an entry. An entry is a key, or a key, a newline and a
+    /// value.
     fn parse(output: &[u8]) -> NamedPrograms {
         let mut programs = NamedPrograms::default();
         let mut entries = output.split(|byte| *byte == 0);
@@ -81,10 +82,12 @@ impl NamedPrograms {
         }
     }
 
-    /// Whether the user's filter of the same name can replace a filter of the repository. The
-    /// command of a filter is in its setting `process` or `clean`. Git ignores `clean` if any
-    /// configuration sets `process`, even to an empty value. So if the repository sets `process`,
-    /// the user's filter must set `process` too.
+    /// Whether the filter `name` of the user's own configuration runs in place of the repository's
+    /// filter of the same name.
+    ///
+    /// The command of a filter is its setting `process` or `clean`. If the repository sets
+    /// `process`, git ignores `clean`, even the user's. In this case the user's filter can run only
+    /// if it has `process` too.
     fn runs_as_users(&self, name: &[u8], repository_settings: &BTreeSet<Vec<u8>>) -> bool {
         let has_setting = |setting: &str| self.user_filters.contains_key(&join_key(name, setting));
         has_setting("process")

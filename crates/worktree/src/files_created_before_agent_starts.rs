@@ -2,10 +2,10 @@
 //! `.worktreeinclude` names, and files that a setup command has made. As long as such a file stays
 //! unchanged, it is not unsaved work.
 //!
-//! A note in the worktree's private git directory records size, inode, mode and change time of each
-//! of these files. git removes the note together with the worktree. The note is written when the
-//! worktree is ready for its agent. So a worktree without a note is not ready, for example because
-//! the daemon was killed while it prepared the worktree.
+//! When the worktree is ready for its agent, teamd writes a note into the worktree's private git
+//! directory. The note records size, inode, mode and change time of each of these files. git
+//! removes it together with the worktree. A worktree without a note is not ready, for example
+//! because the daemon was killed while it prepared the worktree.
 
 use crate::error::{Error, io_error};
 use crate::git_environment::GitEnvironment;

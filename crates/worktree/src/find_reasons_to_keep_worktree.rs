@@ -43,9 +43,8 @@ impl WorktreeRecord {
         match self.state()? {
             WorktreeState::Present(git_dir) => Worktree { record: self, git_dir, environment }.keep_reasons(),
             WorktreeState::Empty => Ok(Vec::new()),
-            // The directory is missing, but git still lists the worktree. The directory may have
-            // been moved, so its work may still exist. Git drops a worktree from the list only when
-            // git itself removes it, or in `git worktree prune`.
+            // The directory is missing, but git still lists the worktree. So git has not removed
+            // the worktree: its directory may have been moved, with work in it.
             WorktreeState::Missing if self.is_listed(environment)? => Ok(vec![KeepReason::PathMissing]),
             WorktreeState::Missing => Ok(Vec::new()),
         }

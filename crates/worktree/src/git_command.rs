@@ -3,10 +3,9 @@
 //! The output goes into files in memory, not into pipes. If a git hook started a background
 //! process, that process could keep a pipe open, and reading would never end.
 //!
-//! Git gets the caller's environment. Of the variables that begin with `GIT_`, it gets only those
-//! that set an option, and none that selects a repository, such as `GIT_DIR` (`is_passed_to_git`).
-//! Git never prompts, and its messages are in English. Git runs no programs that the repository's
-//! configuration names, except after [`Git::with_programs`].
+//! Git gets the caller's environment, without variables such as `GIT_DIR` that could make it use
+//! another repository (`is_passed_to_git`). Git never prompts, and its messages are in English. Git
+//! runs no programs that the repository's configuration names, except after [`Git::with_programs`].
 
 use crate::error::{Error, io_error};
 use crate::git_environment::GitEnvironment;

@@ -20,9 +20,9 @@ impl std::fmt::Debug for GitEnvironment {
 }
 
 impl GitEnvironment {
-    /// Makes an environment from those of `variables` that are passed to git (docs/environment.md).
-    /// Of the variables that begin with `GIT_`, only those that set an option are passed.
-    /// `GIT_DIR`, for example, is not passed.
+    /// Makes an environment from `variables`. Of the variables that begin with `GIT_`, it keeps
+    /// only those that hold settings of git, such as `GIT_CONFIG_GLOBAL`. Others, such as
+    /// `GIT_DIR`, could make git use another repository.
     pub fn from_vars<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> GitEnvironment {
@@ -35,8 +35,9 @@ impl GitEnvironment {
         &self.0
     }
 
-    /// The number of git settings that this environment already has in `GIT_CONFIG_KEY_N`: the
-    /// value of `GIT_CONFIG_COUNT`, or 0. The next setting gets this number.
+    /// How many git settings this environment already passes to git in variables
+    /// `GIT_CONFIG_KEY_N`: the value of `GIT_CONFIG_COUNT`, or 0. N counts from 0, so this is also
+    /// the N of the next setting.
     pub(crate) fn setting_count(&self) -> usize {
         let count = self.0.iter().rev().find(|(name, _)| name == "GIT_CONFIG_COUNT");
         count.and_then(|(_, value)| value.to_str()?.parse().ok()).unwrap_or(0)
@@ -62,10 +63,11 @@ impl GitEnvironment {
         GitEnvironment(self.0.iter().cloned().chain([variable]).collect())
     }
 
-    /// Returns this environment with the `variables` of a caller, such as a client of the daemon.
-    /// If none of `variables` may be passed to git, returns this environment unchanged. Otherwise
-    /// the caller's variables replace variables of the same names, and all variables of this
-    /// environment that begin with `GIT_` are removed.
+    /// Returns this environment with the `variables` of a caller, such as a client of the daemon,
+    /// so that git runs as in the caller's own shell. First removes all variables that begin with
+    /// `GIT_` from this environment. Then adds the caller's variables, which replace variables of
+    /// the same names. But if git may get none of the caller's variables, this environment stays
+    /// unchanged.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {
         let is_replaced = |name: &OsStr| {

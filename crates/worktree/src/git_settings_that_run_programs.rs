@@ -1,10 +1,9 @@
-//! Lists git's settings that run a program or use the network, and says how teamd disables each of
-//! them.
+//! Lists git's settings that run a program or use the network, and how teamd disables each of them.
 //!
 //! A member can change the configuration of its repository. So the member could make teamd's git
 //! run any program, even after the member has ended. Therefore every git command of this crate runs
-//! with these settings disabled. There is one exception: to create a worktree, git runs filters and
-//! hooks as it does for the user.
+//! with these settings disabled. Only when it creates a worktree, git runs filters and hooks as it
+//! does for the user.
 //!
 //! Invariant: except to create a worktree, no git command runs a program that the repository's
 //! configuration names. The test `no_look_runs_a_program_of_the_repository` checks this.
@@ -23,8 +22,8 @@ pub(crate) enum Guard {
     /// Only a transfer over the network uses the setting, and [`NO_NETWORK_VARIABLES`] forbid all
     /// transfers.
     NoTransfer,
-    /// An option or another setting switches this setting off. teamd passes it to each git command
-    /// that uses the setting.
+    /// teamd switches the setting off by an option, or by another setting, in each git command that
+    /// uses it.
     Option,
     /// Only some git commands use the setting, such as commands that send mail or start a browser.
     /// teamd never calls these commands, or calls them only to create a worktree.

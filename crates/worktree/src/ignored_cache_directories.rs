@@ -18,9 +18,8 @@ pub(crate) struct CacheDirs {
     working_tree: PathBuf,
     /// Whether a directory has a `CACHEDIR.TAG`. The key is its path relative to the working tree.
     is_tagged: BTreeMap<PathBuf, bool>,
-    /// The paths that [`CacheDirs::record_if_cached`] has recorded: cache directories that git
-    /// ignores, and ignored files and directories in cache directories. They are relative to the
-    /// working tree.
+    /// The ignored paths for which [`CacheDirs::record_if_cached`] has returned true. Each is a
+    /// cache directory or is in one. They are relative to the working tree.
     cached: Vec<PathBuf>,
 }
 
@@ -29,9 +28,9 @@ impl CacheDirs {
         CacheDirs { working_tree: working_tree.to_owned(), is_tagged: BTreeMap::new(), cached: Vec::new() }
     }
 
-    /// Returns whether `file`, which git ignores, is a cache directory or is in one. If so, records
-    /// the path, so that [`CacheDirs::repositories_in_recorded`] searches it for git repositories.
-    /// The top directory of the working tree never counts as a cache directory.
+    /// Returns whether `file`, which git ignores, is a cache directory or is in one. The top
+    /// directory of the working tree never counts as a cache directory. If the result is true,
+    /// [`CacheDirs::repositories_in_recorded`] later searches `file` for git repositories.
     pub(crate) fn record_if_cached(&mut self, file: &Path) -> bool {
         let is_below_top = |path: &&Path| !path.as_os_str().is_empty();
         let is_cached = file.ancestors().take_while(is_below_top).any(|directory| self.is_cache(directory));

@@ -1,7 +1,7 @@
 //! Reasons to keep a worktree: unsaved work, or programs that use it.
 //!
-//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in `find_reasons_to_keep_worktree.rs`, finds
-//! the reasons of a worktree.
+//! This file has the type and its text. `WorktreeRecord::keep_reasons`, in
+//! `find_reasons_to_keep_worktree.rs`, finds the reasons of a worktree.
 
 use protocol::shell_quote::shell_quote;
 use std::fmt;
@@ -25,8 +25,8 @@ pub enum KeepReason {
     IgnoredByStatus(Vec<PathBuf>),
     /// Number of commits on the worktree's branches that no other branch has, local or remote.
     Unpushed(u64),
-    /// The name of a remote of which this repository does not track every branch. Commits that were
-    /// pushed to an untracked branch count as [`KeepReason::Unpushed`].
+    /// The name of a remote that has branches which this repository does not track. Commits that
+    /// were pushed to such a branch count as [`KeepReason::Unpushed`].
     NarrowRemote(String),
     /// Number of commits of a detached HEAD that no branch and no tag has.
     Detached(u64),
@@ -44,8 +44,8 @@ pub enum KeepReason {
     GitLockFile(PathBuf),
     /// An operation in progress, such as `rebase` or `merge`.
     OperationInProgress(&'static str),
-    /// A submodule with unsaved work, as a path relative to the worktree. If the submodule is not
-    /// checked out, the path is the absolute path of its repository.
+    /// A submodule with unsaved work. The path is relative to the worktree. If the submodule is not
+    /// checked out, this is the absolute path of its repository instead.
     Submodule(PathBuf),
     /// Ids of processes that use the worktree: their working directory, root directory, program or
     /// an open file is in the worktree.

@@ -1,6 +1,6 @@
-//! How a member's commits get onto the target branch of `teamctl merge`: by a merge or by a rebase.
-//! Each merge or rebase adds an entry to the reflog of the target branch. The entry of a rebase
-//! names the last commit that was copied, so that no later rebase copies the same commits again.
+//! How `teamctl merge` brings a member's commits onto the target branch: by a merge or by a rebase.
+//! Both add an entry to the reflog of the target branch. After a rebase, this entry names the last
+//! commit that was copied, so that a later rebase does not copy the same commits again.
 
 use crate::error::Error;
 use crate::git_command::{Git, READ_TIMEOUT};

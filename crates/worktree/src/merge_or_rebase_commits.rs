@@ -138,15 +138,13 @@ fn rebase(git: &Git<'_>, result: &str, upstream: &str, commit: &str) -> Result<G
     git.run("rebase", &arguments.concat(), b"", WRITE_TIMEOUT)
 }
 
-/// Returns the commit that is passed to `git rebase` as the upstream: git leaves out all commits
-/// that the upstream contains. `commits` are the commits of the branch that `target.next_base`, the
-/// result of the earlier merges, does not contain.
+/// Returns the upstream for `git rebase`: a commit whose whole history git leaves out of the
+/// rebase. Usually this is `target.next_base`, the result of the earlier merges.
 ///
-/// Usually the upstream is `target.next_base`. But an earlier rebase may have copied some of
-/// `commits` onto the target branch. Git recognizes a copy only if its patch has the same text as
-/// the original's. Otherwise git would apply the change again, with conflicts. So if there are
-/// copies, the upstream is a new merge commit that contains `target.next_base` and the originals of
-/// the copies. No branch ever contains this merge commit.
+/// An earlier rebase may have copied some of `commits`, which are to be rebased, onto the target
+/// branch. Git does not always recognize copies, and would apply their changes again, with
+/// conflicts. So in this case the upstream is a new commit that has both `target.next_base` and the
+/// copied commits in its history. No branch ever contains this new commit.
 fn rebase_upstream(
     git: &Git<'_>,
     target: &MergeBranch,
@@ -170,9 +168,8 @@ fn rebase_upstream(
     git.output_text("leave out the commits that were copied", &arguments)
 }
 
-/// Whether one of `commits` is in the history of the commit `tip`. `branch_commit` is the last
-/// commit of the branch to which `commits` belong. False if the commit `tip` does not exist any
-/// more.
+/// Whether one of `commits` is in the history of the commit `tip`. All of `commits` must be in the
+/// history of `branch_commit`. False if the commit `tip` does not exist any more.
 fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
     if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
         return Ok(false);

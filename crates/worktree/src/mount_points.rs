@@ -35,10 +35,9 @@ pub(crate) fn check_no_mount_point(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Finds mount points by device number: returns each directory that is on another device than its
-/// parent directory. Searches `top` and the directories below it. This search is used on systems
-/// whose list of mounts teamd cannot read. It does not find a bind mount of a directory on the same
-/// device.
+/// Finds the mount points at and below `top`, on systems whose list of mounts teamd cannot read.
+/// Returns each directory that has another device number than its parent directory. A directory
+/// that is mounted at a second place on the same device (bind mount) is not found.
 fn directories_of_other_devices(top: &Path) -> io::Result<Vec<PathBuf>> {
     let device = std::fs::metadata(top)?.dev();
     let is_mount_point = match top.parent() {

@@ -1,8 +1,9 @@
-//! Plans a new worktree, and creates its empty directory, before git changes anything.
+//! Plans a worktree, before git changes anything. The plan is an earlier worktree that is used
+//! again, or a new worktree: its branch, and its directory, which this module creates and leaves
+//! empty.
 //!
-//! The plan is either an earlier worktree that is used again, or a new empty directory and the
-//! branch to check out in it. The caller stores the worktree's record before it lets git fill the
-//! directory. So each directory with files has a record.
+//! The caller stores a record of the worktree before it lets git fill the directory. So even after
+//! a crash, there is a record of each directory with files.
 
 use crate::error::{Error, io_error};
 use crate::git_command::Git;
@@ -105,8 +106,8 @@ pub fn propose_worktree(
     })
 }
 
-/// Whether an earlier worktree can be used again for `options`. It must belong to the repository and
-/// the branch that the options ask for, and this branch must be checked out. A detached HEAD is
+/// Whether an earlier worktree can be used again for `options`. It must belong to the repository
+/// and the branch that the options ask for, and this branch must be checked out. A detached HEAD is
 /// accepted too, because HEAD is detached during a rebase.
 fn can_reuse(record: &WorktreeRecord, options: &WorktreeOptions, repository: &Repository) -> bool {
     let has_wanted_branch = match &options.branch {

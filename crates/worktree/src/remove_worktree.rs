@@ -1,12 +1,11 @@
 //! Removes worktrees and their merged branches.
 //!
 //! Only a worktree that teamd has recorded is removed, with `git worktree remove`. The option
-//! `--force` is used in two cases. In the first, the worktree has submodules, which were checked
-//! for unsaved work. In the second, the unsaved work of the worktree was just saved.
+//! `--force` is used if the worktree has submodules, after they were checked for unsaved work. It
+//! is also used to discard a worktree: to remove it with its unsaved work, which was saved before.
 //!
 //! A branch that was created for the worktree is deleted if it is merged, and kept otherwise. If
-//! the worktree is discarded (removed although it has unsaved work), the kept branch gets a new
-//! name.
+//! the worktree is discarded, the kept branch gets a new name.
 
 use crate::branch_created_for_worktree::{delete_merged_branch, rename_discarded_branch};
 use crate::error::{Error, io_error};
@@ -49,8 +48,8 @@ impl WorktreeRecord {
             return Ok(RemoveOutcome::Kept(reasons));
         }
         match self.state()? {
-            // The worktree's directory is missing, but its branch may still exist: perhaps an
-            // earlier call was killed before it deleted the branch.
+            // The worktree's directory is missing, but an earlier call may have been killed before
+            // it deleted the branch. So the branch is deleted here.
             WorktreeState::Missing => {
                 return self.remove_parent_and_branch(environment).map(|_| RemoveOutcome::AlreadyGone);
             }

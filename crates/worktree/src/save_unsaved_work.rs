@@ -37,9 +37,9 @@ pub struct SavedWorktree {
 }
 
 impl SavedWorktree {
-    /// Makes the present state of the worktree count as the saved state. Called after a teardown
-    /// command, so that files that the command has changed or removed do not prevent the removal of
-    /// the worktree.
+    /// Notes that the present state of the worktree is the saved one. The worktree is removed only
+    /// if its state has not changed after that. The caller uses this method after a teardown
+    /// command, whose changes to files must not prevent the removal.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ impl WorktreeRecord {
     /// a git command.
     pub fn save(&self, directory: &Path, environment: &GitEnvironment) -> Result<SavedWorktree, Error> {
         let worktree = self.open(environment)?;
-        // If a file system is mounted in the worktree, the worktree could not be removed after it
-        // was saved. So nothing is saved in this case.
+        // A worktree in which a file system is mounted cannot be removed, so there is no reason to
+        // save it.
         check_no_mount_point(&self.path)?;
         create_private_dir(directory)?;
         worktree.save_parts(directory).inspect_err(|error| {
@@ -82,8 +82,8 @@ impl Worktree<'_> {
         let fingerprint = WorktreeFingerprint::read(self)?;
         let submodules_dir = directory.join("submodules");
         let mut parts = Vec::new();
-        // The worktree itself has the empty path. The fingerprints are sorted by path, so the
-        // worktree comes first and its submodules after it.
+        // `fingerprint` is sorted by path. The worktree itself has the empty path, so it is saved
+        // first, and its submodules after it.
         for (path, fingerprint) in &fingerprint.0 {
             parts.push(match path.as_os_str().is_empty() {
                 true => self.save_main_tree(fingerprint, directory)?,
@@ -193,9 +193,9 @@ impl Worktree<'_> {
         for (name, options) in patches {
             files.extend(write_patch(&git, options, fingerprint, &into.join(name))?.then_some(name));
         }
-        // The file `.git` of a submodule contains the path of the submodule's repository. If this
-        // repository is in the worktree's git directory, the file `.git` is left out of the
-        // archive, because the repository is saved separately and will be restored at another path.
+        // A submodule has a file `.git` with the path of the submodule's repository. If the
+        // repository is in the worktree's git directory, it is saved separately and will be
+        // restored at another path. So the file `.git` is left out of the archive.
         let is_own_repository = |name: &Path| {
             name.ends_with(".git") && find_submodules::points_into(&working_tree.join(name), &self.git_dir)
         };

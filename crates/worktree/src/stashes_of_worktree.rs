@@ -1,8 +1,8 @@
 //! Finds the stashes that were made in a worktree.
 //!
-//! Stashes belong to the repository, so they stay when a worktree is removed. A stash names only
-//! the branch and the commit on which it was made. From the branch and the commit, the worktree of
-//! a stash can be found, but only while the worktree exists.
+//! Stashes belong to the repository, so they stay when a worktree is removed. A stash does not name
+//! its worktree, only the branch and the commit on which it was made. While the worktree exists,
+//! its branches and its reflog show which stashes were made in it.
 
 use crate::error::Error;
 use crate::git_command::Git;

@@ -26,7 +26,8 @@ impl SavedRefs {
         }
     }
 
-    /// Creates all added references in the repository in which `git` runs.
+    /// Creates the references that were added by [`SavedRefs::add`] and
+    /// [`SavedRefs::add_numbered`], in the repository in which `git` runs.
     ///
     /// # Errors
     ///

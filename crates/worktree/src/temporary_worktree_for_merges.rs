@@ -44,9 +44,9 @@ pub struct MergeWorktree {
     pub(crate) environment: GitEnvironment,
 }
 
-/// Creates an empty directory for a merge worktree of the branch, in `directory`. If `name` is taken,
-/// a number is appended. The caller must store the returned record before it calls
-/// [`MergeWorktree::add`].
+/// Creates an empty directory in `directory`, for a worktree in which other branches are merged
+/// into `branch`. The new directory gets the name `name`, followed by a number if this name is
+/// taken. The caller must store the returned record before it calls [`MergeWorktree::add`].
 ///
 /// # Errors
 ///

@@ -9,8 +9,9 @@ use crate::worktree_handle::Worktree;
 use std::path::{Path, PathBuf};
 
 impl Worktree<'_> {
-    /// Returns the submodules with unsaved work, as paths relative to the worktree. If a submodule
-    /// is not checked out, the path is the absolute path of its repository.
+    /// Returns the submodules with unsaved work. The path of a submodule is relative to the
+    /// worktree. A submodule that is not checked out is returned as the absolute path of its
+    /// repository.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Fingerprints of a worktree and its submodules. If two fingerprints of a worktree are equal, its
-//! unsaved work was not changed between them.
+//! Fingerprints of a worktree and its submodules. A fingerprint is read before and after an action.
+//! If both are equal, the unsaved work has not changed meanwhile.
 //!
 //! Invariant: every write to a file changes the fingerprint, even if all names and sizes stay the
 //! same. The test `writes_after_saving_prevent_removal` checks this.
