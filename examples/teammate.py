@@ -2,7 +2,7 @@
 import datetime, json, os, pathlib, time
 me, inboxes = os.environ["TEAMD_MEMBER"], pathlib.Path(os.path.expandvars("$TEAMD_ROOT/teams/$TEAMD_TEAM/inboxes"))
 def change(name, edit):  # under the lock and in one step; again while that is held or an old program is amid a write
-    path, beside = inboxes / f"{name}.json", inboxes / f"{name}.json.tmp.{os.getpid()}"
+    path, beside = inboxes / f"{name}.json", inboxes / f"{name}.json.tmp.{os.getpid():08x}"
     while True:
         try:
             os.mkdir(f"{path}.lock")
