@@ -72,3 +72,28 @@ impl MirroredTeams {
         state.replace(FILE, &serde_json::to_vec(self).expect("team names are strings"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::policy::{Approver, Policy};
+
+    /// A daemon of a later release was replaced by this one in the middle of a move, or one of an
+    /// earlier release was.
+    #[test]
+    fn records_of_other_releases_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("state")).unwrap();
+        let read = |handover: &str| {
+            let team = format!("{{\"created_at\":1,\"epoch\":2,\"handover\":{handover},\"later\":1}}");
+            let record = format!("{{\"active\":[\"other\"],\"taken\":{{\"survey\":{team}}}}}");
+            state.replace(FILE, record.as_bytes()).unwrap();
+            let teams = MirroredTeams::open(&state).unwrap();
+            assert_eq!(teams.active.len(), 1);
+            teams.taken.into_values().next().unwrap().handover.unwrap()
+        };
+        let handover = read("{\"policy\":{\"later\":1},\"last_task_id\":7,\"answers\":[],\"later\":1}");
+        assert_eq!((handover.policy.plan_approver, handover.last_task_id), (Approver::Person, 7));
+        assert_eq!(read("{\"last_task_id\":7}").policy, Policy::default());
+    }
+}

@@ -20,6 +20,7 @@ pub use exchange_limits::ExchangeLimits;
 
 use crate::member_request::{MemberRequest, MemberRequestKind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The policy of one team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -160,14 +161,19 @@ impl Policy {
     /// because teamd cannot know what the file was meant to forbid. A file with an unknown key is
     /// invalid: if the key was ignored, a rule could match more than its author intended.
     pub fn parse_file(bytes: Option<&[u8]>) -> Policy {
-        let only_person = || Policy {
-            plan_approver: Approver::Person,
-            permission_approver: Approver::Person,
-            ..Policy::default()
-        };
         bytes.map_or_else(Policy::default, |bytes| {
-            serde_json::from_slice(bytes).unwrap_or_else(|_| only_person())
+            serde_json::from_slice(bytes).unwrap_or_else(|_| Policy::of_person())
         })
+    }
+
+    /// The policy in a record, read as [`Policy::parse_file`] reads a file.
+    pub fn from_json(policy: Value) -> Policy {
+        serde_json::from_value(policy).unwrap_or_else(|_| Policy::of_person())
+    }
+
+    /// Only a person answers requests.
+    fn of_person() -> Policy {
+        Policy { plan_approver: Approver::Person, permission_approver: Approver::Person, ..Policy::default() }
     }
 
     /// The commands for worktrees.
