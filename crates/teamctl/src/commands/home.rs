@@ -14,8 +14,9 @@ use store::Team;
 
 /// Move the home of a team with several machines
 ///
-/// Example: teamctl home take survey
+/// Example: teamctl home move survey devbox
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  teamctl home move survey devbox\n  teamctl home take survey")]
 pub(crate) struct HomeArgs {
     #[command(subcommand)]
     command: HomeCommand,
