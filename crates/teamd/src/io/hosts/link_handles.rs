@@ -4,6 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::core_event::CoreEvent;
 use crate::core::jobs::host_jobs::{ConnectAttempt, HostEvent, HostJob, LinkId, MirrorJob};
 use crate::io::control_connections::Connections;
+use crate::io::hosts::cancel_unoffered_moves::cancel_unoffered_moves;
 use crate::io::hosts::connect_commands_file::{ConnectCommandsFile, SharedConnectCommands};
 use crate::io::hosts::forget_host::forget_host;
 use crate::io::hosts::link_files::LinkFiles;
@@ -17,7 +18,7 @@ use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{MoveStep, MovingHome, TeamHome};
+use protocol::team_home::TeamHome;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Durability, Root, StateDir};
@@ -111,26 +112,10 @@ impl LinkHandles {
     ///
     /// # Errors
     ///
-    /// If the file that says where a team's home is can't be read or written. Without this file,
-    /// two hosts could change the same team.
+    /// If a team, or the file that says where its home is, can't be read or written. Without this
+    /// file, two hosts could change the same team.
     pub(crate) fn cancel_unoffered_moves(&self) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
-        let mut homes = BTreeMap::new();
-        let root = &self.files.root;
-        for name in root.teams()? {
-            let home = match root.team(&name) {
-                Ok(team) => team.home()?,
-                // The team of another user is not supervised.
-                Err(_) => continue,
-            };
-            match home {
-                TeamHome { epoch, moving: Some(MovingHome { step: MoveStep::Exchanging, .. }), .. } => {
-                    root.set_team_home(&name, &TeamHome::with_epoch(epoch))?;
-                }
-                TeamHome { moved: None, moving: None, .. } => {}
-                home => drop(homes.insert(name, home)),
-            }
-        }
-        Ok(homes)
+        cancel_unoffered_moves(&self.files.root)
     }
 
     /// Runs a job, or passes it to the thread of its mirrors.

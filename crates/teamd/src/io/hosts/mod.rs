@@ -1,6 +1,7 @@
 //! The links to other hosts. Each link has a tokio task that runs its connection (`run_link`), and
 //! a thread that compares the files of its mirrors (`mirror_thread`).
 
+mod cancel_unoffered_moves;
 mod connect_commands_file;
 mod forget_host;
 mod link_files;
