@@ -8,7 +8,6 @@ use crate::core::jobs::host_jobs::{ConnectAttempt, HostJob, LinkId, MirrorJob};
 use crate::core::reply_to_client::send_reply;
 use crate::core::state::call_errors::check_not_deleting;
 use crate::core::state::core_state::State;
-use crate::core::state::exhausted_budget::exhausted_error;
 use crate::core::state::find_team_or_member::supervised_team;
 use crate::core::state::host_links::{BarrierPurpose, BarrierWaiter, HostLink, HostLinks, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
@@ -38,9 +37,6 @@ fn check_usable(state: &State, request: &UseHostRequest) -> Result<(), ErrorRepo
     check_not_being_forgotten(&state.host_links, host)?;
     if state.host_links.home_of(team).is_some() {
         return Err(not_home_error(&format!("use {host} for"), team));
-    }
-    if let Some(error) = exhausted_error(state, team) {
-        return Err(error);
     }
     match request.command.is_empty() {
         true => Err(ErrorReport::new(ErrorKind::Usage, format!("cannot use {host}: it has no command"))),

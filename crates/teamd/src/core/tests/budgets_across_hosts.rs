@@ -10,8 +10,8 @@ use crate::core::tests::shutdown::next_daemon;
 use mirror::MirrorNotice;
 use protocol::annex_link::HomeBudget;
 use protocol::control_socket::{
-    ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId, HostCandidate, MemberHost, PlaceMemberRequest,
-    ResumeMembersRequest, SetPolicyRequest, TurnStatus, UseHostRequest,
+    ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId, HostCandidate, MemberHost, MoveHomeRequest,
+    PlaceMemberRequest, ResumeMembersRequest, SetPolicyRequest, TurnStatus, UseHostRequest,
 };
 use protocol::event_log_line::{Event, EventKind};
 use protocol::hosts_file_entry::HostName;
@@ -142,9 +142,18 @@ fn exhausted_budget_places_no_member_on_a_host() {
     assert_eq!(place(&mut state), None);
     receive(&mut state, "ann", 7, active());
     assert_eq!(place(&mut state), Some(ErrorKind::Refused));
+}
+
+/// `teamctl home move` first uses the host, and ends no turn.
+#[test]
+fn home_of_a_team_with_an_exhausted_budget_moves() {
+    let mut state = state_with_link(annex_link(), Policy { max_turns: Some(1), ..Policy::default() });
+    receive(&mut state, "ann", 7, active());
+    report(&mut state, annex_link(), HostEvent::Connected);
     let request = UseHostRequest { team: survey_team(), host: devbox(), command: vec!["ssh".into()] };
-    let effects = send_call(&mut state, 2, Request::UseHost(request));
-    assert_eq!(error_kind(&effects, 2), Some(ErrorKind::Refused));
+    assert_eq!(error_kind(&send_call(&mut state, 1, Request::UseHost(request)), 1), None);
+    let request = MoveHomeRequest { team: survey_team(), host: devbox() };
+    assert_eq!(error_kind(&send_call(&mut state, 2, Request::MoveHome(request)), 2), None);
 }
 
 /// The mirror passes events again that the log has, if the home's daemon was killed before the
