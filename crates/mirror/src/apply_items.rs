@@ -23,6 +23,7 @@ impl MirrorSide {
             | ItemPayload::TeamDeleted { .. }
             | ItemPayload::Budget { .. }
             | ItemPayload::HomeOffered { .. }
+            | ItemPayload::OtherHome { .. }
             | ItemPayload::Task { .. }
             | ItemPayload::TaskIds { .. }
             | ItemPayload::TaskChangeAnswer { .. } => !is_home,
@@ -63,8 +64,11 @@ impl Mirror {
                 self.store_config_of_home(team, config, (*version, *epoch))?;
             }
             ItemPayload::TeamChange { team, change } => self.store_config_change(team, change)?,
-            ItemPayload::HomeMoved { team, created_at, epoch } => {
-                self.note_home_moved(team, (*created_at, *epoch))?;
+            ItemPayload::HomeMoved { team, created_at, epoch, home } => {
+                self.note_home_moved(team, (*created_at, *epoch), home.as_ref())?;
+            }
+            ItemPayload::OtherHome { team, created_at, epoch, home } => {
+                self.note_other_home(team, (*created_at, *epoch), home)?;
             }
             ItemPayload::HomeOffered { team, created_at, epoch, handover } => {
                 self.answer_offer(team, (*created_at, *epoch), handover)?;
@@ -171,6 +175,7 @@ impl Mirror {
             | ItemPayload::HomeOffered { .. }
             | ItemPayload::HomeDeclined { .. }
             | ItemPayload::HomeMoved { .. }
+            | ItemPayload::OtherHome { .. }
             | ItemPayload::Barrier { .. }
             | ItemPayload::BarrierReached { .. } => Ok(()),
         }

@@ -4,11 +4,13 @@ use crate::json_fields::Fields;
 use crate::known_messages::message_key;
 use crate::mirror::Mirror;
 use crate::mirrored_task::MirroredTask;
+use crate::output::MirrorNotice;
 use crate::team_mirror::TeamMirror;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HOME_HOST;
-use protocol::team_and_member_names::MemberName;
+use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
-use protocol::team_home::TeamHome;
+use protocol::team_home::LocalWork;
 use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
@@ -25,9 +27,8 @@ impl Mirror {
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
-    /// Whether this host still counts itself as the home of the team, although the sender is a
-    /// later home: `epoch`, the epoch of the sender, is higher. This happens if a person typed
-    /// `teamctl hosts forget` at the sender while this host had no contact.
+    /// Whether this host is the home of this team and does not know that a home with a higher epoch has
+    /// replaced it. For example, the home has forgotten this host when it had no contact.
     pub(crate) fn is_outdated_home(
         &self,
         existing: &Team,
@@ -35,15 +36,33 @@ impl Mirror {
         epoch: u64,
     ) -> Result<bool, Error> {
         let home = existing.home()?;
-        let was_taken = home.epoch > TeamHome::default().epoch && home.epoch < epoch;
         let is_settled = home.moved.is_none() && home.moving.is_none() && !existing.is_mirror();
-        Ok(was_taken && is_settled && existing.config()?.created_at == created_at)
+        Ok(home.epoch < epoch && is_settled && existing.config()?.created_at == created_at)
     }
 
-    /// Makes the team on this host a mirror. The home has all tasks and messages of the team, so
-    /// this host records that it need not send them. The file that marks the team as a mirror is
-    /// written last. So after a crash the file is missing, and the next call does everything again.
-    pub(crate) fn become_annex(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
+    /// Makes the team on this host a mirror. If files were changed only here, the members here must
+    /// have ended, and a copy of the files is kept first.
+    pub(crate) fn become_annex(
+        &mut self,
+        existing: &Team,
+        config: &TeamConfig,
+        epoch: u64,
+    ) -> Result<(), ErrorReport> {
+        let (team, home) = (existing.name(), existing.home()?);
+        if home.moved.is_some_and(|moved| moved.work == LocalWork::OnlyHere) {
+            if has_own_members(existing)? {
+                return Err(members_end_error(team, epoch));
+            }
+            let copy = existing.keep_copy(home.epoch)?;
+            self.notify(MirrorNotice::TeamReplaced { team: team.clone(), copy });
+        }
+        Ok(self.make_mirror_of_files(existing, config)?)
+    }
+
+    /// The home has all tasks and messages of the team, so this host records that it need not send
+    /// them. The file that marks the team as a mirror is written last. So after a crash the file is
+    /// missing, and the next call does everything again.
+    fn make_mirror_of_files(&mut self, existing: &Team, config: &TeamConfig) -> Result<(), Error> {
         let team = existing.name();
         self.forget_team(team)?;
         let (mirror, state) = self.mirror_and_state(team)?;
@@ -55,9 +74,16 @@ impl Mirror {
 }
 
 /// Whether members of the team run on this host.
-pub(crate) fn has_own_members(existing: &Team) -> Result<bool, Error> {
+fn has_own_members(existing: &Team) -> Result<bool, Error> {
     let is_own = |member: &Member| member.host.is_none() && !member.name.is_lead();
     Ok(existing.config()?.members.iter().any(is_own))
+}
+
+fn members_end_error(team: &TeamName, epoch: u64) -> ErrorReport {
+    let message = format!(
+        "cannot mirror {team} yet: another machine is its home (epoch {epoch}), so its members here must end first"
+    );
+    ErrorReport::new(ErrorKind::Refused, message)
 }
 
 impl TeamMirror {

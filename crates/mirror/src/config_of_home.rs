@@ -1,6 +1,5 @@
 //! At the annex: stores the config of the home, whole or as a change.
 
-use crate::become_annex_of_moved_home::has_own_members;
 use crate::config_changes::{ConfigAfterChange, HomeConfig};
 use crate::members::create_mirror;
 use crate::mirror::Mirror;
@@ -37,7 +36,7 @@ impl Mirror {
             }
             Ok(_) if self.is_of_earlier_link(team)? => return Err(being_deleted_error(team)),
             Ok(existing) if self.has_moved_from_here(&existing, config.created_at, epoch)? => {
-                self.become_annex(&existing, &config)?;
+                self.become_annex(&existing, &config, epoch)?;
                 self.mirror(team)?.store_config(&config)?;
             }
             Ok(existing) if self.is_mirror_of_earlier_home(&existing, config.created_at, epoch)? => {
@@ -45,24 +44,11 @@ impl Mirror {
                 return Err(being_deleted_error(team));
             }
             Ok(existing) if self.is_outdated_home(&existing, config.created_at, epoch)? => {
-                if has_own_members(&existing)? {
-                    self.notify(MirrorNotice::HomeOutdated { team: team.clone() });
-                    return Err(members_end_error(team, epoch));
-                }
-                self.become_annex(&existing, &config)?;
+                self.note_replaced_by_sender(&existing, config.created_at, epoch)?;
+                self.become_annex(&existing, &config, epoch)?;
                 self.mirror(team)?.store_config(&config)?;
-                self.notify(MirrorNotice::TeamMade { team: team.clone() });
             }
-            Ok(existing) => {
-                if let Some(epoch) = self.epoch_of_newer_home(&existing, config.created_at, epoch)? {
-                    let (team, created_at) = (team.clone(), config.created_at);
-                    self.send(ItemPayload::HomeMoved { team, created_at, epoch });
-                    return Ok(());
-                }
-                let (team, created_at, error) = (team.clone(), config.created_at, other_team_error(team));
-                self.send(ItemPayload::TeamRefused { team, created_at, error });
-                return Ok(());
-            }
+            Ok(existing) => return Ok(self.refuse_config(&existing, config.created_at, epoch)?),
             // The earlier link still has to forget the deleted mirror.
             Err(Error::NoSuchTeam { .. }) if self.is_of_earlier_link(team)? => {
                 return Err(being_deleted_error(team));
@@ -136,17 +122,4 @@ fn being_deleted_error(team: &TeamName) -> ErrorReport {
         ErrorKind::Refused,
         format!("cannot mirror {team} yet: its last mirror is being deleted"),
     )
-}
-
-fn members_end_error(team: &TeamName, epoch: u64) -> ErrorReport {
-    let message = format!(
-        "cannot mirror {team} yet: another machine is its home (epoch {epoch}), so its members here must end first"
-    );
-    ErrorReport::new(ErrorKind::Refused, message)
-}
-
-fn other_team_error(team: &TeamName) -> ErrorReport {
-    let message = format!("cannot use this host for {team}: it has another team of that name");
-    ErrorReport::new(ErrorKind::AlreadyExists, message)
-        .with_help("take another name for one of them, or delete the one there")
 }

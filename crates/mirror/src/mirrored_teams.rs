@@ -1,6 +1,7 @@
 //! The record of the teams that are mirrored over one link.
 
 use protocol::annex_link::HomeHandover;
+use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,18 @@ pub(crate) struct MirroredTeams {
     /// At the annex: former mirrors, whose home this host is now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) taken: BTreeMap<TeamName, TakenTeam>,
+    /// At the annex: the homes that this host has declined, until the link keeps the answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) declined: BTreeMap<TeamName, DeclinedHome>,
+}
+
+/// An offer of a home that the annex has declined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeclinedHome {
+    /// The offered epoch.
+    pub(crate) epoch: u64,
+    /// Why.
+    pub(crate) error: ErrorReport,
 }
 
 /// A team whose home has moved to the annex.

@@ -12,7 +12,7 @@ use protocol::annex_link::{HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::TaskStatus;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{MoveStep, MovingHome, TeamHome};
+use protocol::team_home::{HomeUsage, MoveStep, MovingHome, TeamHome};
 use store::{Error, Team, now};
 
 /// Maximum number of answers that are handed over: the last ones.
@@ -37,7 +37,8 @@ impl Mirror {
         let home = existing.home()?;
         let created_at = existing.config()?.created_at;
         let (epoch, step) = (home.epoch + 1, MoveStep::Exchanging);
-        let moving = MovingHome { host: annex, epoch, since: now(), created_at, step };
+        let (since, usage) = (now(), HomeUsage::default());
+        let moving = MovingHome { host: annex, epoch, since, created_at, step, usage };
         self.root.set_team_home(team, &TeamHome { moving: Some(moving), ..home })?;
         self.compare_team(team)?;
         Ok(self.send_barrier(barrier))
@@ -58,15 +59,15 @@ impl Mirror {
 
     /// At the home: hands over what only this host has, and tells the annex to be the home. From
     /// now on, only the annex ends the move: [`MirrorNotice::HomeMoved`] or
-    /// [`MirrorNotice::HomeDeclined`] follows.
+    /// [`MirrorNotice::HomeDeclined`] follows. `usage` is what the team has used.
     ///
     /// # Errors
     ///
     /// If files can't be read or written. The caller must repeat the call.
-    pub fn offer_home(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
+    pub fn offer_home(&mut self, team: &TeamName, usage: HomeUsage) -> Result<MirrorOutput, ErrorReport> {
         if let Some(moving) = self.move_to_annex(team)? {
             let home = self.root.team_home(team)?;
-            let moving = MovingHome { step: MoveStep::Offered, ..moving };
+            let moving = MovingHome { step: MoveStep::Offered, usage, ..moving };
             self.root.set_team_home(team, &TeamHome { moving: Some(moving.clone()), ..home })?;
             unless_damaged(self.send_offer(team, &moving))?;
         }
@@ -97,8 +98,8 @@ impl Mirror {
         }
         self.compare_team(team)?;
         self.hand_over_inboxes(team)?;
-        let handover = Box::new(read_handover(&self.root.team(team)?)?);
-        let MovingHome { created_at, epoch, .. } = *moving;
+        let MovingHome { created_at, epoch, usage, .. } = *moving;
+        let handover = Box::new(read_handover(&self.root.team(team)?, usage)?);
         self.send(ItemPayload::HomeOffered { team: team.clone(), created_at, epoch, handover });
         self.offered.insert(team.clone());
         Ok(())
@@ -148,11 +149,12 @@ fn check_readable(existing: &Team, team: &TeamName) -> Result<(), ErrorReport> {
     })
 }
 
-fn read_handover(existing: &Team) -> Result<HomeHandover, Error> {
+fn read_handover(existing: &Team, usage: HomeUsage) -> Result<HomeHandover, Error> {
     let mut answers = existing.requests().scan()?.answered;
     let answers = answers.split_off(answers.len().saturating_sub(MAX_ANSWERS));
     Ok(HomeHandover {
         policy: existing.policy()?,
+        usage,
         last_task_id: existing.tasks().last_id()?,
         answers: answers.iter().map(to_fields).collect(),
     })

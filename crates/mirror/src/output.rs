@@ -1,13 +1,14 @@
 //! What the daemon must do after a mirror has handled a file change or an item.
 
-use protocol::annex_link::{HomeBudget, ItemPayload};
+use protocol::annex_link::{HomeBudget, HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
+use protocol::hosts_file_entry::HostName;
 use protocol::member_task_and_request_ids::TaskId;
-use protocol::policy::Policy;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_home::MovedHome;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Items for the other end, and notices for the daemon.
 #[derive(Debug, Default)]
@@ -38,12 +39,24 @@ pub enum MirrorNotice {
         /// The team.
         team: TeamName,
     },
-    /// At the annex: this host was the team's home, and learns only now that the other host has
-    /// replaced it. The daemon ends the members of the team here, so that the files here can become
-    /// the mirror.
-    HomeOutdated {
+    /// Two homes of the team have the same epoch. Both go on until a person ends one of them.
+    TwoHomes {
         /// The team.
         team: TeamName,
+        /// The epoch of both.
+        epoch: u64,
+        /// The home that this host knows. `None` if it is this host.
+        known: Option<HostName>,
+        /// The other one.
+        other: HostName,
+    },
+    /// At the annex: the files of the home have replaced those of this host, which was the home and has
+    /// changed the team meanwhile.
+    TeamReplaced {
+        /// The team.
+        team: TeamName,
+        /// The directory with a copy of the files before that.
+        copy: PathBuf,
     },
     /// At the annex: the mirror is the true team now.
     HomeTaken {
@@ -51,11 +64,11 @@ pub enum MirrorNotice {
         team: TeamName,
         /// The epoch of the home.
         epoch: u64,
-        /// The policy that the old home has handed over. `None` if the old home is lost.
-        policy: Option<Box<Policy>>,
+        /// What the old home has handed over. `None` if the old home is lost.
+        handover: Option<Box<HomeHandover>>,
     },
-    /// At the home: the annex is the team's home now. The daemon changes the team no more, and ends
-    /// its members.
+    /// Another host is the team's home, and this one was it before. The daemon changes the team no more,
+    /// and ends its members.
     HomeMoved {
         /// The team.
         team: TeamName,

@@ -17,6 +17,9 @@ impl Mirror {
     /// may have crashed before it recorded them.
     pub(crate) fn note_kept_items(&mut self, kept: &[Arc<LinkItem>]) -> Result<(), Error> {
         for item in kept {
+            if let ItemPayload::HomeDeclined { team, epoch, .. } = &item.payload {
+                self.forget_declined_home(team, *epoch)?;
+            }
             let Some(team) = item.payload.team().filter(|team| self.teams.active.contains(*team)) else {
                 continue;
             };
@@ -51,6 +54,7 @@ impl Mirror {
 
     /// Sends again each answer and each change of a task that the link may have lost in a crash.
     pub(crate) fn send_again(&mut self) -> Result<(), Error> {
+        self.send_declined_homes();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
                 let mirror = self.mirror(&team)?;
@@ -96,6 +100,7 @@ impl Mirror {
                 let mirror = self.mirrors.get_mut(&team);
                 mirror.map_or(Ok(()), |mirror| mirror.unkept_answers.remove_oldest())
             }
+            OnAcceptance::ForgetDeclinedHome { team, epoch } => self.forget_declined_home(&team, epoch),
             OnAcceptance::ForgetTeam { team } => {
                 self.teams.ended.remove(&team);
                 self.teams.save(&self.state)

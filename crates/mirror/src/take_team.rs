@@ -8,9 +8,10 @@ use crate::output::{MirrorNotice, MirrorOutput};
 use crate::team_mirror::remove_state;
 use protocol::annex_link::{HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
-use protocol::team_home::{MovedHome, TeamHome};
+use protocol::team_home::{LocalWork, MoveStep, MovedHome, TeamHome};
 use serde_json::Value;
 use store::{AnsweredRequest, Error, Team};
 
@@ -64,9 +65,7 @@ impl Mirror {
                 || self.root.team(team)?.config()?.created_at != created_at
                 || self.root.team_home(team)?.epoch >= epoch
             {
-                let error = no_mirror_error(team);
-                self.send(ItemPayload::HomeDeclined { team: team.clone(), epoch, error });
-                return Ok(());
+                return Ok(self.decline_offer(team, epoch, no_mirror_error(team))?);
             }
             // Afterwards, the records have all changes that the home has not answered.
             self.compare_tasks(team)?;
@@ -97,7 +96,7 @@ impl Mirror {
                 Err(error) => return Err(error),
             }
             let TakenTeam { created_at, epoch, .. } = taken;
-            self.send(ItemPayload::HomeMoved { team, created_at, epoch });
+            self.send(ItemPayload::HomeMoved { team, created_at, epoch, home: None });
         }
         Ok(())
     }
@@ -121,8 +120,8 @@ impl Mirror {
         self.mirrors.remove(team);
         remove_state(&self.state, team)?;
         self.root.unmark_mirror(team)?;
-        let policy = taken.handover.as_ref().map(|handover| Box::new(handover.policy.clone()));
-        self.notify(MirrorNotice::HomeTaken { team: team.clone(), epoch, policy });
+        let handover = taken.handover.clone();
+        self.notify(MirrorNotice::HomeTaken { team: team.clone(), epoch, handover });
         Ok(())
     }
 
@@ -145,20 +144,6 @@ impl Mirror {
         }
     }
 
-    /// At the annex: returns this host's epoch if this host is the team's home and its epoch is
-    /// higher than `epoch`. `None` otherwise. The epoch is read from the team's own record of its
-    /// home, because the link's list of taken teams may be lost.
-    pub(crate) fn epoch_of_newer_home(
-        &self,
-        existing: &Team,
-        created_at: u64,
-        epoch: u64,
-    ) -> Result<Option<u64>, Error> {
-        let own_epoch = self.root.team_home(existing.name())?.epoch;
-        let is_same = !existing.is_mirror() && existing.config()?.created_at == created_at;
-        Ok((is_same && own_epoch > epoch).then_some(own_epoch))
-    }
-
     /// On a host that was neither the old nor the new home: whether the team here is a mirror of
     /// the old home. `epoch` is the epoch of the new home.
     pub(crate) fn is_mirror_of_earlier_home(
@@ -171,36 +156,58 @@ impl Mirror {
         Ok(is_same && self.root.team_home(existing.name())?.epoch < epoch)
     }
 
-    /// At the home: records that the annex is the home now, and then forgets that the team was
-    /// mirrored to the annex. The record is written first, so that this host does not change the
-    /// team after a crash.
+    /// At the home: records that the team has a new home, and then forgets that the team was mirrored
+    /// to the annex. The new home is the annex, or `home` if the annex has a mirror of that host. The
+    /// record is written first, so that this host does not change the team after a crash.
     pub(crate) fn note_home_moved(
         &mut self,
         team: &TeamName,
         (created_at, epoch): (u64, u64),
+        home: Option<&HostName>,
     ) -> Result<(), Error> {
         let MirrorSide::Home { annex } = self.side.clone() else { return Ok(()) };
         let existing = match self.root.team(team) {
             Err(Error::NoSuchTeam { .. }) => return Ok(()),
             existing => existing?,
         };
-        let home = self.root.team_home(team)?;
-        let is_known = home.moved.as_ref().is_some_and(|moved| moved.epoch >= epoch);
-        if home.epoch >= epoch || existing.config()?.created_at != created_at {
+        let known = self.root.team_home(team)?;
+        if known.epoch > epoch || existing.config()?.created_at != created_at {
             return Ok(());
         }
-        if !is_known {
-            let moved = MovedHome { host: annex, epoch, since: store::now(), created_at };
-            self.root
-                .set_team_home(team, &TeamHome { moved: Some(moved), ..TeamHome::with_epoch(home.epoch) })?;
-        }
-        if !is_known || self.teams.active.contains(team) {
-            self.forget_team(team)?;
-            if let Some(moved) = self.root.team_home(team)?.moved {
-                self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
+        let host = home.unwrap_or(&annex).clone();
+        match &known.moved {
+            _ if known.epoch == epoch => self.note_equal_home(team, &known, host),
+            Some(moved) if moved.epoch >= epoch => {
+                if home.is_none() {
+                    self.answer_second_home(team, moved, (host, epoch));
+                }
+                if self.teams.active.contains(team) {
+                    self.leave_moved_team(team, moved.clone())?;
+                }
+            }
+            _ => {
+                let work = local_work(&known, &host);
+                let moved = MovedHome { host, epoch, since: store::now(), created_at, work };
+                let home = TeamHome { moved: Some(moved.clone()), ..TeamHome::with_epoch(known.epoch) };
+                self.root.set_team_home(team, &home)?;
+                self.leave_moved_team(team, moved)?;
             }
         }
         Ok(())
+    }
+
+    fn leave_moved_team(&mut self, team: &TeamName, moved: MovedHome) -> Result<(), Error> {
+        self.forget_team(team)?;
+        self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
+        Ok(())
+    }
+}
+
+/// The host was offered the home, so it has what was done here. Otherwise it has taken the home.
+fn local_work(known: &TeamHome, host: &HostName) -> LocalWork {
+    match &known.moving {
+        Some(moving) if moving.host == *host && moving.step == MoveStep::Offered => LocalWork::HandedOver,
+        _ => LocalWork::OnlyHere,
     }
 }
 
@@ -210,7 +217,7 @@ fn no_mirror_error(team: &TeamName) -> ErrorReport {
 
 /// Stores what only the old home had.
 fn store_handover(team: &Team, handover: &HomeHandover) -> Result<(), Error> {
-    let HomeHandover { policy, last_task_id, answers } = handover;
+    let HomeHandover { policy, last_task_id, answers, .. } = handover;
     team.set_policy(policy)?;
     team.tasks().reserve_ids(*last_task_id)?;
     let parsed = answers.iter().cloned().map(|answer| serde_json::from_value(Value::Object(answer)));

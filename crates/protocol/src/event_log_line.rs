@@ -142,6 +142,11 @@ pub enum EventKind {
         /// The epoch of the new home.
         epoch: u64,
     },
+    /// The files of the team's home have replaced those of this machine, which was the home before.
+    TeamReplaced {
+        /// The directory with a copy of the files before that.
+        copy: String,
+    },
     /// A person has let the daemon forget another host. Its members are deregistered.
     HostForgotten {
         /// Name of the host in the hosts file.

@@ -31,6 +31,9 @@ impl fmt::Display for EventKind {
             EventKind::HomeMoved { host, epoch } => {
                 write!(f, "its home is {} now (epoch {epoch})", host.as_deref().unwrap_or("here"))
             }
+            EventKind::TeamReplaced { copy } => {
+                write!(f, "the files of its home replaced those here, which are kept in {copy}")
+            }
             EventKind::HostForgotten { host } => write!(f, "host {host} is forgotten"),
             EventKind::LeadSessionEnded => f.write_str("has lost its lead: the leading session ended"),
             EventKind::MemberNoOutput { no_output_ms } => {

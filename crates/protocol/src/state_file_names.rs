@@ -22,6 +22,8 @@ pub const HOMES_DIR: &str = "homes";
 pub const EVENT_LOG: &str = "events.jsonl";
 /// The part of the event log before [`EVENT_LOG`].
 pub const OLDER_EVENT_LOG: &str = "events.jsonl.1";
+/// The directory of copies of teams whose files those of their new home have replaced.
+pub const REPLACED_DIR: &str = "replaced";
 /// The directory of the records of `teamctl ask`.
 pub const ASKS_DIR: &str = "asks";
 /// The directory of the answer logs, one for each team ([`team_log`]).

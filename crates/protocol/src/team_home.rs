@@ -4,6 +4,7 @@ use crate::error_kind_and_report::{ErrorKind, ErrorReport};
 use crate::hosts_file_entry::HostName;
 use crate::team_and_member_names::TeamName;
 use crate::timestamp::iso8601;
+use crate::token_and_cost_usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// The record of a team's home on this machine. A team without a record has the default.
@@ -67,6 +68,22 @@ pub struct MovingHome {
     pub created_at: u64,
     /// How far the move has come.
     pub step: MoveStep,
+    /// What the team has used until then. Zero before the home is offered.
+    #[serde(default)]
+    pub usage: HomeUsage,
+}
+
+/// What a team has used, as its home has counted it for the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct HomeUsage {
+    /// How many turns the members have started.
+    pub turns: u64,
+    /// The usage of those turns.
+    pub usage: Usage,
+    /// When the time limit began, in milliseconds since the epoch of Unix. 0: unknown.
+    pub started_at: u64,
 }
 
 /// How far a move of a team's home has come.
@@ -107,6 +124,27 @@ pub struct MovedHome {
     pub since: u64,
     /// When the team was created.
     pub created_at: u64,
+    /// Whether the new home has what was done here.
+    #[serde(default, skip_serializing_if = "LocalWork::is_handed_over")]
+    pub work: LocalWork,
+}
+
+/// What was done at an old home of a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LocalWork {
+    /// The new home has it.
+    #[default]
+    HandedOver,
+    /// The new home was taken without contact, so this machine may have changed the team since.
+    OnlyHere,
+}
+
+impl LocalWork {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_handed_over(&self) -> bool {
+        *self == LocalWork::HandedOver
+    }
 }
 
 impl MovedHome {

@@ -54,6 +54,7 @@ samples! {
     HostConnected: EventKind::HostConnected { host: "devbox".into() };
     HostLost: EventKind::HostLost { host: "devbox".into(), reason: text() };
     HomeMoved: EventKind::HomeMoved { host: Some("devbox".into()), epoch: 2 }, EventKind::HomeMoved { host: None, epoch: 2 };
+    TeamReplaced: EventKind::TeamReplaced { copy: text() };
     HostForgotten: EventKind::HostForgotten { host: "devbox".into() };
     LeadSessionEnded: EventKind::LeadSessionEnded;
     MemberNoOutput: EventKind::MemberNoOutput { no_output_ms: 600_000 };

@@ -24,6 +24,7 @@ mod find_and_answer_member_requests;
 mod find_limit_of_failed_start;
 mod flock;
 mod inbox;
+mod keep_copy_of_team;
 mod member_operations;
 mod message_journal;
 mod mkdir_lock;

@@ -6,7 +6,7 @@ use crate::pair::Pair;
 use mirror::{FileChange, MirrorNotice};
 use protocol::policy::Policy;
 use protocol::task::Task;
-use protocol::team_home::{MoveStep, TeamHome};
+use protocol::team_home::{HomeUsage, LocalWork, MoveStep, TeamHome};
 use std::collections::BTreeSet;
 use store::NewTask;
 
@@ -40,6 +40,10 @@ fn policy() -> Policy {
     Policy { max_turns: Some(5), ..Policy::default() }
 }
 
+fn usage() -> HomeUsage {
+    HomeUsage { turns: 7, ..HomeUsage::default() }
+}
+
 fn begin(pair: &mut Pair) {
     pair.home.run_and_send(|mirror| mirror.begin_move(&team_name(), BARRIER));
 }
@@ -56,7 +60,7 @@ fn step(end: &End) -> Option<MoveStep> {
 fn offer_if_due(home: &mut End) {
     let reached = MirrorNotice::BarrierReached { number: BARRIER };
     if step(home) == Some(MoveStep::Exchanging) && home.notices.contains(&reached) {
-        home.run_and_send(|mirror| mirror.offer_home(&team_name()));
+        home.run_and_send(|mirror| mirror.offer_home(&team_name(), usage()));
     }
 }
 
@@ -117,6 +121,11 @@ fn annex_is_the_home_with_everything_and_the_old_home_changes_nothing() {
     assert!(is_home(&pair.annex));
     assert_eq!(home_of(&pair.annex), TeamHome::with_epoch(2));
     check_complete(&pair.annex);
+    let handed_over = pair.annex.notices.iter().find_map(|notice| match notice {
+        MirrorNotice::HomeTaken { handover, .. } => Some(handover.as_ref().unwrap().usage),
+        _ => None,
+    });
+    assert_eq!(handed_over, Some(usage()));
     assert_eq!(texts_of_lead_to_ann(&pair.annex), ["to ann"]);
     let moved = home_of(&pair.home).moved.unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch, moved.created_at), ("devbox", 2, 1));
@@ -202,8 +211,28 @@ fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() 
     assert_ne!(is_home(&pair.home), is_home(&pair.annex));
 }
 
+/// The annex is killed before the link has its answer.
+#[test]
+fn declined_offer_is_answered_after_a_kill_of_the_annex() {
+    let mut pair = pair_with_work();
+    begin(&mut pair);
+    pair.deliver_all();
+    offer_if_due(&mut pair.home);
+    pair.annex.team().delete().unwrap();
+    pair.home.accept_all();
+    while pair.deliver_to_annex() {}
+    pair.annex.restart();
+    pair.deliver_all();
+    assert!(is_home(&pair.home));
+    pair.home.notices.clear();
+    pair.annex.restart();
+    pair.settle();
+    assert!(pair.home.notices.iter().all(|notice| !matches!(notice, MirrorNotice::HomeDeclined { .. })));
+}
+
 /// The home was told to forget the annex, which has no contact and has taken the home.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "it reads the copy")]
 fn forgotten_annex_that_is_the_home_becomes_an_annex_when_it_is_used_again() {
     let mut pair = pair_with_work();
     move_to_annex(&mut pair);
@@ -217,9 +246,21 @@ fn forgotten_annex_that_is_the_home_becomes_an_annex_when_it_is_used_again() {
     let item = pair.home.spool.front().cloned().unwrap();
     let error = pair.annex.mirror.apply(&item.payload).unwrap_err();
     assert!(error.message.contains("its members here must end first"), "{error:?}");
-    assert_eq!(pair.annex.mirror.take_notices(), [MirrorNotice::HomeOutdated { team: team_name() }]);
+    let moved = home_of(&pair.annex).moved.unwrap();
+    assert_eq!((moved.epoch, moved.work), (3, LocalWork::OnlyHere));
+    let error = pair.annex.team().check_home_is_here().unwrap_err();
+    assert!(error.help.unwrap().contains("keep the files here: teamctl export survey"));
+    assert_eq!(pair.annex.mirror.take_notices(), [MirrorNotice::HomeMoved { team: team_name(), moved }]);
+    pair.annex.team().tasks().create(NewTask::new("done here", &name("team-lead"))).unwrap();
     pair.annex.team().remove_members(&[name("ann")]).unwrap();
     pair.settle();
+    let copies = pair.annex.notices.iter().filter_map(|notice| match notice {
+        MirrorNotice::TeamReplaced { copy, .. } => Some(copy.join("tasks/survey/5.json")),
+        _ => None,
+    });
+    let tasks: Vec<String> = copies.map(|task| std::fs::read_to_string(task).unwrap()).collect();
+    assert!(tasks.len() == 1 && tasks[0].contains("done here"), "{tasks:?}");
+    assert!(!subjects(&pair.annex).contains("done here"));
     assert!(is_home(&pair.home) && pair.annex.team().is_mirror());
     assert_eq!(home_of(&pair.annex), TeamHome::with_epoch(3));
     assert_eq!(subjects(&pair.annex), subjects(&pair.home));

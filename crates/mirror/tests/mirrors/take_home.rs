@@ -5,8 +5,9 @@ use crate::faults::{Fault, run_again_with_faults};
 use crate::pair::Pair;
 use mirror::{FileChange, Mirror, MirrorNotice, MirrorSide};
 use protocol::annex_link::{ConfigForAnnex, ItemPayload};
+use protocol::hosts_file_entry::HostName;
 use protocol::task::TaskStatus;
-use protocol::team_home::TeamHome;
+use protocol::team_home::{HomeUsage, LocalWork, MoveStep, MovingHome, TeamHome};
 use store::{NewTask, StateDir};
 
 fn take(annex: &mut End) {
@@ -106,6 +107,108 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     let made = link_of_new_home.apply(&team(2)).unwrap().notices;
     assert_eq!(made, [MirrorNotice::TeamMade { team: team_name() }]);
     assert_eq!(pair.annex.root.team_home(&team_name()).unwrap(), TeamHome::with_epoch(2));
+    // The replaced home learns which one the home is.
+    let answer = pair.annex.mirror.apply(&team(1)).unwrap().items;
+    let [ItemPayload::HomeMoved { epoch: 2, home: Some(home), .. }] = &answer[..] else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(home.as_str(), "other-home");
+    pair.home.apply(&answer[0]);
+    let moved = pair.home.team().home().unwrap().moved.unwrap();
+    assert_eq!((moved.host.as_str(), moved.epoch, moved.work), ("other-home", 2, LocalWork::OnlyHere));
+    // A home with the same epoch is refused, and so are its changes.
+    let answer = pair.annex.mirror.apply(&team(2)).unwrap().items;
+    let [ItemPayload::HomeMoved { epoch: 2, .. }, ItemPayload::TeamRefused { error, .. }] = &answer[..]
+    else {
+        panic!("{answer:?}")
+    };
+    assert!(error.message.contains("another home of survey, other-home, uses it (epoch 2)"), "{error:?}");
+}
+
+#[test]
+fn old_home_of_two_new_ones_tells_people_and_the_second_one() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    pair.settle();
+    check_old_home(&pair.home);
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDir::open(&directory.path().join("link")).unwrap();
+    let link = (MirrorSide::Home { annex: HostName::parse("gpu").unwrap() }, "gpu".to_owned());
+    let mut gpu = Mirror::open(link, pair.home.root.clone(), state, (&[], 0)).unwrap();
+    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None };
+    let output = gpu.apply(&item).unwrap();
+    let [MirrorNotice::TwoHomes { epoch: 2, known: Some(known), other, .. }] = &output.notices[..] else {
+        panic!("{output:?}")
+    };
+    assert_eq!((known.as_str(), other.as_str()), ("devbox", "gpu"));
+    let [ItemPayload::OtherHome { epoch: 2, home, .. }] = &output.items[..] else { panic!("{output:?}") };
+    assert_eq!(home.as_str(), "devbox");
+    check_old_home(&pair.home);
+    // The second one is later, so the first one is replaced when it reports again.
+    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 3, home: None };
+    let notices = gpu.apply(&item).unwrap().notices;
+    assert!(matches!(&notices[..], [MirrorNotice::HomeMoved { moved, .. }] if moved.host.as_str() == "gpu"));
+    pair.annex.notices.clear();
+    pair.settle();
+    let moved = pair.annex.team().home().unwrap().moved.unwrap();
+    assert_eq!((moved.host.as_str(), moved.epoch, moved.work), ("gpu", 3, LocalWork::OnlyHere));
+    assert_eq!(pair.annex.notices, [MirrorNotice::HomeMoved { team: team_name(), moved }]);
+    assert!(!pair.annex.team().is_mirror() && pair.annex.task(1).subject == "count");
+}
+
+#[test]
+fn homes_of_the_same_epoch_stay_and_both_are_told() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    pair.home.root.set_team_home(&team_name(), &TeamHome::with_epoch(2)).unwrap();
+    let mut pair = pair.with_next_generation();
+    pair.home.add_team();
+    pair.deliver_all();
+    let is_told = |end: &End, host: &str| {
+        end.notices.iter().any(|notice| match notice {
+            MirrorNotice::TwoHomes { epoch: 2, known: None, other, .. } => other.as_str() == host,
+            _ => false,
+        })
+    };
+    assert!(is_told(&pair.home, "devbox") && is_told(&pair.annex, "host-home"));
+    let refused = pair.home.notices.iter().find_map(|notice| match notice {
+        MirrorNotice::TeamRefused { error, .. } => Some(error.message.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        refused.as_deref(),
+        Some("cannot use this host for survey: it is a home of survey too (epoch 2)")
+    );
+    for end in [&pair.home, &pair.annex] {
+        assert!(end.team().check_home_is_here().is_ok() && !end.team().is_mirror());
+    }
+    assert_eq!(pair.annex.texts("team-lead"), ["not sent yet"]);
+}
+
+/// A home that the annex does not know wants to use it in the middle of a move from the annex.
+#[test]
+fn refusal_during_a_move_says_that_it_is_undecided() {
+    let mut pair = pair_with_work();
+    take(&mut pair.annex);
+    let moving = MovingHome {
+        host: HostName::parse("gpu").unwrap(),
+        epoch: 3,
+        since: 1,
+        created_at: 1,
+        step: MoveStep::Offered,
+        usage: HomeUsage::default(),
+    };
+    let home = TeamHome { moving: Some(moving), ..TeamHome::with_epoch(2) };
+    pair.annex.root.set_team_home(&team_name(), &home).unwrap();
+    let mut pair = pair.with_next_generation();
+    pair.home.root.set_team_home(&team_name(), &TeamHome::with_epoch(3)).unwrap();
+    pair.home.add_team();
+    pair.deliver_all();
+    let Some(MirrorNotice::TeamRefused { error, .. }) = pair.home.notices.last() else { panic!() };
+    assert_eq!(
+        error.message,
+        "cannot use this host for survey yet: it moves the home of survey to gpu, which has not decided"
+    );
 }
 
 /// The annex has taken an earlier team of the name over this link.

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Version of the link's protocol. Both ends must have the same version.
-pub const LINK_VERSION: u32 = 4;
+pub const LINK_VERSION: u32 = 5;
 
 /// One frame.
 #[derive(Debug, Clone, Serialize, Deserialize)]

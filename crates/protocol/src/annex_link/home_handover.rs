@@ -1,6 +1,7 @@
 //! What only the home of a team has, and hands over when it is moved.
 
 use crate::policy::Policy;
+use crate::team_home::HomeUsage;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,6 +15,8 @@ pub struct HomeHandover {
     #[serde(deserialize_with = "read_policy")]
     #[cfg_attr(feature = "schema", schemars(with = "Policy"))]
     pub policy: Policy,
+    /// What the team has used.
+    pub usage: HomeUsage,
     /// New tasks get higher ids than this.
     pub last_task_id: u32,
     /// The answered requests of members that run, as lines of the answer log.

@@ -15,6 +15,7 @@ use super::member_entry::ConfigForAnnex;
 use super::task_change::TaskChange;
 use crate::error_kind_and_report::ErrorReport;
 use crate::event_log_line::Event;
+use crate::hosts_file_entry::HostName;
 use crate::inbox_file::Message;
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::{MemberName, TeamName};
@@ -78,7 +79,7 @@ pub enum ItemPayload {
         /// Why.
         error: ErrorReport,
     },
-    /// From the annex: it is the team's home now.
+    /// From the annex: it is the team's home now, or has a mirror of another home.
     HomeMoved {
         /// The team.
         team: TeamName,
@@ -86,6 +87,20 @@ pub enum ItemPayload {
         created_at: u64,
         /// The epoch of the new home.
         epoch: u64,
+        /// The home. `None` if it is the annex.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        home: Option<HostName>,
+    },
+    /// From a machine that was the home: another machine than the annex is the team's home.
+    OtherHome {
+        /// The team.
+        team: TeamName,
+        /// When the team was created. Another team of this name is not meant.
+        created_at: u64,
+        /// The epoch of the home.
+        epoch: u64,
+        /// The home.
+        home: HostName,
     },
     /// From the home: the team was deleted.
     TeamDeleted {
@@ -214,6 +229,7 @@ impl ItemPayload {
             | ItemPayload::HomeOffered { team, .. }
             | ItemPayload::HomeDeclined { team, .. }
             | ItemPayload::HomeMoved { team, .. }
+            | ItemPayload::OtherHome { team, .. }
             | ItemPayload::TeamDeleted { team }
             | ItemPayload::Budget { team, .. }
             | ItemPayload::TeamRefused { team, .. }

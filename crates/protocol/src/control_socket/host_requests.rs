@@ -37,7 +37,32 @@ impl HomeId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A new identity from the name of the machine and 36 characters that no other home has.
+    pub fn with_machine(machine: &str, unique: &str) -> Option<HomeId> {
+        let to_allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = machine.chars().map(to_allowed).take(MAX_MACHINE_NAME).collect();
+        match name.trim_matches('-') {
+            "" => HomeId::parse(unique),
+            name => HomeId::parse(&format!("{name}-{unique}")),
+        }
+    }
+
+    /// A name of the machine for people: the beginning of the identity. The hosts files may know the
+    /// machine by another name.
+    pub fn machine(&self) -> HostName {
+        let end = self.0.len().saturating_sub(UNIQUE_PART + 1);
+        let name = self.0.get(..end).filter(|name| !name.is_empty()).unwrap_or(&self.0);
+        let named = HostName::parse(name).or_else(|| HostName::parse(&format!("host-{name}")));
+        named.unwrap_or_else(|| HostName::parse("host").expect("it is a valid name"))
+    }
 }
+
+/// Length of the unique part of an identity.
+const UNIQUE_PART: usize = 36;
+
+/// The longest name of a machine in an identity.
+const MAX_MACHINE_NAME: usize = 27;
 
 impl TryFrom<String> for HomeId {
     type Error = String;

@@ -47,7 +47,7 @@ impl<C: Conditions> Simulation<C> {
                 self.report_host(&link, HostEvent::TeamsChanged(BTreeSet::new()));
                 self.report_host(
                     &link,
-                    HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2, policy: None }),
+                    HostEvent::Notice(MirrorNotice::HomeTaken { team, epoch: 2, handover: None }),
                 );
                 client.into_iter().for_each(|client| {
                     self.report_host(&link, HostEvent::TeamTaken { client, result: Ok(()) });
@@ -66,7 +66,7 @@ impl<C: Conditions> Simulation<C> {
                 self.report_host(&link, HostEvent::MoveCancelled(team));
             }
             // The host declines, because a team that has moved ends most of what a simulation does.
-            HostJob::Mirror { link, job: MirrorJob::OfferHome(team) } => {
+            HostJob::Mirror { link, job: MirrorJob::OfferHome { team, .. } } => {
                 let error = ErrorReport::new(ErrorKind::Refused, "it has no mirror");
                 self.report_host(&link, HostEvent::Notice(MirrorNotice::HomeDeclined { team, error }));
             }

@@ -9,6 +9,7 @@ use crate::core::hosts::forget_host;
 use crate::core::hosts::lease;
 use crate::core::hosts::log_events_of_annex::log_events_of_annex;
 use crate::core::hosts::move_home;
+use crate::core::hosts::report_homes;
 use crate::core::hosts::send_budgets::send_budgets;
 use crate::core::hosts::take_home;
 use crate::core::hosts::use_and_await_host::{fail_waiters, handle_barrier_reached, unreachable_error};
@@ -51,9 +52,12 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamMade { team } => handle_mirror_made(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::HomeReplaced { team } => take_home::end_mirror_of_earlier_home(context, link, &team),
-        MirrorNotice::HomeOutdated { team } => take_home::end_members_of_moved_team(context, &team),
-        MirrorNotice::HomeTaken { team, epoch, policy } => {
-            take_home::handle_home_taken(context, &team, epoch, policy);
+        MirrorNotice::TwoHomes { team, epoch, known, other } => {
+            report_homes::report_two_homes(context, &team, epoch, (known, other));
+        }
+        MirrorNotice::TeamReplaced { team, copy } => report_homes::report_copy(context, &team, &copy),
+        MirrorNotice::HomeTaken { team, epoch, handover } => {
+            take_home::handle_home_taken(context, &team, epoch, handover);
         }
         MirrorNotice::HomeMoved { team, moved } => take_home::handle_home_moved(context, &team, moved),
         MirrorNotice::HomeDeclined { team, error } => move_home::finish(context, &team, Err(error)),
@@ -155,9 +159,11 @@ fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
     log_host(context, EventKind::Error { message });
 }
 
-/// Replies with an error to the clients that wait for this team on the host.
+/// Logs why the host does not mirror the team, and replies to the clients that wait for that.
 fn refuse_team(context: &mut Context, link: &LinkId, team: &TeamName, error: &ErrorReport) {
     if let LinkId::ToAnnex(host) = link {
+        let message = format!("{host}: {}", error.message);
+        context.effects.push(Effect::log_team(team, EventKind::Error { message }));
         fail_waiters(context, host, error, |waiter| waiter.team == *team);
     }
 }

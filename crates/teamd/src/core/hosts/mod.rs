@@ -13,6 +13,7 @@ pub(crate) mod lease;
 pub(crate) mod log_events_of_annex;
 pub(crate) mod move_home;
 pub(crate) mod place_member;
+pub(crate) mod report_homes;
 pub(crate) mod send_budgets;
 pub(crate) mod send_logged_events;
 pub(crate) mod take_home;

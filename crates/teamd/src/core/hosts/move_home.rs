@@ -16,6 +16,7 @@ use crate::core::state::home_move::{HomeMove, HomeMoveStep, MoveWaiter};
 use crate::core::state::host_links::LinkConnection;
 use crate::core::state::taken_and_free_member_names::names_between_spawns;
 use crate::core::state_time_and_effects_of_one_event::Context;
+use crate::core::teams::budget;
 use protocol::control_socket::{MoveHomeRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
@@ -87,7 +88,8 @@ pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
         waiter.deadline = context.now.mono + HOST_TIMEOUT;
     }
     let (link, team) = (LinkId::ToAnnex(moving.host.clone()), team.clone());
-    push_job(context, link, MirrorJob::OfferHome(team));
+    let usage = budget::usage_for_new_home(context.state, &team);
+    push_job(context, link, MirrorJob::OfferHome { team, usage });
 }
 
 /// Cancels a move that the annex does not know of yet. The client gets its reply once this host

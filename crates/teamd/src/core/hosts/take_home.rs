@@ -6,6 +6,7 @@ use crate::core::effect::Effect;
 use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::lease;
 use crate::core::hosts::move_home;
+use crate::core::hosts::report_homes;
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::members::kill_members_for_client::abort_if_starting;
 use crate::core::members::{decide_respawns_and_suspensions, forced_termination};
@@ -15,10 +16,10 @@ use crate::core::state::find_team_or_member::{living_ids, supervised_team};
 use crate::core::state::host_links::{HostLink, LinkConnection};
 use crate::core::state_time_and_effects_of_one_event::Context;
 use crate::core::teams::{budget, set_policy};
+use protocol::annex_link::HomeHandover;
 use protocol::control_socket::{Reply, Request, TakeHomeRequest};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::event_log_line::EventKind;
-use protocol::policy::Policy;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_home::{MovedHome, MovingHome};
 
@@ -58,15 +59,16 @@ pub(crate) fn handle_home_taken(
     context: &mut Context,
     team: &TeamName,
     epoch: u64,
-    policy: Option<Box<Policy>>,
+    handover: Option<Box<HomeHandover>>,
 ) {
     context.effects.push(Effect::log_team(team, EventKind::HomeMoved { host: None, epoch }));
     lease::end_lease_of_team(context, team);
-    match policy {
-        Some(policy) => set_policy::apply_policy(context, team, *policy),
-        // The budget of the old home counts no more.
-        None => budget::check(context, team),
+    if let Some(handover) = handover {
+        set_policy::apply_policy(context, team, handover.policy);
+        budget::add_usage_of_old_home(context, team, handover.usage);
     }
+    // The budget that the old home has sent counts no more.
+    budget::check(context, team);
 }
 
 /// At a host that is neither the old nor the new home: the new home has connected on `link`. Ends
@@ -81,8 +83,7 @@ pub(crate) fn end_mirror_of_earlier_home(context: &mut Context, link: &LinkId, t
 /// At the old home: ends the members, here and on other hosts, because the new home does not know
 /// them.
 pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: MovedHome) {
-    let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
-    context.effects.push(Effect::log_team(team, kind));
+    report_homes::report_moved(context, team, &moved);
     // The new home may have made this host its annex already, over another link.
     if context.state.host_links.home_of(team).is_none() {
         context.state.host_links.moved_homes.insert(team.clone(), moved);

@@ -8,6 +8,7 @@ use protocol::error_kind_and_report::ErrorReport;
 use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::HomeUsage;
 use std::collections::BTreeSet;
 
 /// One link to another host.
@@ -62,8 +63,8 @@ pub(crate) enum MirrorJob {
     BeginMove { team: TeamName, barrier: u64 },
     /// At the home: end a move that the annex was not told of.
     CancelMove(TeamName),
-    /// At the home: tell the annex to be the home.
-    OfferHome(TeamName),
+    /// At the home: tell the annex to be the home, and what the team has used.
+    OfferHome { team: TeamName, usage: HomeUsage },
     /// Compare a changed file with what the other host has.
     Compare { team: TeamName, change: FileChange },
     /// Compare all files.

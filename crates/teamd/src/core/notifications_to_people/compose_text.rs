@@ -98,6 +98,10 @@ fn describe(notice: &Notice) -> String {
         NoticeKind::LeadSessionEnded => {
             format!("the session that led {team} has ended, lead it from here: teamctl lead {team}")
         }
+        NoticeKind::HomeReplaced => {
+            format!("{team} has another home now, which lacks what was done here: teamctl status -t {team}")
+        }
+        NoticeKind::TwoHomes => format!("{team} has two homes, end one: teamctl events -t {team}"),
         // This notice suggests no command for the team, because the team may be deleted soon:
         // `teamctl run` deletes its team when all tasks are done.
         NoticeKind::AllTasksDone(1) => format!("the one task of {team} is done"),
@@ -122,7 +126,7 @@ fn sanitize_name(name: &str) -> String {
 /// How several notices are summarized: singular, plural, and which notices count.
 type SummaryRule = (&'static str, &'static str, fn(&NoticeKind) -> bool);
 
-const SUMMARY_RULES: [SummaryRule; 11] = [
+const SUMMARY_RULES: [SummaryRule; 13] = [
     ("request waits for an answer", "requests wait for an answer", |kind| {
         matches!(kind, NoticeKind::RequestWaiting(_))
     }),
@@ -145,6 +149,8 @@ const SUMMARY_RULES: [SummaryRule; 11] = [
     ("team has lost its lead", "teams have lost their leads", |kind| {
         matches!(kind, NoticeKind::LeadSessionEnded)
     }),
+    ("team has another home", "teams have another home", |kind| matches!(kind, NoticeKind::HomeReplaced)),
+    ("team has two homes", "teams have two homes", |kind| matches!(kind, NoticeKind::TwoHomes)),
     ("team is done", "teams are done", |kind| matches!(kind, NoticeKind::AllTasksDone(_))),
 ];
 

@@ -46,6 +46,10 @@ pub(crate) enum NoticeKind {
     BudgetExhausted,
     /// The session that led the team has ended.
     LeadSessionEnded,
+    /// Another host has replaced this one as the home of the team.
+    HomeReplaced,
+    /// Two hosts are homes of the team.
+    TwoHomes,
 }
 
 impl NoticeKind {

@@ -64,27 +64,22 @@ impl NoticeQueue {
 
     /// Adds a notice that all tasks of a team are completed.
     pub(crate) fn add_all_tasks_done(&mut self, team: &TeamName, tasks: usize) {
-        self.push(Notice {
-            team: team.clone(),
-            member: None,
-            kind: NoticeKind::AllTasksDone(tasks),
-            pane: None,
-        });
+        self.add_for_team(team, NoticeKind::AllTasksDone(tasks));
     }
 
     /// Adds a notice that a budget is exhausted.
     pub(crate) fn add_budget_exhausted(&mut self, team: &TeamName) {
-        self.push(Notice { team: team.clone(), member: None, kind: NoticeKind::BudgetExhausted, pane: None });
+        self.add_for_team(team, NoticeKind::BudgetExhausted);
     }
 
     /// Adds a notice that the session that led a team has ended.
     pub(crate) fn add_lead_session_ended(&mut self, team: &TeamName) {
-        self.push(Notice {
-            team: team.clone(),
-            member: None,
-            kind: NoticeKind::LeadSessionEnded,
-            pane: None,
-        });
+        self.add_for_team(team, NoticeKind::LeadSessionEnded);
+    }
+
+    /// Adds a notice about a whole team.
+    pub(crate) fn add_for_team(&mut self, team: &TeamName, kind: NoticeKind) {
+        self.push(Notice { team: team.clone(), member: None, kind, pane: None });
     }
 
     fn push(&mut self, notice: Notice) {
@@ -270,6 +265,8 @@ mod tests {
                 NoticeKind::ExchangePaused { with: MemberName::new_unchecked("-b#(x)"), turns: 30 },
                 NoticeKind::BudgetExhausted,
                 NoticeKind::LeadSessionEnded,
+                NoticeKind::HomeReplaced,
+                NoticeKind::TwoHomes,
             ] {
                 let mut notices = NoticeQueue::default();
                 notices.add(&team(0), &MemberName::new_unchecked(&from), None, kind);

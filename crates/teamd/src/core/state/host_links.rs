@@ -28,6 +28,8 @@ pub(crate) struct HostLinks {
     /// The hosts that were forgotten and not used since. The threads of the ended link to such a
     /// host may still send events to the core, which ignores them.
     pub(crate) forgotten_hosts: BTreeSet<HostName>,
+    /// The second homes of teams that people were told of, each with the epoch of both homes.
+    pub(crate) reported_homes: BTreeSet<(TeamName, HostName, u64)>,
     pub(crate) event_numbers: EventNumbers,
     pub(crate) branch_fetches: BranchFetches,
 }

@@ -21,6 +21,7 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::event_log_line::EventKind;
 use protocol::policy::Policy;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::HomeUsage;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use std::collections::BTreeSet;
 
@@ -101,6 +102,30 @@ pub(crate) fn recount_usage(state: &mut State, team: &TeamName, next: &Policy) {
         team_state.usage.usage = team_state.usage.usage.saturating_sub(before).saturating_add(after);
     }
     state.has_roster_changed = true;
+}
+
+/// What the team has used, for the host that becomes its home.
+pub(crate) fn usage_for_new_home(state: &State, team: &TeamName) -> HomeUsage {
+    let usage = state.teams.get(team).map(|team_state| &team_state.usage);
+    usage.map_or_else(HomeUsage::default, |used| HomeUsage {
+        turns: used.turns,
+        usage: used.usage,
+        started_at: used.started_at,
+    })
+}
+
+/// Takes over what the old home has counted. That includes what the members here have used until the
+/// move, which this host has counted too.
+pub(crate) fn add_usage_of_old_home(context: &mut Context, team: &TeamName, old: HomeUsage) {
+    let Some(team_state) = context.state.teams.get_mut(team) else { return };
+    let used = &mut team_state.usage;
+    used.turns = used.turns.max(old.turns);
+    used.usage.tokens = used.usage.tokens.max(old.usage.tokens);
+    used.usage.microdollars = used.usage.microdollars.max(old.usage.microdollars);
+    if old.started_at != 0 {
+        used.started_at = used.started_at.min(old.started_at);
+    }
+    context.state.has_roster_changed = true;
 }
 
 /// The largest plausible usage of a member: an amount for each second since the member's first

@@ -8,7 +8,7 @@ use crate::core::jobs::host_jobs::{HostEvent, HostJob, LinkId, MirrorJob};
 use crate::core::recovery;
 use crate::core::tests::shutdown::next_daemon;
 use mirror::MirrorNotice;
-use protocol::annex_link::HomeBudget;
+use protocol::annex_link::{HomeBudget, HomeHandover};
 use protocol::control_socket::{
     ConnectHomeRequest, FIRST_LINK_GENERATION, HomeId, HostCandidate, MemberHost, MoveHomeRequest,
     PlaceMemberRequest, ResumeMembersRequest, SetPolicyRequest, TurnStatus, UseHostRequest,
@@ -16,6 +16,7 @@ use protocol::control_socket::{
 use protocol::event_log_line::{Event, EventKind};
 use protocol::hosts_file_entry::HostName;
 use protocol::policy::Policy;
+use protocol::team_home::HomeUsage;
 use protocol::token_and_cost_usage::{Usage, UsageReport};
 use std::collections::BTreeSet;
 
@@ -149,11 +150,39 @@ fn exhausted_budget_places_no_member_on_a_host() {
 fn home_of_a_team_with_an_exhausted_budget_moves() {
     let mut state = state_with_link(annex_link(), Policy { max_turns: Some(1), ..Policy::default() });
     receive(&mut state, "ann", 7, active());
-    report(&mut state, annex_link(), HostEvent::Connected);
+    report_host(&mut state, annex_link(), HostEvent::Connected);
     let request = UseHostRequest { team: survey_team(), host: devbox(), command: vec!["ssh".into()] };
     assert_eq!(error_kind(&send_call(&mut state, 1, Request::UseHost(request)), 1), None);
     let request = MoveHomeRequest { team: survey_team(), host: devbox() };
     assert_eq!(error_kind(&send_call(&mut state, 2, Request::MoveHome(request)), 2), None);
+}
+
+#[test]
+fn usage_at_the_old_home_counts_after_a_move() {
+    let mut state = state_with_link(annex_link(), Policy { max_turns: Some(3), ..Policy::default() });
+    receive(&mut state, "ann", 7, active());
+    report_host(&mut state, annex_link(), HostEvent::Connected);
+    let request = MoveHomeRequest { team: survey_team(), host: devbox() };
+    let effects = send_call(&mut state, 2, Request::MoveHome(request));
+    let barrier = effects.iter().find_map(|effect| match effect {
+        Effect::Host(HostJob::Mirror { job: MirrorJob::BeginMove { barrier, .. }, .. }) => Some(*barrier),
+        _ => None,
+    });
+    let reached = HostEvent::Notice(MirrorNotice::BarrierReached { number: barrier.unwrap() });
+    let effects = report_host(&mut state, annex_link(), reached);
+    let offered = effects.iter().find_map(|effect| match effect {
+        Effect::Host(HostJob::Mirror { job: MirrorJob::OfferHome { usage, .. }, .. }) => Some(*usage),
+        _ => None,
+    });
+    let usage = HomeUsage { turns: 1, usage: Usage::default(), started_at: NOW.wall };
+    assert_eq!(offered, Some(usage));
+
+    let mut annex = state_with_link(home_link(), Policy::default());
+    report_host(&mut annex, home_link(), HostEvent::TeamsChanged(BTreeSet::new()));
+    let policy = Policy { max_turns: Some(3), ..Policy::default() };
+    let handover = HomeHandover { policy, usage: HomeUsage { turns: 3, ..usage }, ..HomeHandover::default() };
+    let taken = MirrorNotice::HomeTaken { team: survey_team(), epoch: 2, handover: Some(Box::new(handover)) };
+    assert_eq!(exhausted(&report_host(&mut annex, home_link(), HostEvent::Notice(taken))), [None]);
 }
 
 /// The mirror passes events again that the log has, if the home's daemon was killed before the

@@ -6,10 +6,11 @@ use super::other_hosts::{
 use super::turns_and_task_offers::{start_member_with, worker_request};
 use super::*;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
+use crate::core::notifications_to_people::notice::NoticeKind;
 use mirror::MirrorNotice;
 use protocol::control_socket::{HostContact, MoveHomeRequest, TakeHomeRequest};
 use protocol::hosts_file_entry::HostName;
-use protocol::team_home::MovedHome;
+use protocol::team_home::{HomeUsage, LocalWork, MovedHome};
 use std::collections::BTreeSet;
 
 fn take() -> Request {
@@ -41,7 +42,7 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     let gpu = LinkId::ToAnnex(HostName::parse("gpu").unwrap());
     mirror_survey(&mut state, gpu.clone());
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
@@ -61,10 +62,50 @@ fn home_that_was_replaced_without_knowing_ends_its_members() {
     let mut state = new_state();
     mirror_survey(&mut state, annex_link());
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
-    let notice = MirrorNotice::HomeOutdated { team: survey_team() };
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::OnlyHere };
+    let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, home_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
     assert!(ends_agent(&effects), "{effects:?}");
+    let notices: Vec<NoticeKind> = state.notices.pending().into_iter().map(|notice| notice.kind).collect();
+    assert_eq!(notices, [NoticeKind::HomeReplaced]);
+    let copy = "/state/replaced/survey.1".into();
+    let notice = MirrorNotice::TeamReplaced { team: survey_team(), copy };
+    let texts = logged_texts(&report(&mut state, home_link(), HostEvent::Notice(notice)));
+    assert_eq!(
+        texts,
+        ["survey the files of its home replaced those here, which are kept in /state/replaced/survey.1"]
+    );
+}
+
+fn logged_texts(effects: &[Effect]) -> Vec<String> {
+    let events = effects.iter().filter_map(|effect| match effect {
+        Effect::Log(event) => Some(event.to_text()),
+        _ => None,
+    });
+    events.collect()
+}
+
+/// Two hosts have taken a lost home. Each contact reports it again.
+#[test]
+fn people_are_told_once_of_two_homes() {
+    let mut state = new_state();
+    mirror_survey(&mut state, annex_link());
+    let mut report_two = |known: Option<HostName>| {
+        let (team, other) = (survey_team(), HostName::parse("gpu").unwrap());
+        let notice = MirrorNotice::TwoHomes { team, epoch: 2, known, other };
+        logged_texts(&report(&mut state, annex_link(), HostEvent::Notice(notice)))
+    };
+    let texts = report_two(Some(devbox()));
+    assert_eq!(
+        texts,
+        [
+            "survey error: survey has two homes of epoch 2: devbox and gpu. Both go on, and each lacks what the other does. End one, there: teamctl export survey; teamctl delete survey --force"
+        ]
+    );
+    assert!(report_two(None).is_empty());
+    let notices: Vec<NoticeKind> = state.notices.pending().into_iter().map(|notice| notice.kind).collect();
+    assert_eq!(notices, [NoticeKind::TwoHomes]);
 }
 
 /// The new home has connected over its own link before the old link has reported the move.
@@ -72,7 +113,7 @@ fn home_that_was_replaced_without_knowing_ends_its_members() {
 fn late_report_of_a_move_leaves_the_mirror_of_the_new_home() {
     let mut state = new_state();
     mirror_survey(&mut state, home_link());
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert!(mirror_jobs(&effects).is_empty(), "{effects:?}");
@@ -99,7 +140,10 @@ fn begin_move(state: &mut State) -> u64 {
 fn offer(state: &mut State) {
     let number = begin_move(state);
     let effects = report(state, annex_link(), HostEvent::Notice(MirrorNotice::BarrierReached { number }));
-    assert_eq!(mirror_jobs(&effects), [&MirrorJob::OfferHome(survey_team())]);
+    assert_eq!(
+        mirror_jobs(&effects),
+        [&MirrorJob::OfferHome { team: survey_team(), usage: HomeUsage::default() }]
+    );
 }
 
 #[test]
@@ -128,7 +172,7 @@ fn moving_team_is_not_changed_and_the_reply_follows_the_new_home() {
     let contacts: Vec<HostContact> =
         state.host_links.host_status(&survey_team()).into_iter().map(|host| host.contact).collect();
     assert!(matches!(contacts[..], [HostContact::Connected, HostContact::BecomesHome { .. }]));
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1 };
+    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
     let notice = HostEvent::Notice(MirrorNotice::HomeMoved { team: survey_team(), moved });
     assert!(matches!(reply_value(&report(&mut state, annex_link(), notice), 1), Some(Reply::Ack)));
     assert!(state.host_links.home_moves.is_empty());

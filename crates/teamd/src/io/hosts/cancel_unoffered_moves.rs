@@ -70,6 +70,7 @@ mod tests {
             since: 1,
             created_at: 1,
             step: MoveStep::Exchanging,
+            usage: protocol::team_home::HomeUsage::default(),
         };
         let home = TeamHome { moving: Some(record), ..TeamHome::default() };
         root.set_team_home(&moving, &home).unwrap();

@@ -36,8 +36,9 @@ impl ConnectCommandsFile {
                 ErrorReport::new(ErrorKind::InvalidData, message)
             }),
             None => {
-                let id = uuid::Uuid::new_v4().to_string();
-                let home = HomeId::parse(&id).expect("a uuid has digits, letters and hyphens");
+                let machine = rustix::system::uname();
+                let (machine, id) = (machine.nodename().to_string_lossy(), uuid::Uuid::new_v4().to_string());
+                let home = HomeId::with_machine(&machine, &id).expect("all characters are allowed");
                 Ok(ConnectCommandsFile { home, commands: BTreeMap::new(), generations: BTreeMap::new() })
             }
         }

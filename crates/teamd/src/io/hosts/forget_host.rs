@@ -83,7 +83,7 @@ fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, Erro
 mod tests {
     use super::*;
     use protocol::team_config::{Member, TeamConfig};
-    use protocol::team_home::{MoveStep, MovingHome};
+    use protocol::team_home::{HomeUsage, MoveStep, MovingHome};
     use store::Durability;
 
     /// A repeated command completes one that was killed after the link was forgotten.
@@ -105,7 +105,8 @@ mod tests {
         let host = HostName::parse("devbox").unwrap();
         assert!(!remove_from_teams(&root, &host).unwrap());
         let step = MoveStep::Offered;
-        let moving = MovingHome { host: host.clone(), epoch: 2, since: 1, created_at: 1, step };
+        let usage = HomeUsage::default();
+        let moving = MovingHome { host: host.clone(), epoch: 2, since: 1, created_at: 1, step, usage };
         root.set_team_home(&team, &TeamHome { moving: Some(moving), ..TeamHome::default() }).unwrap();
         assert!(remove_from_teams(&root, &host).unwrap());
         assert_eq!(root.team_home(&team).unwrap(), TeamHome::with_epoch(3));

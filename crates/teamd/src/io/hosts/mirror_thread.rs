@@ -97,9 +97,9 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
             |mirror| mirror.cancel_move(&team).map(plain),
             |()| Some(HostEvent::MoveCancelled(team.clone())),
         ),
-        MirrorJob::OfferHome(team) => {
+        MirrorJob::OfferHome { team, usage } => {
             failpoint::hit("home.step");
-            let offered = mirror.update(|mirror| mirror.offer_home(&team).map(plain), |()| None);
+            let offered = mirror.update(|mirror| mirror.offer_home(&team, usage).map(plain), |()| None);
             failpoint::hit("home.step-done");
             offered
         }

@@ -103,6 +103,7 @@ fn sentence(event: &Event) -> Option<String> {
         | EventKind::MessageRestored { .. }
         | EventKind::LeadSessionEnded
         | EventKind::MemberAdopted { .. }
+        | EventKind::TeamReplaced { .. }
         | EventKind::Error { .. } => return None,
         // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,

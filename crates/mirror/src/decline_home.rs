@@ -1,0 +1,48 @@
+//! At the annex: declines an offer to be the home of a team. The answer is sent again after a crash,
+//! because only an answer ends the move.
+
+use crate::items_awaiting_acceptance::OnAcceptance;
+use crate::mirror::Mirror;
+use crate::mirrored_teams::DeclinedHome;
+use protocol::annex_link::ItemPayload;
+use protocol::error_kind_and_report::ErrorReport;
+use protocol::team_and_member_names::TeamName;
+use store::Error;
+
+impl Mirror {
+    /// Declines an offer with this epoch.
+    pub(crate) fn decline_offer(
+        &mut self,
+        team: &TeamName,
+        epoch: u64,
+        error: ErrorReport,
+    ) -> Result<(), Error> {
+        let declined = DeclinedHome { epoch, error };
+        self.teams.declined.insert(team.clone(), declined.clone());
+        self.teams.save(&self.state)?;
+        self.send_declined_home(team.clone(), declined);
+        Ok(())
+    }
+
+    /// Sends the answers that a crash may have lost.
+    pub(crate) fn send_declined_homes(&mut self) {
+        for (team, declined) in self.teams.declined.clone() {
+            self.send_declined_home(team, declined);
+        }
+    }
+
+    fn send_declined_home(&mut self, team: TeamName, declined: DeclinedHome) {
+        let DeclinedHome { epoch, error } = declined;
+        let item = ItemPayload::HomeDeclined { team: team.clone(), epoch, error };
+        self.send_and_record(item, OnAcceptance::ForgetDeclinedHome { team, epoch });
+    }
+
+    /// The link keeps the answer to an offer with this epoch.
+    pub(crate) fn forget_declined_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
+        if self.teams.declined.get(team).is_some_and(|declined| declined.epoch == epoch) {
+            self.teams.declined.remove(team);
+            self.teams.save(&self.state)?;
+        }
+        Ok(())
+    }
+}

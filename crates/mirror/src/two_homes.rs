@@ -1,0 +1,201 @@
+//! What a host does when it hears of a second home of a team, after two hosts have taken a lost home,
+//! for example. The home with the lower epoch is replaced, and keeps its files. If both epochs are
+//! equal, both homes go on, and people are told to end one of them.
+
+use crate::mirror::Mirror;
+use crate::output::MirrorNotice;
+use protocol::annex_link::ItemPayload;
+use protocol::control_socket::HomeId;
+use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use protocol::team_home::{LocalWork, MovedHome, MovingHome, TeamHome};
+use std::cmp::Ordering;
+use store::{Error, Team, now};
+
+/// The home of a team, as this host knows it.
+struct KnownHome {
+    /// `None` if it is this host.
+    host: Option<HostName>,
+    epoch: u64,
+}
+
+impl Mirror {
+    /// At the annex: answers a home with this epoch whose team can't be mirrored, because the files
+    /// here are not those of its mirror.
+    pub(crate) fn refuse_config(
+        &mut self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<(), Error> {
+        let team = existing.name();
+        if self.created_at(existing)? != created_at {
+            self.send_refusal(team, created_at, other_team_error(team));
+            return Ok(());
+        }
+        if let Some(moving) = existing.home()?.moving {
+            self.send_refusal(team, created_at, moving_error(team, &moving));
+            return Ok(());
+        }
+        let known = self.known_home(existing)?;
+        if known.epoch > epoch {
+            self.send_home(team, created_at, known);
+        } else if epoch == TeamHome::default().epoch && known.host.is_none() {
+            self.send_refusal(team, created_at, other_team_error(team));
+        } else {
+            self.refuse_second_home(team, created_at, known);
+        }
+        Ok(())
+    }
+
+    /// At the annex: tells a home that another one has the same epoch.
+    fn refuse_second_home(&mut self, team: &TeamName, created_at: u64, known: KnownHome) {
+        let (error, epoch) = (second_home_error(team, &known), known.epoch);
+        if known.host.is_none() {
+            let other = machine_of_link(&self.link);
+            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
+        }
+        if epoch > TeamHome::default().epoch {
+            self.send_home(team, created_at, known);
+        }
+        self.send_refusal(team, created_at, error);
+    }
+
+    fn send_refusal(&mut self, team: &TeamName, created_at: u64, error: ErrorReport) {
+        self.send(ItemPayload::TeamRefused { team: team.clone(), created_at, error });
+    }
+
+    fn send_home(&mut self, team: &TeamName, created_at: u64, known: KnownHome) {
+        let KnownHome { host: home, epoch } = known;
+        self.send(ItemPayload::HomeMoved { team: team.clone(), created_at, epoch, home });
+    }
+
+    fn known_home(&self, existing: &Team) -> Result<KnownHome, Error> {
+        let TeamHome { epoch, moved, .. } = existing.home()?;
+        if let Some(MovedHome { host, epoch, .. }) = moved {
+            return Ok(KnownHome { host: Some(host), epoch });
+        }
+        let mark = self.root.mirror_mark(existing.name())?;
+        Ok(KnownHome { host: mark.map(|mark| machine_of_link(&mark)), epoch })
+    }
+
+    /// At the annex: a home that this host does not know yet has sent the team, which this host is the
+    /// home of. Its epoch is higher, so this host is replaced.
+    pub(crate) fn note_replaced_by_sender(
+        &mut self,
+        existing: &Team,
+        created_at: u64,
+        epoch: u64,
+    ) -> Result<(), Error> {
+        let host = machine_of_link(&self.link);
+        let (since, work) = (now(), LocalWork::OnlyHere);
+        self.note_replaced(existing, MovedHome { host, epoch, since, created_at, work })
+    }
+
+    /// Records that another host has replaced this one as the team's home.
+    fn note_replaced(&mut self, existing: &Team, moved: MovedHome) -> Result<(), Error> {
+        let team = existing.name();
+        let TeamHome { epoch, .. } = self.root.team_home(team)?;
+        let home = TeamHome { moved: Some(moved.clone()), ..TeamHome::with_epoch(epoch) };
+        self.root.set_team_home(team, &home)?;
+        self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
+        if self.teams.taken.remove(team).is_some() {
+            self.teams.save(&self.state)?;
+        }
+        Ok(())
+    }
+
+    /// At a host that counts as the home: its old home knows `host` as the home.
+    pub(crate) fn note_other_home(
+        &mut self,
+        team: &TeamName,
+        (created_at, epoch): (u64, u64),
+        host: &HostName,
+    ) -> Result<(), Error> {
+        let existing = match self.root.team(team) {
+            Err(Error::NoSuchTeam { .. }) => return Ok(()),
+            existing => existing?,
+        };
+        let home = existing.home()?;
+        let is_settled = home.moved.is_none() && home.moving.is_none() && !existing.is_mirror();
+        if !is_settled || existing.config()?.created_at != created_at {
+            return Ok(());
+        }
+        match home.epoch.cmp(&epoch) {
+            Ordering::Greater => Ok(()),
+            Ordering::Equal => {
+                let (team, other) = (team.clone(), host.clone());
+                self.notify(MirrorNotice::TwoHomes { team, epoch, known: None, other });
+                Ok(())
+            }
+            Ordering::Less => {
+                let (host, since, work) = (host.clone(), now(), LocalWork::OnlyHere);
+                self.note_replaced(&existing, MovedHome { host, epoch, since, created_at, work })
+            }
+        }
+    }
+
+    /// At the home: another host says that it is the home, with the epoch of this one.
+    pub(crate) fn note_equal_home(&mut self, team: &TeamName, known: &TeamHome, other: HostName) {
+        let epoch = known.epoch;
+        if known.moved.is_none() && epoch > TeamHome::default().epoch {
+            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
+        }
+    }
+
+    /// At an old home that knows the new one: `claimant` says that it is the home, with this epoch.
+    pub(crate) fn answer_second_home(
+        &mut self,
+        team: &TeamName,
+        known: &MovedHome,
+        (claimant, epoch): (HostName, u64),
+    ) {
+        let MovedHome { host, created_at, .. } = known.clone();
+        if claimant == host {
+            return;
+        }
+        if known.epoch == epoch {
+            let (team, known) = (team.clone(), Some(host.clone()));
+            self.notify(MirrorNotice::TwoHomes { team, epoch, known, other: claimant });
+        }
+        let (team, epoch) = (team.clone(), known.epoch);
+        self.send(ItemPayload::OtherHome { team, created_at, epoch, home: host });
+    }
+}
+
+/// The machine at the home's end of a link, from the link's identity or the mark of its mirror.
+fn machine_of_link(link: &str) -> HostName {
+    let home = link.split(['.', ' ']).next().and_then(HomeId::parse);
+    home.map_or_else(|| HostName::parse("host").expect("it is a valid name"), |home| home.machine())
+}
+
+fn other_team_error(team: &TeamName) -> ErrorReport {
+    let message = format!("cannot use this host for {team}: it has another team of that name");
+    ErrorReport::new(ErrorKind::AlreadyExists, message)
+        .with_help("take another name for one of them, or delete the one there")
+}
+
+fn moving_error(team: &TeamName, moving: &MovingHome) -> ErrorReport {
+    let host = &moving.host;
+    let message = format!(
+        "cannot use this host for {team} yet: it moves the home of {team} to {host}, which has not decided"
+    );
+    ErrorReport::new(ErrorKind::Refused, message)
+        .with_help(format!("whether {host} has contact, type there: teamctl status -t {team}"))
+}
+
+fn second_home_error(team: &TeamName, known: &KnownHome) -> ErrorReport {
+    let epoch = known.epoch;
+    let message = match &known.host {
+        None => format!("cannot use this host for {team}: it is a home of {team} too (epoch {epoch})"),
+        Some(home) => {
+            format!(
+                "cannot use this host for {team}: another home of {team}, {home}, uses it (epoch {epoch})"
+            )
+        }
+    };
+    ErrorReport::new(ErrorKind::AlreadyExists, message).with_help(format!(
+        "end one of both homes, there: teamctl export {team}; teamctl delete {team} --force"
+    ))
+}

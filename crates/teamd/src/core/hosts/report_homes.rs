@@ -1,0 +1,44 @@
+//! Tells people that another host has replaced this one as the home of a team, or that two hosts are
+//! homes of one team.
+
+use crate::core::effect::Effect;
+use crate::core::notifications_to_people::notice::NoticeKind;
+use crate::core::state_time_and_effects_of_one_event::Context;
+use protocol::event_log_line::EventKind;
+use protocol::hosts_file_entry::HostName;
+use protocol::team_and_member_names::TeamName;
+use protocol::team_home::{LocalWork, MovedHome};
+use std::path::Path;
+
+/// Two homes have the same epoch. Each contact of the hosts reports it again, so people are told once
+/// in the life of the daemon.
+pub(crate) fn report_two_homes(
+    context: &mut Context,
+    team: &TeamName,
+    epoch: u64,
+    (known, other): (Option<HostName>, HostName),
+) {
+    let first = known.map_or_else(|| "this machine".to_owned(), |known| known.to_string());
+    let message = format!(
+        "{team} has two homes of epoch {epoch}: {first} and {other}. Both go on, and each lacks what the other does. End one, there: teamctl export {team}; teamctl delete {team} --force"
+    );
+    if context.state.host_links.reported_homes.insert((team.clone(), other, epoch)) {
+        context.effects.push(Effect::log_team(team, EventKind::Error { message }));
+        context.state.notices.add_for_team(team, NoticeKind::TwoHomes);
+    }
+}
+
+/// A person knows of a move that handed over what was done here.
+pub(crate) fn report_moved(context: &mut Context, team: &TeamName, moved: &MovedHome) {
+    let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
+    context.effects.push(Effect::log_team(team, kind));
+    if moved.work == LocalWork::OnlyHere {
+        context.state.notices.add_for_team(team, NoticeKind::HomeReplaced);
+    }
+}
+
+/// The files of the new home have replaced those here.
+pub(crate) fn report_copy(context: &mut Context, team: &TeamName, copy: &Path) {
+    let kind = EventKind::TeamReplaced { copy: copy.display().to_string() };
+    context.effects.push(Effect::log_team(team, kind));
+}
