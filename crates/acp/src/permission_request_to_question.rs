@@ -52,9 +52,9 @@ fn tool_name(fields: &ToolCallUpdateFields) -> String {
 ///
 /// The result contains every path in the tool call, because policy rules check all paths.
 ///
-/// In a built input, the title of a command's tool call is stored under the key `caption`, only for
-/// people. Policy rules do not allow a command by its title, because the title may differ from the
-/// real command.
+/// If this function builds the input of a command, it stores the tool call's title under the key
+/// `caption`, for people. Policy rules never allow a command by this title, because the title may
+/// differ from the real command.
 fn tool_input(fields: &ToolCallUpdateFields) -> Value {
     let given = fields.raw_input.as_ref().and_then(Value::as_object).filter(|input| !input.is_empty());
     let mut input = given.cloned().unwrap_or_else(|| input_from_content(fields));

@@ -28,8 +28,8 @@ pub fn call_on_signals(
         signal_hook::low_level::pipe::register(*signal, write).map_err(signal_error)?;
     }
     std::thread::spawn(move || {
-        // `signal_hook` writes one byte into the pipe for each signal. The loop never ends, because
-        // `signal_hook` keeps its end of the pipe open.
+        // `signal_hook` writes one byte to the other end of `pipe` for each signal. It never closes
+        // that end, so this loop runs until the process exits.
         while matches!(pipe.read(&mut [0]), Ok(1)) {
             action();
         }

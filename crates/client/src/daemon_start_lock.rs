@@ -2,9 +2,10 @@
 //!
 //! The first process starts teamd. The others wait for the lock, and then find that teamd is
 //! running. Each start first runs `teamd --check`, which takes the daemon's own lock for a moment.
-//! So without this lock, one of two simultaneous checks could fail.
+//! Without the start lock, two processes could run this check at once, and one check would fail
+//! because the daemon's lock is taken.
 //!
-//! The kernel releases the lock when its holder exits. The lock file itself is kept.
+//! The kernel releases the start lock when its holder exits. The lock file itself is kept.
 
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use std::fs::File;

@@ -220,8 +220,8 @@ impl DirectoryWatcher {
         if is_closed { WatchEvent::OutputClosed } else { first_event }
     }
 
-    /// Watches each wanted directory, or its nearest existing ancestor. The nearest ancestor
-    /// changes when a directory on the path is created, removed or replaced.
+    /// Watches each wanted directory, or its nearest existing ancestor. Called again after each
+    /// change, because directories on the path may have been created, removed or replaced.
     fn update_watches(&mut self) -> Result<(), ErrorReport> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         for directory in &mut self.directories {
@@ -234,7 +234,8 @@ impl DirectoryWatcher {
 }
 
 /// Watches `wanted`, or its nearest existing ancestor if `wanted` does not exist. Tries again if
-/// the nearest ancestor has changed meanwhile. `None` if a limit of the system prevents the watch.
+/// another directory has become the nearest one meanwhile. `None` if a limit of the system prevents
+/// the watch.
 fn watch_nearest(
     watcher: &mut RecommendedWatcher,
     wanted: &Path,
@@ -246,10 +247,10 @@ fn watch_nearest(
                 format!("cannot watch {}: nothing above it exists", wanted.display()),
             )
         })?;
-        // The parent directory is watched too, because its watch reports at once that the directory
-        // was removed. The directory's own watch reports this only after all processes have closed
-        // the directory, and users of the crate `store` keep it open. If the parent cannot be
-        // watched, the next rescan notices the removal.
+        // The parent directory is watched too, because the parent's watch reports at once that the
+        // directory was removed. The directory's own watch reports its removal only after all
+        // processes have closed it, and programs that use the crate `store` keep it open. If the
+        // parent cannot be watched, the next rescan notices the removal.
         if let Some(parent) = nearest.path.parent() {
             watcher.watch(parent, RecursiveMode::NonRecursive).ok();
         }

@@ -1,4 +1,5 @@
-//! Finds the control socket of the daemon of this root, from any environment of the same user.
+//! Finds the control socket of this root's daemon, even if the daemon was started from another
+//! environment of the same user.
 //!
 //! The path of the socket depends on `$XDG_RUNTIME_DIR`, which cron, `su`, ssh commands and system
 //! services set differently or not at all. If no daemon listens where this process expects the

@@ -36,8 +36,9 @@ impl EventLog {
         events.filter(|event| event.team.as_ref() == Some(team)).collect()
     }
 
-    /// Returns the events whose lines contain the member's name or one of `words`, oldest first.
-    /// Other lines are not parsed, because the log is large and most lines are about other members.
+    /// Returns the events whose lines contain the member's name or at least one of `words`, oldest
+    /// first. Other lines are not parsed, because the log is large and most lines are about other
+    /// members.
     pub fn events_of(&self, name: &MemberName, words: &[&str]) -> Vec<Event> {
         // Names that differ only in case mean the same member.
         let name = serde_json::to_string(name.as_str()).unwrap_or_default().to_ascii_lowercase();

@@ -37,8 +37,8 @@ pub struct TeamRecord {
 /// A line of a record.
 #[derive(Debug)]
 pub struct TimedRecordEntry {
-    /// When the daemon noticed `entry`, in milliseconds after the start of the record. The offsets
-    /// never decrease from line to line, even if the machine's clock was set back.
+    /// When the daemon noticed `entry`, in milliseconds after the first line of the team's record.
+    /// The value never decreases from line to line, even if the machine's clock was set back.
     pub offset: u64,
     /// What the daemon noticed.
     pub entry: RecordEntry,

@@ -239,10 +239,10 @@ impl TeamContext {
         }
     }
 
-    /// The teams that a command of this caller can be about. If the options name a team, this is
-    /// only that team. If several teams exist and the caller runs in a lead session, this is only
-    /// the team that the session leads. Otherwise these are all teams except session teams, which
-    /// sessions of Claude Code create for themselves.
+    /// The teams that this caller's command may mean. If the options name a team, only that team.
+    /// Otherwise all teams except session teams, which sessions of Claude Code create for
+    /// themselves. But if these are several and the caller runs in a lead session, only the team
+    /// that this session leads.
     pub fn candidate_teams(&self, root: &Root) -> Result<Vec<TeamName>, ErrorReport> {
         if let Some(name) = &self.options.team {
             let team = team_by_name(root, name)?;

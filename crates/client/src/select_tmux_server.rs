@@ -27,9 +27,9 @@ pub const TMUX_NAME: &str = "teamd";
 /// value for each pane, so that teamd can tell whether the pane's server still runs.
 const SERVER_EPOCH: &str = "#{pid}:#{start_time}:#{socket_path}";
 
-/// Variables that identify an agent's processes, which a tmux server must not inherit. The server
-/// would pass them on to all its panes, and teamd would take the processes in these panes for
-/// processes of that agent.
+/// Variables by which teamd recognizes an agent's processes. A tmux server must not inherit these
+/// variables: it would pass them on to all its panes, and teamd would take the processes in these
+/// panes for processes of that agent.
 const AGENT_VARIABLES: [&str; 5] =
     ["TEAMD_TEAM", "TEAMD_MEMBER", "TEAMD_TOKEN", "TEAMD_SPAWN", "TEAMD_WAKE_FD"];
 

@@ -50,10 +50,10 @@ pub fn start_in_tmux_session(
                 return Ok(Some(warning));
             }
             true => return Ok(None),
-            // If this branch is reached, another process has just created a session for the same
-            // control socket. That process uses a different state directory, so the lock
-            // `daemon-start.lock` did not prevent it. No second session is needed, because its
-            // daemon will reply on the socket.
+            // Another process has just created a session for the same control socket. The lock
+            // `daemon-start.lock` did not prevent this, because that process uses a different state
+            // directory. So no second session is needed: the daemon in the other process's session
+            // will reply on the socket.
             false
                 if error.contains("duplicate session")
                     && matches!(previous_tmux_session(server, &socket_path)?, PreviousSession::Found(_)) =>

@@ -83,7 +83,8 @@ impl AskWorktrees {
         asks.filter_map(worktree).collect()
     }
 
-    /// Removes the worktree of `ask` unless it has unsaved work. Returns the worktree that is kept.
+    /// Removes the worktree of `ask` unless it has unsaved work. If the worktree is kept, returns
+    /// it with the reasons.
     ///
     /// # Errors
     ///

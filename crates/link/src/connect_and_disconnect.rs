@@ -67,9 +67,9 @@ impl LinkContext<'_> {
         self.link.attempt = Some(ConnectionAttempt { connection, deadline, stage });
     }
 
-    /// Called when the byte stream of a new connection is open. Both ends then wait for the hello
-    /// of the other end, and the home sends its own hello first. An annex also gives up an earlier
-    /// connection whose hello it still waits for.
+    /// Called when the byte stream of a new connection is open. The home sends its hello, the first
+    /// frame of a connection. Then each end waits for the hello of the other end. If an annex still
+    /// waits for the hello of an earlier connection, it gives up that connection.
     pub(crate) fn handle_opened(&mut self, connection: ConnectionNumber) {
         if !self.is_home() {
             if let Some(earlier) = self.link.attempt.take() {

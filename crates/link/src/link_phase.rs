@@ -13,8 +13,8 @@ pub enum LinkPhase {
         reason: DisconnectReason,
         /// How many attempts have failed since the last connection.
         failures: u32,
-        /// When the home connects again, in milliseconds of the time that each event brings. `None`
-        /// during an attempt, and at the annex.
+        /// When the home connects again, in milliseconds, on the same clock as `LinkTime::ms`.
+        /// `None` during an attempt, and at the annex.
         retry_at: Option<u64>,
     },
     /// Both ends have said hello.

@@ -129,8 +129,7 @@ impl OutgoingItems {
 
     /// Removes the items up to `number`, which the other end has stored.
     ///
-    /// # Errors
-    /// A text for people if the item was not sent on this connection.
+    /// A text for people if item `number` was not sent on this connection.
     pub(crate) fn acknowledge(&mut self, number: u64) -> Result<(), String> {
         if number > self.sent {
             return Err(format!("the other end acknowledges item {number}, which was not sent"));

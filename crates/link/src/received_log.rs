@@ -65,8 +65,9 @@ pub(crate) fn received_lines(items: &[Arc<LinkItem>], position: ReceivedPosition
     lines
 }
 
-/// An open log, which contains the received items. Each line also gives the position. A crash
-/// leaves at most one incomplete line, which is removed, so items and position always match.
+/// An open log, which contains the received items with their numbers. A crash leaves at most one
+/// incomplete line, which is removed at the next start. So the log always shows which item was
+/// stored last.
 #[derive(Debug)]
 pub struct ReceivedLog {
     file: AppendOnlyFile,

@@ -15,8 +15,8 @@ use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
 impl Mirror {
-    /// Whether this host was the home of this team, and has recorded that the home moved away, with
-    /// an epoch of at most `epoch`.
+    /// Whether this host was the home of this team, and has recorded that the home moved away. The
+    /// epoch in the record must be at most `epoch`.
     pub(crate) fn has_moved_from_here(
         &self,
         existing: &Team,
@@ -27,8 +27,9 @@ impl Mirror {
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
-    /// Whether this host is the home of this team and does not know that a home with a higher epoch has
-    /// replaced it. For example, the home has forgotten this host when it had no contact.
+    /// Whether this host is the home of this team and does not know that a home with a higher epoch
+    /// has replaced it. For example, another host has become the home while this host had no
+    /// contact.
     pub(crate) fn is_outdated_home(
         &self,
         existing: &Team,
@@ -40,8 +41,9 @@ impl Mirror {
         Ok(home.epoch < epoch && is_settled && existing.config()?.created_at == created_at)
     }
 
-    /// Makes the team on this host a mirror. If files were changed only here, the members here must
-    /// have ended, and a copy of the files is kept first.
+    /// Makes the team's files on this host a mirror. If the files may have changes that exist only
+    /// here, this function first keeps a copy of them. In this case, it returns an error if members
+    /// still run here.
     pub(crate) fn become_annex(
         &mut self,
         existing: &Team,

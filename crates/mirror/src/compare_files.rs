@@ -80,8 +80,8 @@ impl Mirror {
     pub fn compare_all(&mut self) -> Result<MirrorOutput, ErrorReport> {
         self.send_ended_teams();
         self.send_taken_teams()?;
-        // After this, the comparison asks the home again for missing configs. An earlier answer may
-        // have been lost, for example because the config was too long for the link.
+        // The comparison below asks the home again for missing configs. An earlier answer may have
+        // been lost, for example because the config was too long for the link.
         self.wanted.clear();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
@@ -143,9 +143,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// At the annex: reports the members that run here, and compares the inbox of each new member
-    /// from its beginning. An earlier member of the same name may have had the inbox before, and
-    /// its messages may have been marked as read.
+    /// At the annex: reports the members that run here. Compares the inbox of each new member from
+    /// its beginning, because the last comparison may have been for an earlier member of the same
+    /// name.
     fn compare_members(&mut self, team: &TeamName) -> Result<(), Error> {
         let mirror = self.mirror(team)?;
         let before = mirror.members.clone();

@@ -68,7 +68,8 @@ impl Mirror {
     }
 
     /// Records the epoch of the home. If this host was the home before, also reports to the daemon
-    /// that the team is a mirror now. From then on, the daemon allows changes of the team again.
+    /// that the team is a mirror now. The daemon has refused changes of the team since the home
+    /// moved away, and allows them after this report.
     fn record_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
         let known = self.root.team_home(team)?;
         if known.epoch != epoch {

@@ -38,7 +38,7 @@ impl KnownMessages {
     ///
     /// # Errors
     ///
-    /// `Io`. Nothing is recorded then.
+    /// `Io`. After this error, nothing is recorded.
     pub(crate) fn record(&mut self, keys: &[String]) -> Result<(), Error> {
         let lines: String = keys.iter().map(|key| format!("{key}\n")).collect();
         self.file.append(lines.as_bytes())?;

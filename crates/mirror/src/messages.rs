@@ -21,8 +21,8 @@ pub(crate) struct MessageToSend {
 pub(crate) enum Selection {
     /// At the annex: all.
     All,
-    /// At the home: only the unread messages. A message that was read before it is sent was for an
-    /// earlier member of the same name.
+    /// At the home: only the unread messages. A read message that was never sent was for an earlier
+    /// member of the same name.
     Unread,
 }
 

@@ -48,10 +48,11 @@ impl MirroredTask {
         self.changes.apply(self.at_home.as_ref())
     }
 
-    /// After a crash or an error: whether the task file was already replaced by the home's task
-    /// `arriving`. `here` is the content of the file. It is the home's task if both have the same
-    /// subject. But if a program created a task with this subject here, it is not clear whose task
-    /// the file has. Then this function returns false, and the home sends its task again.
+    /// After a crash or an error: whether the task file already contains the home's task
+    /// `arriving`. `here` has the fields of the task file. If the file has the same subject as
+    /// `arriving`, it contains the home's task. But if a program on this host created a task with
+    /// that subject, it is not clear whose task the file contains. This function then returns
+    /// false, and the home sends its task again.
     pub(crate) fn has_arrived(&self, here: &Fields, arriving: &Fields) -> bool {
         let subject = here.get("subject");
         let is_created_here = self.changes.created().is_some_and(|own| own.get("subject") == subject);

@@ -63,7 +63,7 @@ impl MirroredTeams {
     ///
     /// # Errors
     ///
-    /// `Io`. The team is not added then.
+    /// `Io`. After this error, the team is not added.
     pub(crate) fn add(&mut self, team: &TeamName, state: &StateDir) -> Result<(), Error> {
         let has_ended = self.ended.remove(team);
         if !self.active.insert(team.clone()) && !has_ended {
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
     use protocol::policy::{Approver, Policy};
 
-    /// A daemon of a later release was replaced by this one in the middle of a move, or one of an
-    /// earlier release was.
+    /// In the middle of a move, the daemon may be replaced by a daemon of another release. So this
+    /// release reads records of earlier and of later releases.
     #[test]
     fn records_of_other_releases_are_read() {
         let dir = tempfile::tempdir().unwrap();

@@ -50,8 +50,8 @@ pub enum MirrorNotice {
         /// The other one.
         other: HostName,
     },
-    /// At the annex: the files of the home have replaced those of this host, which was the home and has
-    /// changed the team meanwhile.
+    /// At the annex: the files of the home have replaced those of this host. This host was the home
+    /// before, and had changed the team in the meantime.
     TeamReplaced {
         /// The team.
         team: TeamName,
@@ -67,8 +67,8 @@ pub enum MirrorNotice {
         /// What the old home has handed over. `None` if the old home is lost.
         handover: Option<Box<HomeHandover>>,
     },
-    /// Another host is the team's home, and this one was it before. The daemon changes the team no more,
-    /// and ends its members.
+    /// Another host has become the team's home in place of this host. The daemon makes no more
+    /// changes to the team, and ends the team's members.
     HomeMoved {
         /// The team.
         team: TeamName,

@@ -9,8 +9,8 @@ use protocol::team_and_member_names::TeamName;
 use store::Error;
 
 impl Mirror {
-    /// At the home: sends the budget of a team to the annex. The caller repeats it after each
-    /// connection, because a crash can lose it.
+    /// At the home: sends the budget of a team to the annex. The caller repeats the call whenever
+    /// the link has connected, because a crash can lose the budget.
     ///
     /// # Errors
     ///

@@ -156,9 +156,10 @@ impl Mirror {
         Ok(is_same && self.root.team_home(existing.name())?.epoch < epoch)
     }
 
-    /// At the home: records that the team has a new home, and then forgets that the team was mirrored
-    /// to the annex. The new home is the annex, or `home` if the annex has a mirror of that host. The
-    /// record is written first, so that this host does not change the team after a crash.
+    /// At the home: handles the annex's report that the team has a new home. If the report names
+    /// another host, `home`, that host is the new home; if not, the annex is. Records the new home,
+    /// and then forgets that the team was mirrored to the annex. The record is written first, so
+    /// that this host does not change the team after a crash.
     pub(crate) fn note_home_moved(
         &mut self,
         team: &TeamName,

@@ -27,8 +27,8 @@ impl TeamMirror {
         Ok(tasks.into_iter().filter(|task| !task.is_internal()).map(|task| task.id).collect())
     }
 
-    /// Makes a change of the annex, except for parts that conflict with changes at the home.
-    /// Returns the answer, which is recorded before it is sent.
+    /// Applies a task change from the annex, except for parts that conflict with changes at the
+    /// home. Returns the answer, which is recorded before it is sent.
     pub(crate) fn decide_change(&mut self, id: TaskId, change: &TaskChange) -> Result<ItemPayload, Error> {
         let error = match change {
             TaskChange::Create { task } => self.create_once(id, change, task)?,

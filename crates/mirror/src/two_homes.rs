@@ -1,6 +1,6 @@
-//! What a host does when it hears of a second home of a team, after two hosts have taken a lost home,
-//! for example. The home with the lower epoch is replaced, and keeps its files. If both epochs are
-//! equal, both homes go on, and people are told to end one of them.
+//! What a host does when it hears of a second home of a team, for example because two hosts have
+//! taken a lost home. The home with the lower epoch is replaced, and keeps its files. If both
+//! epochs are equal, both homes go on, and people are told to end one of them.
 
 use crate::mirror::Mirror;
 use crate::output::MirrorNotice;
@@ -21,8 +21,9 @@ struct KnownHome {
 }
 
 impl Mirror {
-    /// At the annex: answers a home with this epoch whose team can't be mirrored, because the files
-    /// here are not those of its mirror.
+    /// At the annex: a home has sent a team's config, but this host already has a team of this name
+    /// that is not that home's mirror. Tells that home why this host can't mirror its team. `epoch`
+    /// is that home's epoch.
     pub(crate) fn refuse_config(
         &mut self,
         existing: &Team,
@@ -80,8 +81,8 @@ impl Mirror {
         Ok(KnownHome { host: mark.map(|mark| machine_of_link(&mark)), epoch })
     }
 
-    /// At the annex: a home that this host does not know yet has sent the team, which this host is the
-    /// home of. Its epoch is higher, so this host is replaced.
+    /// This host is the home of the team, and an unknown second home has sent the team's config.
+    /// The second home has the higher epoch, so this function records that it replaces this host.
     pub(crate) fn note_replaced_by_sender(
         &mut self,
         existing: &Team,
@@ -106,7 +107,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// At a host that counts as the home: its old home knows `host` as the home.
+    /// This host is the home of the team, and the earlier home reports that `host` is the home,
+    /// with this epoch. The home with the higher epoch stays the home.
     pub(crate) fn note_other_home(
         &mut self,
         team: &TeamName,

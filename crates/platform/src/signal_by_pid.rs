@@ -23,9 +23,8 @@ pub(crate) fn kill_if_same(
     Ok(kill_process(pid, signal)?)
 }
 
-/// Checks that a process does not exist if the process table does not show it. `entry` is the
-/// result of a search for `pid` in the table, and is returned unchanged. `None` means that the
-/// kernel does not know the process either.
+/// Checks the result of a search for `pid` in the process table, and returns the result. If it is
+/// `None`, the kernel is asked too whether there is such a process.
 ///
 /// # Errors
 ///

@@ -69,9 +69,8 @@ fn launch(
     if let Some(Profile { kind: ProfileKind::Program(program), .. }) = &mut profile
         && definition.is_none()
     {
-        // There are no instructions to pass. They would consist of the text of an agent type's
-        // file, which does not exist, and of a text about the team, which a program without a team
-        // does not need.
+        // The program needs no instructions: no file of an agent type has any for it, and a program
+        // without a team needs no text about a team.
         program.instructions = InstructionDelivery::NotNeeded;
     }
     let mut spawn_options = SpawnOptions {

@@ -157,7 +157,7 @@ impl Profile {
 
     /// Adds two command lines to `launch`, for a program that runs as one process for all turns:
     /// one for a new session, and one that resumes a session. If the program accepts a first prompt
-    /// as an argument, the first of them contains the prompt.
+    /// as an argument, the command line for a new session contains the prompt.
     fn with_long_lived_argv(
         &self,
         launch: Launch,
@@ -300,9 +300,9 @@ fn driver_command(
     let path = installed_program(Path::new(facts.teamctl_path), "teamd-acp", Path::is_file);
     let bypass = PermissionMode::BypassPermissions;
     // The driver reads and writes files for the program, usually only in the working directory. In
-    // the mode that `--unrestricted-mode` names, it accepts all files. This is the program's mode
-    // for `bypassPermissions` in the profile. If the profile names no such mode, only a member in
-    // `bypassPermissions` gets the option. Its value is then empty, which stands for the program's
+    // the mode that `--unrestricted-mode` names, the driver accepts all files. The option gets the
+    // profile's id of the mode `bypassPermissions`. If the profile has no such id, only a member in
+    // `bypassPermissions` gets the option, with an empty value that stands for the program's
     // default mode.
     let unrestricted_mode =
         modes.get(bypass.as_str()).cloned().or_else(|| (facts.mode == Some(bypass)).then(String::new));

@@ -24,7 +24,7 @@ pub fn worktree_request(request: &control_socket::SpawnRequest, options: &SpawnO
 
 /// Builds a member's spawn request again after the daemon has created the worktree. The new request
 /// has the directory in the worktree, and the name that the daemon has chosen for the member.
-/// `request` is the spawn request from before.
+/// `request` is the earlier spawn request.
 pub fn rebuild_for_worktree(
     root: &Root,
     request: control_socket::SpawnRequest,

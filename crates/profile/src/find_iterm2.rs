@@ -1,12 +1,13 @@
-//! Finds what the daemon needs to open a session of iTerm2: the program `it2`, and the caller's
-//! session.
+//! Finds what the daemon needs to open a split pane of iTerm2 (on macOS): the program `it2`, and
+//! the id of the iTerm2 session in which the caller runs.
 
 use crate::find_program_in_path::find_program;
 use protocol::control_socket::Iterm2Access;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use store::env_var;
 
-/// Finds `it2` in the search path `path`, and the caller's session in `ITERM_SESSION_ID`.
+/// Finds `it2` in the search path `path`, and the id of the caller's iTerm2 session in the variable
+/// `ITERM_SESSION_ID`.
 ///
 /// # Errors
 ///

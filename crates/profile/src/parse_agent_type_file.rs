@@ -16,9 +16,9 @@ pub struct AgentType {
 }
 
 impl AgentType {
-    /// The model that the agent type's file names. `None` if the file names no model, or if
-    /// `program` cannot know the model: only Claude Code knows the names `opus`, `sonnet` and
-    /// `haiku`.
+    /// The model that the agent type's file names. `None` if the file names no model. Also `None`
+    /// if the model is `opus`, `sonnet` or `haiku` and `program` is not Claude Code, because other
+    /// programs do not know these names.
     pub fn model_for(&self, program: Option<&str>) -> Option<String> {
         let claude = program.is_some_and(|program| program.rsplit('/').next() == Some("claude"));
         let own_word = |model: &&String| ["opus", "sonnet", "haiku"].contains(&model.as_str());

@@ -163,9 +163,9 @@ pub struct HookDelivery {
     pub reply_source: Option<ReplySource>,
     /// Where the session's usage is. `None` if the program does not report it.
     pub usage_file: Option<UsageFile>,
-    /// A key of the turn-end event. Its value is `true` if a turn-end hook started the ended turn
-    /// by its response, and `false` if a prompt started the turn. `None` if the program does not
-    /// report this.
+    /// A key of the turn-end event. Its value is `true` if a turn-end hook had started the turn, by
+    /// its response to the turn before, and `false` if a prompt had started the turn. `None` if the
+    /// program does not report this.
     pub continued_key: Option<String>,
 }
 

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 /// adds `--host` and this name to the commands that it suggests to the user.
 pub const HOST_OF_CALLER_VARIABLE: &str = "TEAMD_HOST_OF_CALLER";
 
-/// An environment variable with more variables for the agent, in addition to the option `--env`: a
-/// JSON object of names and values. It keeps secrets out of the arguments, which other users can
-/// read.
+/// An environment variable from which `teamctl` reads variables for a new agent: a JSON object of
+/// names and values. They are added to the variables of the option `--env`. Secrets belong here,
+/// because other users can read the arguments of a command.
 pub const ENV_OPTIONS_VARIABLE: &str = "TEAMD_ENV_OPTIONS";
 
 /// The largest content of a frame, in bytes.

@@ -39,9 +39,9 @@ pub enum ErrorKind {
     Config,
 }
 
-/// The end of the error message for a team that is being deleted. `teamctl run` also wants to
-/// delete the team at its end. If it gets an error with this end, it tries again until the team
-/// does not exist.
+/// The last words of the error message for a team that another client is deleting. When `teamctl
+/// run` ends, it deletes its team. If the error message then has these words, `teamctl run` tries
+/// again until the team does not exist.
 pub const BEING_DELETED_SUFFIX: &str = "is being deleted";
 
 impl ErrorKind {

@@ -2,8 +2,8 @@
 //!
 //! A profile lists patterns, such as `limit · resets {time}`. `{time}` stands for the end of the
 //! limit, as [`crate::parse_limit_end`] parses it. `*` stands for any text of at most 400 bytes.
-//! Such a text may also follow the time directly, without a `*` in the pattern. Case, frames around
-//! text, line wraps and repeated spaces are ignored.
+//! Directly after `{time}`, any text of this length is allowed even without a `*`. Case, frames
+//! around text, line wraps and repeated spaces are ignored.
 
 use crate::match_dialog_on_screen::is_frame_char;
 use crate::parse_limit_end::{ZoneLookup, parse_limit_end};
@@ -17,11 +17,11 @@ const MAX_GAP: usize = 400;
 const MAX_AHEAD_MS: u64 = 8 * 24 * 60 * 60 * 1000;
 
 /// Returns the end of the usage limit that `text` names, in milliseconds since the epoch. If
-/// several places in `text` match and have a time, the last one counts. `now` is the current time
-/// in the same unit.
+/// several places in `text` match a pattern, the last one counts. `now` is the current time in
+/// milliseconds since the epoch.
 ///
-/// `None` if no pattern matches, if the end is not a time, or if it is not within eight days after
-/// `now`.
+/// `None` if no place in `text` matches a pattern and has a valid time, or if the time is not
+/// within eight days after `now`.
 pub fn find_limit_end(text: &str, patterns: &[String], now: u64, zone: ZoneLookup<'_>) -> Option<u64> {
     let text = normalize(text);
     let ends = patterns.iter().filter_map(|pattern| last_match(&text, pattern, now, zone));

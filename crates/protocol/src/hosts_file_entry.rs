@@ -6,9 +6,9 @@ use std::fmt;
 /// The only program to which [`Host::attach_command`] can add an option that gives it a terminal.
 const SSH: &str = "ssh";
 
-/// A reserved word that can stand where a host's name is expected: the home of the team. In a
-/// mirror's config, the members that run at the home have it as their host. In a hosts file, the
-/// table of this name describes the machine on which the file is.
+/// The word for the home of the team, in places where a host's name is expected. In a mirror's
+/// config, it is the host of the members that run at the home. In a hosts file, the table with this
+/// name describes the machine on which the file is.
 pub const HOME_HOST: &str = "home";
 
 /// In place of a host's name: the daemon chooses the host.
@@ -66,8 +66,8 @@ pub struct Host {
     pub teamctl: String,
     /// What the host has, in the user's own words.
     pub labels: Vec<String>,
-    /// If the daemon chooses the host: how many members it places there at most. `None`: any
-    /// number.
+    /// Maximum number of members that the daemon places on this host when the daemon chooses the
+    /// host. `None`: any number.
     pub slots: Option<u32>,
 }
 

@@ -22,10 +22,10 @@ pub fn find_dialog<'a>(screen: &str, dialogs: &'a [String]) -> Option<&'a str> {
     dialogs.iter().map(String::as_str).find(|words| find_end(&screen, words).is_some())
 }
 
-/// Returns the question of a dialog on the screen: the last line that ends with `?`, up to the
-/// dialog's end. If the line begins with a lowercase letter, it continues the line above, which
-/// then belongs to the question too. The question has at most four lines. `None` if no line ends
-/// with `?`, or if the screen does not show the dialog.
+/// Returns the question of a dialog on the screen. The lines below the dialog are ignored. Among
+/// the other lines, the last line that ends with `?` is the question. If this line begins with a
+/// lowercase letter, it continues the line above, and so on up to four lines. `None` if no line
+/// ends with `?`, or if the screen does not show the dialog.
 pub fn dialog_question(screen: &str, dialog: &str) -> Option<String> {
     let screen: Vec<char> = normalize(screen).chars().collect();
     let end = find_end(&screen, dialog)?;

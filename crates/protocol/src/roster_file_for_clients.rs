@@ -271,9 +271,9 @@ impl RosterFile {
         let recorded = self.usage.get(team);
         let annexes = recorded.into_iter().flat_map(|usage| usage.annexes.values());
         let elsewhere = annexes.flat_map(|annex| annex.members.clone());
-        // If a name is in several of `elsewhere`, `past` and `current`, the last list counts.
-        // `current` comes last, because the record of a running member has the usage of all its
-        // spawns.
+        // If a name is in more than one of these lists, `current` counts before `past`, and `past`
+        // before `elsewhere`. The record of a running member has the usage of all its spawns, so
+        // `current` counts first.
         let members = elsewhere.chain(past).chain(current).filter(|(_, usage)| !usage.is_zero()).collect();
         TeamUsageRecord { total: recorded.map(|team| team.usage).unwrap_or_default(), members }
     }

@@ -120,9 +120,9 @@ pub fn older_team_log(team: &TeamName) -> String {
     format!("{team}.jsonl.1")
 }
 
-/// The name of a record's file in [`RECORDS_DIR`]. `created_at` is the creation time of the team,
-/// in milliseconds since the epoch. `number` is 1, or higher if the files with lower numbers exist
-/// already.
+/// The name of the file with a team's record, in [`RECORDS_DIR`]. `created_at` is the creation time
+/// of the team, in milliseconds since the epoch. `number` is 1, or higher if the files with lower
+/// numbers exist already.
 pub fn team_record(team: &TeamName, created_at: u64, number: u32) -> String {
     let time = iso8601(created_at).replace(['-', ':'], "");
     let seconds = time.split('.').next().unwrap_or_default();

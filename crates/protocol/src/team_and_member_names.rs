@@ -82,8 +82,9 @@ impl TeamName {
     }
 }
 
-/// The member's name in `address`, which is `NAME` or `NAME@TEAM`. The case of TEAM is ignored. If
-/// TEAM is not `team`, `address` is returned unchanged, so that it matches no member of `team`.
+/// The member's name in `address`, which is `NAME` or `NAME@TEAM`. If `address` names another team
+/// than `team`, it is returned unchanged, so that it matches no member of `team`. Team names are
+/// compared without case.
 pub fn strip_team<'a>(address: &'a str, team: &TeamName) -> &'a str {
     match address.rsplit_once('@') {
         Some((name, address_team)) if address_team.eq_ignore_ascii_case(team.as_str()) => name,

@@ -54,8 +54,8 @@ impl TeamHome {
     }
 }
 
-/// A move of a team's home to another host that has not ended yet. Until it ends, neither this
-/// machine nor the other host may change the team.
+/// An unfinished move of a team's home to another host. Until the move ends, neither this machine
+/// nor the other host may change the team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingHome {
     /// The host that is to be the home.

@@ -176,8 +176,8 @@ pub struct AskedOptions {
     pub profile: Option<String>,
     /// The command, if there is no profile.
     pub command: Vec<String>,
-    /// The directory for which the question was asked. The program works there, unless it has a
-    /// worktree: then it works in the directory with the same relative path in the worktree.
+    /// The directory to which the question refers. The program works there, unless it has a
+    /// worktree. In a worktree, it works in the copy of this directory.
     pub cwd: PathBuf,
     /// The first ask of the session if the session has a worktree, which is named after this ask.
     pub worktree: Option<AskId>,

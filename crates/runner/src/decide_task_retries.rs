@@ -100,9 +100,8 @@ pub enum TaskFate {
 }
 
 impl TaskFate {
-    /// Returns this fate with the text of its reason replaced by `change(text)`. A fate without a
-    /// reason stays unchanged. Callers use this to escape control characters, because an agent may
-    /// have written the text.
+    /// Changes the text that says why the task failed or can never start. Callers use this to
+    /// escape control characters, because an agent may have written the text.
     pub(crate) fn with_text(&self, change: impl Fn(&str) -> String) -> TaskFate {
         match self {
             TaskFate::Failed(reason) => TaskFate::Failed(change(reason)),
@@ -243,9 +242,9 @@ fn release_or_fail(
     match claimer {
         _ if release.count > max_releases => (TaskFate::Failed(failure.to_owned()), None),
         MemberState::Running => (TaskFate::Waiting, Some(release)),
-        // The task's owner is respawning or suspended. The run makes the task pending later, when
-        // the owner runs again. It would also set the owner, and the task list accepts only a
-        // current member as an owner.
+        // The only member that may do the task is respawning or suspended. The run makes the task
+        // pending later, when this member runs again. Until then, the task list would not accept
+        // the member as the task's owner.
         MemberState::Respawning | MemberState::Suspended => (TaskFate::Waiting, None),
         MemberState::Gone => (TaskFate::Failed(failure.to_owned()), None),
     }

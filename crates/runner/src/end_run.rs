@@ -284,9 +284,9 @@ fn final_results(run: &RunContext, state: &mut RunState) -> Result<Vec<TaskResul
     Ok(task_results(&run.file, &state.all_tasks, &state.decision, &state.task_times))
 }
 
-/// Deletes the team. It is no error if the team is already deleted. In two cases the team is kept
-/// and the error is shown: if the branch of a member on another host can't be fetched, or if the
-/// daemon refuses the deletion because a worktree has unsaved work.
+/// Deletes the team. It is no error if the team is already deleted. The team is kept, and the error
+/// is shown, if the branch of a member on another host cannot be fetched. The same happens if the
+/// daemon refuses the deletion because the removal of a worktree would lose files or commits.
 fn delete_team(run: &mut RunContext) -> Result<TeamFate, ErrorReport> {
     match fetch_branches_of_hosts(run.team_context, &run.file) {
         Err(error) if error.kind != ErrorKind::NotFound => return Ok(keep_team(run, error)),

@@ -25,8 +25,8 @@ pub(crate) struct TaskTimes {
     /// The beginning of the last line, if that line is not complete yet.
     partial_line: Vec<u8>,
     team: TeamName,
-    /// A text that every line about the team in the event log contains. Other lines are skipped and
-    /// not parsed.
+    /// The team's name as each line of the event log has it, such as `"team":"survey"`. Lines
+    /// without this text are about other teams, and are not parsed.
     team_pattern: String,
     times: WorkTimes,
     hosted_members: HostedMemberEvents,

@@ -86,8 +86,9 @@ fn run_loop(run: &mut RunContext, state: &mut RunState) -> Result<RunEnd, ErrorR
 enum NextStep {
     /// Take the next snapshot at once, because the step has changed something.
     RepeatNow,
-    /// Take the next snapshot after [`TICK`], even without a file event. A task could not be made
-    /// pending again, for example because it has changed since the snapshot.
+    /// Take the next snapshot after [`TICK`], even without a file event. Chosen when this step
+    /// failed to make a task pending again, for example because another program has changed the
+    /// task.
     RetrySoon,
     /// Take the next snapshot after the next event.
     Wait,

@@ -1,5 +1,5 @@
-//! Starts each member of kind once when its task can start, and shuts it down when its task is
-//! over.
+//! Starts and shuts down the members that work on a single task (`kind = "once"` in the run file).
+//! Such a member starts when its task can start, and is shut down when the task has ended.
 
 use crate::create_or_resume_team::spawn_missing;
 use crate::decide_task_retries::{MemberState, MemberStates, RunDecision, TaskFate};

@@ -112,9 +112,9 @@ fn task_result(task: &Task, fate: Option<&TaskFate>, times: &TaskTimes) -> TaskR
     }
 }
 
-/// Corrects the results of the tasks `cut_off`, on which members were working when the run ended.
-/// If such a task is neither completed nor deleted, its outcome becomes `NotDone`, with the reason
-/// `reason`. If `reason` is `None`, the run was not cut off, and no result changes.
+/// Corrects the results of the tasks in `cut_off`: members were working on these tasks when the run
+/// ended. The outcome of each such task becomes `NotDone` with the reason `reason`, unless the task
+/// is completed or deleted. If `reason` is `None`, no result changes.
 pub(crate) fn mark_cut_off_tasks(results: &mut [TaskResult], cut_off: &[TaskId], reason: Option<String>) {
     let Some(reason) = reason else { return };
     let is_open = |outcome| matches!(outcome, TaskOutcome::NotDone | TaskOutcome::Failed);

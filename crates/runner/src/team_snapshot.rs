@@ -117,8 +117,8 @@ fn added_members(run: &RunContext, team: &Team) -> Result<BTreeMap<MemberName, M
     Ok(added.map(|name| (name, MemberState::Running)).collect())
 }
 
-/// The status of a team that is missing in the daemon's reply, because the daemon has not read the
-/// team yet.
+/// The status that a team gets here if the daemon's reply does not contain the team. This happens
+/// if the daemon has not read the team's files yet.
 fn empty_status(team: &Team) -> TeamStatus {
     TeamStatus {
         name: team.name().clone(),

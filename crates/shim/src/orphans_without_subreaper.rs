@@ -12,8 +12,8 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// How the agent's orphans are recognized. Unset if the system makes the shim the parent of
-/// orphans.
+/// How the agent's orphans are recognized. Not used on systems where the shim is a subreaper and so
+/// becomes the parent of orphans.
 static ORPHAN_CRITERIA: OnceLock<OrphanCriteria> = OnceLock::new();
 
 struct OrphanCriteria {
@@ -57,8 +57,8 @@ pub(crate) fn find_orphans(
 ) -> io::Result<Vec<ProcessEntry>> {
     let Some(criteria) = ORPHAN_CRITERIA.get() else { return Ok(Vec::new()) };
     let system = platform::system();
-    // The table is read after `with_environment`. So it contains each process of
-    // `with_environment`, and the processes in `exempt` from which such a process may descend.
+    // The process table is read last. So it shows the parent of each process that was found by its
+    // environment, and the descendants of an exempt process can be told from orphans.
     let with_environment = find_by_environment(system, &criteria.environment_entry, Instant::now())?;
     let table = system.processes()?;
     let mut sessions = criteria.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,9 +16,10 @@ pub(crate) struct TurnProcess {
 }
 
 impl TurnProcess {
-    /// Whether the turn is finished, because the turn's process has exited. After an interrupt, the
-    /// other processes in its process session must have ended too. In that case this function also
-    /// signals those that still run, so it must be called repeatedly.
+    /// Whether the turn is finished, because the turn's process has exited. An interrupted turn is
+    /// finished only when the other processes in its process session have ended too. After an
+    /// interrupt, this function also sends signals to these processes, so it must be called
+    /// repeatedly.
     pub(crate) fn is_finished(&mut self) -> bool {
         if self.status.is_none() {
             return false;

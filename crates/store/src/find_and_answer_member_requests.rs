@@ -46,8 +46,9 @@ pub struct RequestScanResult {
     pub answered: Vec<AnsweredRequest>,
     /// The requests that their members withdrew.
     pub withdrawn: Vec<(MemberName, RequestId)>,
-    /// Members whose last two plans were rejected because of a timeout. Their next plan has no
-    /// timeout: without a person's answer such a member would only plan again and again.
+    /// Members whose last two plans were rejected because of a timeout. The next plan of such a
+    /// member has no timeout, but waits for a person. Otherwise the member would only plan again
+    /// and again.
     pub plans_timed_out_twice: BTreeSet<MemberName>,
 }
 

@@ -9,9 +9,10 @@ use protocol::state_file_names::REPLACED_DIR;
 use std::path::PathBuf;
 
 impl Team {
-    /// Copies the team's config, inboxes and tasks into a directory of the state directory, with their
-    /// paths relative to the root. `epoch` is that of the home which these files come from. Replaces an
-    /// earlier copy of the same epoch, which a crash has left. Returns the path of the copy.
+    /// Keeps a copy of the team's files before the files of the team's new home replace them. The
+    /// copy is a directory in the state directory. It has the config, the inboxes and the tasks,
+    /// with their paths relative to the root. `epoch` is the epoch of the old home. If a crash has
+    /// left an incomplete copy with this epoch, the call replaces it. Returns the path of the copy.
     ///
     /// # Errors
     /// As [`Team::export`].

@@ -231,9 +231,9 @@ mod tests {
             assert_eq!(path.metadata().unwrap().permissions(), mode, "a foreign lock gets no sticky bit");
         }
         assert!(confirm(&directory, "x.json.lock", CreationTime::now()).unwrap().is_some());
-        // `confirm` has set the sticky bit, and has released the flock. A process that had taken
-        // over the lock would hold the flock. So the creator can confirm the lock again, even six
-        // seconds after `mkdir`.
+        // The lock now has the sticky bit, and its flock is free, because the result of `confirm`
+        // was dropped. A free flock shows that no other process has taken over the lock. So the
+        // creator can confirm the lock again, even six seconds after `mkdir`.
         let long_ago = CreationTime::with_age(Duration::from_secs(6), Duration::ZERO);
         let (_, flock) = confirm(&directory, "x.json.lock", long_ago).unwrap().unwrap();
         assert!(flock.is_some());

@@ -22,8 +22,8 @@ const TEMP_ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Team {
     /// Deletes temporary files, and locks that a program had renamed in order to remove them, if
-    /// they have not changed for an hour. Other locks stay. If such a lock is stale, the next
-    /// program that needs it takes it over.
+    /// they have not changed for an hour. All other locks stay, even stale ones: the next program
+    /// that needs a stale lock takes it over.
     pub fn remove_abandoned(&self) -> Result<(), Error> {
         self.check_writable()?;
         let dirs = [Some(self.dir()), self.inboxes_dir()?, self.tasks_dir()?];

@@ -53,8 +53,8 @@ impl ForeignSettings {
     /// settings file before.
     ///
     /// # Errors
-    /// `UnexpectedFileType` if another program has changed the file since
-    /// [`ForeignSettings::read`]; `Io`.
+    /// `UnexpectedFileType`, despite its name, if the content has changed since
+    /// [`ForeignSettings::read`]: the error's text says so. Also `Io`.
     pub fn replace(&self, bytes: &[u8], suffix: &str) -> Result<Option<PathBuf>, Error> {
         let (directory, name) = split_path(&self.path)?;
         DirBuilder::new()

@@ -46,8 +46,8 @@ fn split_syntax_error<T>(
 
 impl Team {
     /// Reads the team's config. If the config is not valid JSON, waits long enough for the daemon
-    /// to repair it. A handle from [`Team::as_repairer`] waits only as long as another program may
-    /// be in the middle of a write.
+    /// to repair it. A handle from [`Team::as_repairer`] does not wait for a repair, but only for
+    /// the end of a write that another program may have begun.
     ///
     /// # Errors
     /// `NoSuchTeam`, `Corrupt`, `Malformed`, `Io`.

@@ -61,8 +61,9 @@ impl CachedConfig {
     }
 }
 
-/// The last result of [`CachedConfig::members_since`]. After a change of the config, each link to
-/// another host asks for the difference between the new and the same old config.
+/// The last result of [`CachedConfig::members_since`]. It is kept because after a change of the
+/// config, each link to another host asks for the same difference: that between the new config and
+/// the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct LastDifference(Mutex<Option<ComparedConfig>>);
 

@@ -228,7 +228,7 @@ impl Team {
     }
 
     /// Whether teamd lets the member `name` begin a claimed task only after the team's home has
-    /// confirmed the claim. False if no such member runs. Used in the mirror of a team.
+    /// confirmed the claim. False if no member of this name runs. Used in the mirror of a team.
     pub fn confirms_claims(&self, name: &MemberName) -> bool {
         self.0.root.confirms_claims(&self.0.name, name)
     }

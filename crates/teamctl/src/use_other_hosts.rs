@@ -51,8 +51,9 @@ pub(crate) fn check_not_asked() -> Result<(), ErrorReport> {
         .with_help("to act in a team, start the program as a member: teamctl spawn NAME"))
 }
 
-/// The values of `--env` that the process that started this one (a run, or `teamctl` on another
-/// machine) passes in an environment variable. As arguments, other users could read them.
+/// The values of `--env` from a run, or from `teamctl` on another machine. That process starts this
+/// one and passes the values in an environment variable, because other users can read the arguments
+/// of a process.
 pub(crate) fn env_options_of_starter() -> BTreeMap<String, String> {
     env_var(ENV_OPTIONS_VARIABLE).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

@@ -189,9 +189,9 @@ fn leave_working_directory(state_dir: &Path) {
 /// logged, because such a file does no harm.
 fn remove_stale_files(root: &Root, state: &StateDir, roster: &Roster) {
     let names = state.names().unwrap_or_default();
-    // The name of a temporary file begins with a full stop and the name of the file that it will
-    // replace. Only the daemon that holds the lock replaces the files in this list. This daemon
-    // holds the lock and has not written yet, so killed daemons have left these temporary files.
+    // A temporary file replaces another file, and has the name of that file after a full stop. Only
+    // the daemon that holds the lock writes such files. This daemon holds the lock and has not
+    // written yet, so all of them were left by killed daemons.
     let prefixes = [ROSTER, LEADS, HOSTS, "policy-", "config-backup-"].map(|name| format!(".{name}"));
     let temp_files = names
         .iter()

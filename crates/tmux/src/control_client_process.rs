@@ -66,16 +66,16 @@ pub(crate) struct ControlClient {
 /// - The part in parentheses is the watcher. Its `read` returns when teamd exits. The watcher then
 ///   kills the client, and after it the idle pane, the only pane of the hidden session.
 /// - `$$` is the process id of the client, because the script becomes the client by `exec`.
-/// - The condition of `if-shell` ensures that no pane of another session is killed. The session may
-///   be gone by then, and tmux would check the condition on another session, so it compares the
-///   session's name. Another server may listen at the address and have a session of this name, so
-///   the condition also compares the server's process id and start time with the session's option
-///   `@teamd_server_epoch`.
-/// - Without the `:` at the end, the shell of the watcher could replace itself by the last tmux
-///   command and close its standard error early. `ControlClient::kill` waits until this standard
-///   error is closed, and the pane must be killed by then.
-/// - The watcher prints nothing, not even an error. Its standard error is the socket, whose other
-///   end is closed after teamd's exit. So SIGPIPE would kill a watcher that prints.
+/// - The condition of `if-shell` ensures that no pane of another session is killed. If the hidden
+///   session is gone, tmux checks the condition on some other session, whose name is not `$0`. A
+///   new server at the same address may have a session of the same name. So the condition also
+///   compares the session's option `@teamd_server_epoch` with the server's process id and start
+///   time.
+/// - The `:` at the end makes the watcher wait for the tmux command. Without the `:`, a shell may
+///   run its last command by `exec`, which would close the watcher's standard error too early:
+///   `ControlClient::kill` takes this as the sign that the pane is killed.
+/// - The watcher prints nothing, because SIGPIPE would kill it: its standard error is the socket,
+///   whose other end is closed when teamd exits.
 const WATCHER_SCRIPT: &str = r##"
 (
     read -r nothing <&2; kill -9 $$ 2>/dev/null
@@ -208,8 +208,8 @@ mod tests {
     fn watcher_kills_the_idle_pane_after_the_client_has_exited() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // A shell takes the place of tmux: `/bin/sh -c SCRIPT LOG ARGUMENTS`, where ARGUMENTS are
-        // the arguments for tmux. SCRIPT appends the first of them (`$1`) to the file LOG (`$0`).
+        // Instead of tmux, this test runs a shell script that gets the arguments for tmux. The
+        // script appends the first of them (`$1`) to the file `log` (`$0`).
         let mut program = Command::new("/bin/sh");
         program.args(["-c", "echo $1 >>\"$0\""]).arg(&log);
         let StartedClient { mut client, .. } =

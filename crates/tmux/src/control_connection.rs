@@ -147,8 +147,8 @@ impl ControlConnection {
     /// printed on standard error. If there is neither, returns a general text.
     pub(crate) fn close_reason(&mut self) -> String {
         let printed = self.client.kill();
-        // The error message is complete only when the reader thread has read all output of the
-        // client. It then closes the channel `blocks`.
+        // The reader thread closes the channel `blocks` when it has read all output of the client.
+        // Only then is the error message complete.
         while self.blocks.recv_timeout(Duration::from_millis(500)).is_ok() {}
         let error = self.status.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         match error {

@@ -64,8 +64,8 @@ struct OpenBlock {
 }
 
 /// The control-mode notifications (`tmux(1)`, section CONTROL MODE) after which a session of this
-/// crate may have a foreign window, pane or client. tmux sends `%layout-change` and `%window-add`
-/// to a control client only for its own hidden session, and the other two for every session.
+/// crate may have a foreign window, pane or client. A control client gets `%layout-change` and
+/// `%window-add` only for the session to which it is attached, and the others for every session.
 const CHANGE_NOTIFICATIONS: [&[u8]; 4] =
     [b"%client-session-changed", b"%layout-change", b"%unlinked-window-add", b"%window-add"];
 

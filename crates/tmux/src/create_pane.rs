@@ -58,8 +58,8 @@ impl TmuxServer {
             .width(200)
             .height(50)
             .build();
-        // A user may have switched on `destroy-unattached`. Without this command, tmux could then
-        // destroy the new session as soon as a client detaches.
+        // A user may have switched on `destroy-unattached`, with which tmux destroys a session when
+        // its last client detaches. So this option is switched off for the new session.
         let commands = CommandList::new(&with_program(session, argv)?).with_command(&set_session_option(
             name,
             "destroy-unattached",

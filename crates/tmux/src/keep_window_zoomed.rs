@@ -14,10 +14,9 @@ pub(crate) fn hidden_by_zoom_condition() -> String {
 /// Returns `commands` in a form that keeps the window zoomed. `commands` must kill the pane that
 /// `row` describes, or move the pane out of its window.
 ///
-/// When any pane leaves a window, tmux ends the zoom of the window. So the returned commands zoom
-/// the window again at the end. They do this only if another pane is zoomed, and if the pane is
-/// still in the window of `row`. tmux then zooms the window's active pane, which is always the pane
-/// that was zoomed.
+/// When a pane leaves a window, tmux ends the zoom of the window. So the last of the returned
+/// commands zooms the window again, if another pane of it was zoomed before. That pane is the
+/// window's active pane, so tmux zooms the same pane again.
 pub(crate) fn with_zoom_restored(
     row: &PaneRow,
     commands: &CommandList,

@@ -54,10 +54,9 @@ impl TmuxServer {
     pub fn kill(&mut self, pane: PaneId, tag: &PaneTag) -> Result<KillOutcome, Error> {
         let mut call = self.call("kill a pane");
         let kill = kill_command(pane);
-        // If another pane of the window is zoomed, killing this pane would end the zoom. To zoom
-        // the window again, its id must be known. So `unless_zoomed` does not kill the pane in this
-        // case, but prints the random word `zoomed_nonce`. If tmux has printed this word, the code
-        // below looks up the window, kills the pane, and zooms the window again.
+        // Killing the pane ends the zoom of another pane in its window. The window can be zoomed
+        // again only after its id was looked up. So if another pane is zoomed, tmux does not kill
+        // the pane at first, and only prints `zoomed_nonce`.
         let zoomed_nonce = nonce::generate();
         let unless_zoomed =
             if_else(&pane.to_string(), &hidden_by_zoom_condition(), &print_command(&zoomed_nonce), &kill)?;
@@ -167,7 +166,7 @@ fn kill_command(pane: PaneId) -> CommandList {
 /// go through all panes.
 fn pane_id_command(pane: PaneId) -> CommandList {
     // For a short time after a window has closed, tmux still knows the window's panes, but they are
-    // in no session. The condition `session_id` keeps tmux from printing the id of such a pane.
+    // in no session. Then `session_id` is empty, and tmux does not print the pane's id.
     let id = "#{?session_id,#{pane_id},}";
     CommandList::new(&DisplayMessage::new().print().target_pane(pane.to_string()).message(id).build())
 }

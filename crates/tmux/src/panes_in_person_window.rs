@@ -106,9 +106,9 @@ impl TmuxServer {
     /// layout. The layout is not restored if the person has added or closed panes since it was
     /// stored.
     ///
-    /// If some are left, gives them equal heights if they differ from `last_panes`: the panes that
-    /// the last call returned. If they are the same, or if `last_panes` is empty, the heights stay,
-    /// because a person may have set them.
+    /// If some are left, compares them with `last_panes`, the result of the last call. If panes
+    /// were added or have left since then, gives the panes equal heights. Otherwise, or if
+    /// `last_panes` is empty, the heights stay, because a person may have set them.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ struct WindowPane {
 }
 
 impl TmuxCall<'_> {
-    /// Adds a pane to a person's window by calling `add`. `add` returns the id of the pane and the
-    /// value that this function returns.
+    /// Adds a pane to a person's window by calling `add`. `add` returns the id of the pane, and a
+    /// value that this function passes on to its caller.
     ///
     /// Before teamd's first pane in the window ([`PanePlace::RightOf`]), stores the layout and
     /// shows labels on the borders. After every other pane, gives teamd's panes in the window equal

@@ -34,8 +34,9 @@ pub(crate) struct FilmArgs {
 pub(crate) enum FilmOutput {
     /// The film is shown in this terminal.
     Screen(FilmPaneChoice),
-    /// The film is written to the asciicast file `path`; the path `-` stands for standard output.
-    /// `size` is the size of the film, in columns and lines.
+    /// The film (a team's record, played on the screen of `teamctl top`) is written to the
+    /// asciicast file `path`; the path `-` stands for standard output. `size` is in columns and
+    /// lines.
     Asciicast { path: PathBuf, size: (u16, u16) },
 }
 

@@ -10,8 +10,8 @@ use protocol::single_line::single_line;
 use protocol::token_and_cost_usage::Usage;
 
 /// Returns the list item of a member. `last_line` is the last line of the member's output log. If
-/// the member runs on another host, its log is on that host. The item then names the host instead
-/// of the line.
+/// the member runs on another host, its log is there, so the item shows the host's name in place of
+/// the line.
 pub(crate) fn member_item(member: &MemberView, last_line: String, clock: &ScreenClock) -> MemberItem {
     MemberItem {
         name: member.name.clone(),

@@ -95,8 +95,8 @@ impl TerminalScreen {
     /// Gives the terminal back and stops the process until SIGCONT.
     pub(crate) fn suspend(&mut self) -> Result<(), ErrorReport> {
         leave_screen();
-        // The program stops here. When it gets SIGCONT, the thread that handles signals sends
-        // `UiEvent::Continued`, and the event loop takes the terminal over again.
+        // After SIGCONT, the thread that handles signals sends `UiEvent::Continued`, and the event
+        // loop takes the terminal over again.
         signal_hook::low_level::raise(SIGSTOP).map_err(|error| terminal_error("leave", &error))
     }
 

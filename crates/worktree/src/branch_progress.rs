@@ -16,9 +16,8 @@ pub struct BranchProgress {
     /// Commits of other branches that were merged into it are left out.
     pub commits: Vec<BranchCommit>,
     /// The name of the branch that the worktree's branch is compared with: the branch that is
-    /// checked out in the repository's main worktree. If that is the worktree's own branch, or if
-    /// no branch is checked out there, the short id of the commit at which the worktree was
-    /// created.
+    /// checked out in the repository's main worktree. If no branch is checked out there, or the
+    /// same branch, `target` is the short id of the commit at which the worktree was created.
     pub target: String,
     /// How many commits of the worktree's branch are not in `target`.
     pub unmerged: u64,
@@ -62,8 +61,8 @@ impl WorktreeRecord {
         Ok(Some(BranchProgress { commits, target: current_branch.unwrap_or_else(short_base), unmerged }))
     }
 
-    /// The branch that is checked out in the repository's main worktree. `None` if its HEAD names
-    /// no branch, a branch that does not exist, or the branch of this worktree.
+    /// The branch that is checked out in the repository's main worktree. `None` if the main
+    /// worktree's HEAD names no branch, a branch that does not exist, or this worktree's branch.
     fn current_branch(&self, git: &Git<'_>) -> Result<Option<String>, Error> {
         let head = git.text_if_success("check HEAD", &["symbolic-ref", "--quiet", "HEAD"])?;
         let branch = head.and_then(|head| head.strip_prefix("refs/heads/").map(str::to_owned));

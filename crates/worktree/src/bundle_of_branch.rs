@@ -38,8 +38,8 @@ pub fn newest_commits(
 }
 
 /// Writes a bundle with the branch to `file`. The commits `known`, and all commits before them, are
-/// left out. This repository must have the commits `known`. At least one commit must be left for
-/// the bundle.
+/// left out. This repository must have the commits `known`. The branch must have at least one
+/// other commit, because git writes no empty bundle.
 ///
 /// # Errors
 ///

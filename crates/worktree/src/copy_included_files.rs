@@ -28,8 +28,8 @@ const MAX_FILES: usize = 100_000;
 const MAX_BYTES: u64 = 4 << 30;
 
 impl WorktreeRecord {
-    /// Copies the files that `.worktreeinclude` names. Files that the worktree has already stay as
-    /// they are.
+    /// Copies the files that `.worktreeinclude` names. Replaces no file that already exists in the
+    /// worktree.
     ///
     /// # Errors
     ///
@@ -134,8 +134,8 @@ impl FileCopier<'_> {
 
     /// Creates the directories above a file in the new worktree. Each directory gets the
     /// permissions that it has in the main worktree; its owner may always write to it. Returns
-    /// false if a path above the file is not a directory in both worktrees, but for example a
-    /// symbolic link.
+    /// false if, in one of the two worktrees, a path above the file is something other than a
+    /// directory, such as a symbolic link.
     fn create_parents(&self, file: &Path) -> Result<bool, Error> {
         let mut directory = PathBuf::new();
         for component in file.parent().unwrap_or(Path::new("")).components() {

@@ -66,7 +66,7 @@ impl GitEnvironment {
     /// Returns this environment with the `variables` of a caller, such as a client of the daemon,
     /// so that git runs as in the caller's own shell. First removes all variables that begin with
     /// `GIT_` from this environment. Then adds the caller's variables, which replace variables of
-    /// the same names. But if git may get none of the caller's variables, this environment stays
+    /// the same names. If no variable of the caller may be passed to git, this environment stays
     /// unchanged.
     #[must_use]
     pub fn with_caller(self, variables: &BTreeMap<String, String>) -> GitEnvironment {

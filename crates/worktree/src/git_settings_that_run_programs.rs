@@ -2,8 +2,8 @@
 //!
 //! A member can change the configuration of its repository. So the member could make teamd's git
 //! run any program, even after the member has ended. Therefore every git command of this crate runs
-//! with these settings disabled. Only when it creates a worktree, git runs filters and hooks as it
-//! does for the user.
+//! with these settings disabled. The only exception is the command that creates a worktree: it runs
+//! filters and hooks, as it does for the user.
 //!
 //! Invariant: except to create a worktree, no git command runs a program that the repository's
 //! configuration names. The test `no_look_runs_a_program_of_the_repository` checks this.

@@ -168,8 +168,9 @@ fn rebase_upstream(
     git.output_text("leave out the commits that were copied", &arguments)
 }
 
-/// Whether one of `commits` is in the history of the commit `tip`. All of `commits` must be in the
-/// history of `branch_commit`. False if the commit `tip` does not exist any more.
+/// Whether one of `commits` is in the history of the commit `tip`. False if the commit `tip` does
+/// not exist any more. `commits` must be commits of the branch whose last commit is
+/// `branch_commit`.
 fn shares_commits(git: &Git<'_>, tip: &str, branch_commit: &str, commits: &[String]) -> Result<bool, Error> {
     if !git.succeeds("find a commit", &["cat-file", "-e", &format!("{tip}^{{commit}}")])? {
         return Ok(false);
@@ -183,8 +184,8 @@ fn is_refusal(stderr: &str) -> bool {
     ["unrelated histories", "would be overwritten"].iter().any(|reason| stderr.contains(reason))
 }
 
-/// The outcome of a merge or rebase that succeeded. `commits` is the number of commits that the
-/// branch has and `result` lacks.
+/// The outcome of a merge or rebase that succeeded. `result` is the commit onto which the branch
+/// was merged, and `commits` the number of commits that the branch had and `result` lacked.
 fn merged(git: &Git<'_>, result: &str, commits: usize, method: MergeMethod) -> Result<MergeOutcome, Error> {
     let commit = git.output_text("find the merged commit", &["rev-parse", "--verify", "HEAD"])?;
     if commit == result {

@@ -1,6 +1,6 @@
-//! Plans a worktree, before git changes anything. The plan is an earlier worktree that is used
-//! again, or a new worktree: its branch, and its directory, which this module creates and leaves
-//! empty.
+//! Plans a worktree, before git changes anything. The plan names an earlier worktree that is used
+//! again, or the branch and the directory of a new worktree. This module creates the new directory
+//! and leaves it empty.
 //!
 //! The caller stores a record of the worktree before it lets git fill the directory. So even after
 //! a crash, there is a record of each directory with files.

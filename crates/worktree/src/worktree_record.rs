@@ -77,8 +77,8 @@ impl WorktreeRecord {
     ///
     /// # Errors
     ///
-    /// The errors of [`WorktreeRecord::state`]; also [`Error::NotRecorded`] if the path is missing
-    /// or empty.
+    /// The errors of [`WorktreeRecord::state`]; also [`Error::NotRecorded`] if the worktree's
+    /// directory is missing or empty.
     pub(crate) fn private_git_dir(&self) -> Result<PathBuf, Error> {
         match self.state()? {
             WorktreeState::Present(git_dir) => Ok(git_dir),

@@ -81,9 +81,8 @@ impl Simulation {
         process.generation = known.unwrap_or(0).max(process.generation);
     }
 
-    /// Checks that the memory of a link is bounded. The limit for acknowledged items is as high as
-    /// for the other items, because a start reads the whole spool, and the spool still contains
-    /// acknowledged items.
+    /// Checks that the memory of a link is bounded. The limits count acknowledged items too: after
+    /// a start, a link has all items of the spool in memory, and some of them may be acknowledged.
     pub(super) fn check_memory(&self, host: HostIndex) {
         let (state, settings) = (&self.hosts[host].process.as_ref().unwrap().state, &self.settings);
         let (item_bytes, shortest_item) = (1_000 + self.padding.len(), 100);

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HomeHandover {
-    /// The policy. One that this release can't read is kept as one under which only a person answers
-    /// requests, as in a policy file.
+    /// The team's policy. If this release can't read the policy, it uses a policy under which only
+    /// a person answers requests.
     #[serde(deserialize_with = "read_policy")]
     #[cfg_attr(feature = "schema", schemars(with = "Policy"))]
     pub policy: Policy,

@@ -211,8 +211,8 @@ pub enum ItemPayload {
         /// Chosen by the sender.
         number: u64,
     },
-    /// The answer to a [`ItemPayload::Barrier`]. Its sender has handled all items that came before
-    /// the barrier, and has sent all items that result from them.
+    /// The answer to a [`ItemPayload::Barrier`]. The sender of the answer has handled all items
+    /// that came before the barrier, and has sent all items that result from them.
     BarrierReached {
         /// The number of the barrier.
         number: u64,
@@ -245,9 +245,9 @@ impl ItemPayload {
         }
     }
 
-    /// When the team of the item was created. By this time the home recognizes items about an
-    /// earlier team of the same name, and ignores them. `None` for barriers, and for items that
-    /// only the home sends.
+    /// When the team of the item was created. If the home now has a newer team of the same name, it
+    /// recognizes by this creation time that the item is about the earlier team, and ignores the
+    /// item. `None` for barriers, and for items that only the home sends.
     pub fn created_at(&self) -> Option<u64> {
         match self {
             ItemPayload::HomeMoved { created_at, .. }

@@ -48,8 +48,8 @@ impl HomeId {
         }
     }
 
-    /// A name of the machine for people: the beginning of the identity. The hosts files may know the
-    /// machine by another name.
+    /// The machine's name in messages to people: the first part of this id. The user's `hosts.toml`
+    /// may have another name for the machine.
     pub fn machine(&self) -> HostName {
         let end = self.0.len().saturating_sub(UNIQUE_PART + 1);
         let name = self.0.get(..end).filter(|name| !name.is_empty()).unwrap_or(&self.0);
@@ -97,8 +97,8 @@ fn is_first_generation(generation: &u32) -> bool {
     *generation == FIRST_LINK_GENERATION
 }
 
-/// Makes this host, which has a mirror of the team, the team's home. The old home must have no
-/// contact.
+/// Makes this host, which has a mirror of the team, the team's home. This host must have no contact
+/// with the old home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakeHomeRequest {
@@ -135,8 +135,8 @@ pub struct AwaitHostRequest {
 }
 
 /// A client sends this after a member of an annex has claimed a task. The reply comes when the home
-/// of the team has accepted or refused the claim. Otherwise members on two hosts could start the
-/// same task.
+/// of the team has accepted or refused the claim. So members on two hosts cannot start the same
+/// task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfirmTaskRequest {

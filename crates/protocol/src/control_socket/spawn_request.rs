@@ -38,9 +38,9 @@ pub struct SpawnRequest {
     /// How to start a later spawn that resumes the session. `None`: a later spawn uses `argv`.
     #[serde(default)]
     pub resume_argv: Option<ResumeArgv>,
-    /// Command lines that start the member again after its plan is approved, by the approved
-    /// permission mode. Empty unless the member's mode is `plan` and its program takes a mode only
-    /// at its start. Otherwise one of the keys is `default`.
+    /// Command lines that start the member again after its plan is approved. Each key is a
+    /// permission mode that the approval can name; one of the keys is `default`. The map is empty
+    /// unless the member's mode is `plan` and its program takes a mode only at its start.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub launches_after_approval: BTreeMap<String, LaunchArgv>,
     /// Whether `argv` contains the prompt. If so, the inbox message with the prompt is not

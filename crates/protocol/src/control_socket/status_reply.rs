@@ -239,8 +239,8 @@ pub struct MemberStatus {
     /// How messages reach the member.
     #[serde(default)]
     pub delivery: Delivery,
-    /// When messages reach the member, as follows from `delivery`. With delivery `hook` the value
-    /// is `on-pull` if no hook can deliver messages: the agent is idle and no hook waits, or the
+    /// When messages reach the member. The value depends on `delivery`. With delivery `hook`, it is
+    /// `on-pull` if no hook can deliver messages: the agent is idle and no hook waits, or the
     /// agent works and no hook has reported yet. The agent must then ask for its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_point: Option<DeliveryPoint>,

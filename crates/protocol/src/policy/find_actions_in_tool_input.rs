@@ -34,9 +34,10 @@ pub(super) struct ToolActions {
     pub(super) actions: Vec<ToolAction>,
     /// Working directories, spelled as in the input.
     pub(super) working_dirs: Vec<String>,
-    /// Values of keys such as `dir`. If the tool runs a command, each of them is moved to
-    /// `working_dirs` in the end, as a working directory of the command. Otherwise, each is moved
-    /// to `actions`, as a path on which the tool acts.
+    /// Directories that the tool's input names under keys such as `dir`. When the whole input is
+    /// read, they are moved to another field. If the tool runs a command, they are its working
+    /// directories and go to `working_dirs`. Otherwise they are paths on which the tool acts and go
+    /// to `actions`.
     directories: Vec<String>,
     /// Whether the input has a key whose meaning is unknown, so that `actions` may be incomplete.
     pub(super) has_unknown_key: bool,
@@ -78,9 +79,9 @@ impl ToolActions {
     /// Collects the actions in the field `key` of an object. The key itself is also checked,
     /// because it may be a path.
     ///
-    /// If teamd does not know the key, the value has the kind of the enclosing key: in
-    /// `{"command": {"x": "rm"}}`, the text `rm` is a command. The exception is an enclosing key
-    /// for text that a tool only writes, such as `content`: there, the value could be a path.
+    /// If teamd does not know the key, the value is read like a value of the enclosing key: in
+    /// `{"command": {"x": "rm"}}`, the text `rm` is a command. But if the enclosing key is for text
+    /// that a tool only writes, such as `content`, the value is read as a possible path.
     fn collect_field(&mut self, key: &str, value: &Value, enclosing: InputKeyKind) {
         self.collect_text(key, InputKeyKind::Unknown);
         self.has_unknown_key |= !is_understood(key, value, enclosing);

@@ -68,8 +68,9 @@ impl PolicyRule {
     /// No rule allows a request that lifts a protection of the agent program, such as its sandbox.
     /// Nor does a rule allow a working directory that a shell would expand, such as `~/x`.
     ///
-    /// An input with a key that teamd does not know could contain other actions. So it is allowed
-    /// only by a rule without a directory whose pattern is missing or `*`.
+    /// An input with a key that teamd does not know could contain other actions. So only a rule for
+    /// every action allows this input: a rule that names no directory, and has no pattern or the
+    /// pattern `*`.
     fn can_allow(&self, actions: &ToolActions) -> bool {
         let is_for_every_action =
             self.directory.is_none() && self.pattern.as_ref().is_none_or(|pattern| pattern == "*");

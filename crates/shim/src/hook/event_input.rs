@@ -79,11 +79,11 @@ impl HookInput {
         }
     }
 
-    /// Whether the program has used the message that the previous turn-end hook delivered. Programs
-    /// ignore such a message after several in a row.
+    /// Whether the program has used the message that the previous turn-end hook delivered. If a
+    /// hook has delivered messages after several turns in a row, a program may ignore the next one.
     ///
     /// Some programs say in the event whether they have used the message. Their profile names the
-    /// event's key in `continued_key`. Without a key the result is true.
+    /// event's key in `continued_key`. If the event does not say it, the result is true.
     pub(super) fn has_continued(&self) -> bool {
         self.was_continued.unwrap_or(true)
     }

@@ -113,11 +113,10 @@ impl LongPoll {
         Some(connection)
     }
 
-    /// Waits for the daemon's reply, but at most until `deadline`. Returns `None` if `deadline` has
-    /// passed or the connection was lost; the caller may then connect to the daemon again.
-    ///
-    /// Returns [`WaitEnd::NoDelivery`] if waiting has become useless, for example because a person
-    /// types, or if the time of the whole long poll (`self.deadline`) is over.
+    /// Waits for the daemon's reply. Returns `None` if `deadline` has passed or the connection was
+    /// lost; the caller may then connect to the daemon again. Returns [`WaitEnd::NoDelivery`] if
+    /// the hook must stop waiting, for example because a person types or because the whole long
+    /// poll has taken too long (`self.deadline`).
     fn wait_for_event(&mut self, mut connection: Option<Connection>, deadline: Instant) -> Option<WaitEnd> {
         loop {
             let readiness = self.poll(connection.as_ref(), deadline);

@@ -1,10 +1,10 @@
 //! The turn-end hook. It reports the end of the turn, completes the turn's task, and delivers the
 //! next messages. If there are none, the hook waits for messages.
 //!
-//! A message counts as delivered when it was written to standard output. The program may ignore a
-//! message, for example because the program no longer waits for the hook, or after several messages
-//! in a row. So a message is marked read only at the end of the next turn, when the hook can see
-//! whether the program has used the message. If not, a later hook delivers the message again.
+//! A message counts as delivered when it was written to standard output. But the program may ignore
+//! the message, for example because it no longer waits for the hook. So the message is marked read
+//! only at the end of the next turn, when the hook can see whether the program has used it. If the
+//! program has not used it, a later hook delivers the message again.
 
 use super::hook_owner::HookOwner;
 use super::long_poll::{LongPoll, WaitEnd};
@@ -128,8 +128,8 @@ fn settle_previous_turn(
     if !reply.is_first_report {
         return Ok(());
     }
-    // The daemon's reply names the task of this turn, which the previous turn-end hook delivered.
-    // If the program has ignored the delivery, it has not worked on the task. So the task is not
+    // The daemon's reply names the task that the previous turn-end hook delivered for this turn. If
+    // the program has ignored that delivery, it has not worked on the task. So the task is not
     // completed now, and a later hook delivers it again.
     files.finish_turn(
         reply.task.filter(|_| invocation.input.has_continued()),

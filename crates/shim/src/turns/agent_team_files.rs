@@ -28,8 +28,8 @@ pub(crate) struct AgentTeamFiles {
     /// Entries that were delivered but not yet marked read, for example because the disk was full.
     /// They are not delivered again.
     pub(super) delivered: Vec<InboxEntry>,
-    /// The spawn's first prompt is also a message in the inbox. If the prompt was delivered while
-    /// the inbox could not be read, this is its text, by which the message is found and marked read
+    /// The text of the first prompt, if the prompt was delivered while the inbox could not be read.
+    /// The inbox has a message with the same text, which is found by this text and marked read
     /// later.
     pub(super) delivered_prompt: Option<String>,
     /// Messages to the lead that could not be sent because the lead's inbox is damaged, oldest
@@ -95,8 +95,9 @@ impl AgentTeamFiles {
             self.pending.clear();
         }
         self.pending.extend(new.into_iter().filter(is_unread));
-        // If `pending` and the inbox now differ in the number of unread entries, another program
-        // has marked entries read or removed them. Then the whole inbox is read again.
+        // Only the new part of the inbox was read. If the inbox now has another number of unread
+        // entries than `pending` (the ones known here), another program has marked entries read or
+        // removed them. Then the whole inbox is read again.
         if cursor.unread_count() != self.pending.len() {
             self.pending = inbox.read_unread()?;
         }

@@ -64,9 +64,9 @@ impl<H: TurnExecutor> TurnLoop<H> {
         Ok(None)
     }
 
-    /// Returns the entries of `unread` without the messages of members whose exchange with the
-    /// agent is paused. In an exchange, two members answer each other's messages. If there are such
-    /// messages, also returns the pause that ends first.
+    /// Removes from `unread` the messages of members whose exchange with the agent is paused, and
+    /// returns the rest. In an exchange, two members answer each other's messages. If a message was
+    /// removed, also returns the pause that ends first.
     fn without_paused_exchanges(
         &mut self,
         unread: Vec<InboxEntry>,

@@ -71,8 +71,8 @@ impl ExchangeTurns {
     }
 
     /// Ends all pauses and resets the counts, if a person or the lead has sent a new message.
-    /// `unread` are the unread messages of a person or of the lead; those that the previous call
-    /// had too are not new.
+    /// `unread` contains all unread messages of persons and of the lead. A message is new if it was
+    /// not in `unread` at the previous call.
     pub(super) fn note_messages_of_lead(&mut self, unread: BTreeSet<u64>) {
         if !unread.is_subset(&self.known_messages) {
             self.exchanges.clear();

@@ -139,8 +139,8 @@ impl TaskSettlement {
 /// The notification that tells the lead that a turn has ended.
 ///
 /// `task` is the turn's task and what became of it. `failure` is the reason why the turn failed,
-/// `None` for any other turn. A task can fail without its turn, for example if the agent marks the
-/// task failed. Then the notification has the task's reason.
+/// `None` if it did not fail. A task can fail although its turn has not failed, for example if the
+/// agent marks the task failed. Then the notification has the reason why the task failed.
 pub(super) fn idle_notification(
     member: &MemberName,
     reason: IdleReason,

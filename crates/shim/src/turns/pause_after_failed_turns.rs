@@ -34,9 +34,9 @@ const FAILURES_BEFORE_TASK_RETRY: u32 = 1;
 /// How many turns on one task may fail in a row until the task is marked failed. The limit is
 /// needed because the task itself may be the cause.
 const MAX_TASK_ATTEMPTS: u32 = 5;
-/// The longest jitter in milliseconds. The jitter is a random delay after the end of a usage limit,
-/// so that several agents do not start at the same moment. It is at most half of the time until the
-/// end, so that a short limit costs little.
+/// After the end of a usage limit, each agent waits for a random time, the jitter, so that several
+/// agents do not start at the same moment. This constant is the longest jitter in milliseconds. For
+/// a short limit the jitter is shorter: at most half of the time until the limit ends.
 const LONGEST_LIMIT_JITTER: u64 = 2 * 60_000;
 /// Two usage limits count as the same if their ends differ by at most this much, in milliseconds. A
 /// program that reports the remaining time rounds it, so the end of one limit varies.
@@ -58,10 +58,10 @@ pub(super) struct FailureStreak {
 /// Until when no turn starts.
 #[derive(Debug)]
 enum Pause {
-    /// The end of the pause on the monotonic clock and on the wall clock, the latter in
-    /// milliseconds since the epoch. The pause ends when the first of them has reached it. The
-    /// monotonic clock can be late because it stands still while the machine sleeps, and the wall
-    /// clock because it can be set back.
+    /// The end of the pause: `instant` on the monotonic clock, `wall_ms` on the wall clock, in
+    /// milliseconds since the epoch. The pause ends as soon as one of the two clocks reaches its
+    /// value, because each clock can be late: the monotonic clock stands still while the machine
+    /// sleeps, and the wall clock can be set back.
     Until {
         instant: Instant,
         wall_ms: u64,
@@ -112,15 +112,16 @@ impl FailureStreak {
         self.last_limit.insert(limit).clone()
     }
 
-    /// Whether the task of a turn that has just failed at a usage limit is tried again. The caller
-    /// calls this before it records the failed turn ([`FailureStreak::add_failure`]).
+    /// Called when a turn has just failed at a usage limit. Returns whether the agent tries the
+    /// task of the turn again. The caller calls this before it records the failed turn
+    /// ([`FailureStreak::add_failure`]).
     pub(super) fn keeps_task_at_limit(&self) -> bool {
         self.failed_turns < MAX_FAILED_TURNS - 1
     }
 
-    /// Records the task of a turn that has just failed. Returns whether the task is tried again,
-    /// instead of being marked failed. The caller calls this before it records the failed turn
-    /// ([`FailureStreak::add_failure`]).
+    /// Records the task of a turn that has just failed. Returns true if the agent tries the task
+    /// again, and false if the task is to be marked failed. The caller calls this before it records
+    /// the failed turn ([`FailureStreak::add_failure`]).
     pub(super) fn add_task_failure(&mut self, id: TaskId) -> bool {
         let previous_attempts =
             self.last_task.filter(|(last_id, _)| *last_id == id).map_or(0, |(_, attempts)| attempts);
@@ -135,7 +136,8 @@ impl FailureStreak {
     }
 
     /// Whether a pause keeps turns from starting. `unread_messages` are the unread messages of a
-    /// person or of the lead: a new one among them ends the pause.
+    /// person or of the lead. If one of them has arrived since the start of the last turn, the
+    /// result is false.
     pub(super) fn is_paused(&self, unread_messages: &BTreeSet<u64>) -> bool {
         self.pause.is_some() && unread_messages.is_subset(&self.known_messages)
     }
@@ -155,9 +157,9 @@ pub(super) fn instant_of(at: u64, now: u64) -> Instant {
     Instant::now() + Duration::from_millis(at.saturating_sub(now))
 }
 
-/// The pause after this many failed turns in a row, `None` if only a message ends it. `random`,
-/// from 0 to 1, varies the pause. So several agents that meet the same usage limit do not start
-/// their turns at the same moment.
+/// How long the pause after `failed_turns` failed turns in a row lasts. `None` if only a message
+/// ends the pause. `random`, from 0 to 1, varies the pause. So several agents that meet the same
+/// usage limit do not start their turns at the same moment.
 fn pause_length(failed_turns: u32, random: f64) -> Option<Duration> {
     let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failed_turns.saturating_sub(1)));
     let jitter = 0.75 + random / 2.0;

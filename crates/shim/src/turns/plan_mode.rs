@@ -33,8 +33,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
         let Some(stage) = self.retry_until_done(|files| files.submit_plan(&plan))? else { return Ok(false) };
         self.executor.print_line("submitted the plan; it waits for approval");
         self.status.plan_stage = Some(stage);
-        // A shutdown request can end the agent before it becomes idle. The next spawn must know the
-        // plan.
+        // The next spawn must know the plan. So the status is reported now: a shutdown request may
+        // end the agent before it becomes idle.
         self.executor.report_status(&self.status);
         Ok(true)
     }

@@ -180,8 +180,8 @@ fn prompt_part(subject: TurnSubject, entry: InboxEntry) -> (String, String, Vec<
     (subject.text(), subject.title(), vec![entry])
 }
 
-/// `next_action` chooses messages that the agent's program can work on. This program stands for one
-/// that can work on every message, as each program with hooks can.
+/// An argument for `next_action`, which chooses only messages that the given program can work on.
+/// This program can work on every message, as each program with hooks can.
 fn any_message_program() -> TurnProgram {
     TurnProgram::PerTurn(PerTurnProgram::default())
 }

@@ -8,8 +8,9 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::inbox_message_payload::IdleNotification;
 use std::time::{Duration, Instant};
 
-/// The time after which a failed operation is tried again. A wake starts the next try earlier, but
-/// there may be none: the wake for a waiting message may have arrived before the failure.
+/// The time after which a failed operation is tried again. A wake starts the next try earlier. But
+/// the agent cannot rely on a wake: the wake for a waiting message may have arrived before the
+/// failure.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl<H: TurnExecutor> TurnLoop<H> {

@@ -145,8 +145,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
             self.executor.print_line(&format!("A message of {sender} failed too often, and is left out."));
         }
         if let Err(error) = self.files.mark_read(work.entry.into_iter().chain(given_up).collect()) {
-            // The next scan of the inbox tries again to mark these entries read. Until then they
-            // are not delivered again.
+            // The entries could not be marked read. The next scan of the inbox tries again. Until
+            // then the entries are not delivered again.
             self.print_error_once(&error);
         }
     }

@@ -59,7 +59,8 @@ impl AgentTeamFiles {
             match self.confirm(&task)? {
                 ClaimDecision::Confirmed if !self.team.is_mirror() => return Ok(Some(task)),
                 // The home and this mirror may have given the same id to two different new tasks.
-                // Then the home has confirmed its own task. So the task is read again.
+                // Then the home has confirmed its own task, not the task that this agent claimed.
+                // So the agent reads the task with this id again.
                 ClaimDecision::Confirmed => {
                     let task = self.team.tasks().get(&task.id)?;
                     if task.status == TaskStatus::InProgress && task.owner.as_ref() == Some(&self.me) {
@@ -129,8 +130,8 @@ impl AgentTeamFiles {
                 self.team.tasks().get(&id).map(Some).map_err(ErrorReport::from)
             }
             Err(Error::NoTaskAvailable(_)) => Ok(None),
-            // If another agent was faster, this agent gets no wake for it. So the next task is
-            // chosen at once.
+            // If another agent has claimed the task first, no wake makes this agent look for
+            // another task. So the next task is chosen at once.
             Err(Error::TaskClaimed { .. } | Error::TaskBlocked { .. }) => self.claim_next(),
             Err(error) => Err(ErrorReport::from(error)),
         }

@@ -88,9 +88,9 @@ pub(crate) trait TurnExecutor {
     /// Waits for the next event. Wakes that arrive between two calls are kept for the next call.
     fn next_event(&mut self, deadline: Option<Instant>) -> ExecutorEvent;
 
-    /// If new turns must wait because there is no contact with the team's home (the host with the
-    /// team's true files): the time when contact was lost, in milliseconds since the epoch. `None`
-    /// if new turns may begin.
+    /// The time when this host lost contact with the team's home (the host with the team's true
+    /// files), in milliseconds since the epoch. New turns must then wait. `None` if new turns may
+    /// begin.
     fn no_contact_since(&self) -> Option<u64> {
         None
     }

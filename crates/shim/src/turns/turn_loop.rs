@@ -188,9 +188,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
 
     /// The steps that come before the first scan.
     fn first_steps(&self, initial: InitialState) -> Vec<FirstStep> {
-        // A worker, which runs shell commands, does not work on its first prompt before its
-        // messages. The prompt is also a message in its inbox, and is handled like any other
-        // message.
+        // There is no step for the first prompt of a worker, which runs shell commands. The prompt
+        // is also a message in the worker's inbox, and is handled like any other message.
         let takes_prompt = self.builder.program().has_prompts() && !initial.prompt.is_empty();
         let prompt = takes_prompt.then_some(FirstStep::Prompt(initial.prompt));
         let earlier_work = match self.is_awaiting_approval() {

@@ -138,8 +138,8 @@ impl ArrayReader {
     }
 
     /// The version (inode, size and timestamps) that the file had when it was opened. The caller
-    /// compares it later to find out whether the file has changed. `None` if the version cannot
-    /// show a later change, or if the file was renamed or replaced during the read.
+    /// compares it later to find out whether the file has changed. `None` if a later change could
+    /// leave the version as it is, or if the file was renamed or replaced during the read.
     ///
     /// # Errors
     /// [`ArrayReadError`] if a program has written to the file since it was opened.

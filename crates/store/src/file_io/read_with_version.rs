@@ -250,8 +250,8 @@ fn open_regular_file(dir: &DirHandle, name: &str) -> Result<Option<(File, FileSt
     let reject = |what| Err(Error::UnexpectedFileType { path: dir.join(name), what });
     let fd = match openat(dir, name, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // `openat` fails like this if another process has replaced the file at this moment and now
-        // overwrites the old one, as `tail_rewrite` does. A second attempt opens the new file.
+        // Another process has just replaced the file, and holds a lease on the old file to
+        // overwrite it (see `tail_rewrite`). A second attempt opens the new file.
         Err(Errno::EWOULDBLOCK) => match openat(dir, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(errno) => return Err(Error::io("open", &dir.join(name), errno)),

@@ -25,8 +25,8 @@ pub(crate) fn rename_noreplace(dir: &DirHandle, from: &str, to: &str) -> nix::Re
 ///
 /// # Errors
 ///
-/// `ENOSYS` if the system cannot exchange names. The error of the kernel, such as `EINVAL`, if the file
-/// system cannot.
+/// `ENOSYS` if the system cannot exchange names. The error of the kernel, such as `EINVAL`, if the
+/// file system cannot.
 pub(super) fn rename_exchange(dir: &DirHandle, first: &str, second: &str) -> nix::Result<()> {
     platform::system().exchange_names(dir.as_fd(), first, second).map_err(to_errno)
 }
@@ -36,8 +36,9 @@ fn to_errno(error: std::io::Error) -> Errno {
     Errno::try_from(error).unwrap_or(Errno::ENOSYS)
 }
 
-/// Renames a file unless `to` exists, for systems and file systems that can't check and rename in one
-/// step. If another program creates `to` after the check, the rename replaces that program's file.
+/// Checks that `to` does not exist, and then renames `from` to `to`. Used if the system or the file
+/// system can't do both in one step. If another program creates `to` after the check, the rename
+/// replaces that program's file.
 fn check_and_rename(dir: &DirHandle, from: &str, to: &str) -> nix::Result<()> {
     use nix::fcntl::AtFlags;
     match nix::sys::stat::fstatat(dir, to, AtFlags::AT_SYMLINK_NOFOLLOW) {

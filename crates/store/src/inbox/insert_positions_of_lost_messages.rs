@@ -64,9 +64,9 @@ struct NextPositions {
     same_sender: usize,
 }
 
-/// Returns the [`NextPositions`] of each message in the journal, `sent`. `positions` maps the id of
-/// each message in the inbox to its index. If the inbox has no later message, the index in the
-/// result is `end`.
+/// Finds, for each message of the journal (`sent`), where in the inbox the messages begin that were
+/// sent later. `positions` maps the id of each message in the inbox to its index. `end` is the
+/// result if the inbox has no later message.
 fn next_positions(
     sent: &[(String, Message)],
     positions: &BTreeMap<&String, usize>,

@@ -268,10 +268,10 @@ impl Inbox {
     /// Tries to change only the tail, which is the end of the file. Returns false if the caller
     /// must change the whole inbox.
     ///
-    /// A change that takes little time is made while the lock is held. Any other change is first
-    /// prepared without the lock, because other programs do not wait long for it. If another
-    /// program changes the inbox meanwhile, the second attempt holds the lock from the start, so
-    /// that it cannot fail in the same way.
+    /// A change that takes little time is made while the lock is held. Any other change is prepared
+    /// without the lock, because other programs wait only briefly for the lock. If another program
+    /// changes the inbox during the preparation, the change is made again, with the lock held from
+    /// the start.
     fn try_change_tail(
         &self,
         start: fn(&TailIndex) -> EntryPosition,

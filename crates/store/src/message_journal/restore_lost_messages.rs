@@ -297,8 +297,8 @@ impl InboxReconciler {
         team.append_to_journal(removing_inboxes, JournalEntryAge::CarriedOver)?;
         let bytes = read_file(dir, &older_team_log(team.name()))?;
         let mut kept: Vec<JournalEntry> = parse_lines(&bytes).filter(|entry| self.is_unread(entry)).collect();
-        // The oldest entries come first. These are the entries that an earlier rotation copied into
-        // the previous file.
+        // Puts the oldest entries first: those that an earlier rotation copied into the previous
+        // file.
         kept.sort_by_key(|entry| !entry.is_carried_over);
         team.append_to_journal(
             kept.into_iter().map(|entry| (entry.inbox_file, entry.kind)),
@@ -325,9 +325,9 @@ impl InboxReconciler {
 }
 
 /// Updates `unread`, the messages that are unread according to the journal, from one inbox entry.
-/// If the entry is marked read, its message is removed from `unread`. Otherwise `unread` records
-/// that the message is in the inbox, and the function returns the message's id. `None` also if
-/// `unread` does not have the message.
+/// If the entry is marked read, its message is removed from `unread`, and the result is `None`. If
+/// the entry is unread, `unread` records that the message is in the inbox, and the result is the
+/// message's id. If `unread` does not have the message, nothing changes, and the result is `None`.
 fn observe(unread: &mut BTreeMap<String, MessageState>, entry: &InboxEntry) -> Option<String> {
     let id = entry_id(entry);
     let state = unread.get_mut(&id)?;

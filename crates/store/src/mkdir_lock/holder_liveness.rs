@@ -37,13 +37,13 @@ pub(super) enum HolderProbe {
     Unknown,
 }
 
-/// How long a process that waits for a sticky lock watches it before it tries to take the flock, to
-/// find out whether the holder is alive. The time lets the creator of a new lock take the flock
-/// first.
+/// A process that waits for a sticky lock tries to take its flock, to find out whether the holder
+/// is alive. Before that, the process watches the lock for this time, so that the creator of a new
+/// lock can take the flock first.
 pub(super) const PROBE_DELAY: Duration = Duration::from_millis(50);
 /// Within this time after `mkdir`, the creator of a lock certainly still owns the lock, because
-/// other processes may take it over only after [`PROBE_DELAY`]. It is only half of that time,
-/// because clocks advance in ticks.
+/// other processes may take over the lock only after [`PROBE_DELAY`]. The value is only half of
+/// [`PROBE_DELAY`], because clocks advance in ticks.
 const UNPROBED_FOR: Duration = Duration::from_millis(25);
 /// On some systems a new lock has no flock or no sticky bit. Other processes take over such a lock
 /// when it is older than [`LOCK_STALE_AFTER`], ten seconds. So if its creator was stopped after
@@ -100,9 +100,8 @@ pub(super) fn confirm(
                     .then(|| (LockStamp::from_stat(&stat), Some(flock))),
                 // Another process assumed that this process was dead, and has the flock.
                 Err((_, TryLockError::WouldBlock)) => None,
-                // The flock fails like this if the file system has no flock on directories. Without
-                // a flock, a sticky lock would look like the lock of a dead process, so the sticky
-                // bit is removed.
+                // The file system has no flock on directories. Without a flock, a sticky lock would
+                // look like the lock of a dead process, so the sticky bit is removed.
                 Err((lock, TryLockError::Error(_))) => {
                     creation_time.is_within(CONFIRM_TIMEOUT_WITHOUT_PROBE).then(|| {
                         fchmod(&lock, Mode::S_IRWXU).ok();
@@ -119,12 +118,12 @@ pub(super) fn confirm(
     }
 }
 
-/// Whether this process still owns a new lock, whose flock it has just taken. True within 25 ms
-/// after `mkdir`, because no other process takes over a lock so early. After that, a lock with the
-/// sticky bit is still owned if it is at its path.
+/// Whether this process still owns a new lock, whose flock it has just taken. In the first 25 ms
+/// after `mkdir`, the process always owns the lock, because no other process takes over a lock so
+/// early. Later, the process still owns a lock with the sticky bit if the lock is at its path.
 ///
-/// A lock without the sticky bit then counts as lost. But on systems where `mkdir` can't set the
-/// bit, it is owned for five seconds.
+/// A lock without the sticky bit counts as lost after the 25 ms. On systems where `mkdir` can't set
+/// the bit, such a lock counts as lost only after five seconds.
 fn is_still_held(
     dir: &DirHandle,
     name: &str,

@@ -219,8 +219,9 @@ impl CachedTask {
     }
 
     /// Reads one task. A file that can't be parsed may be half-written, so it is read again until
-    /// it has been unchanged for `timeout`. If the file still can't be parsed, `timeout` is reduced
-    /// by the time of this wait: the caller passes the same `timeout` for all files of the list.
+    /// it has been unchanged for `timeout`. `timeout` is the time for all files of the list
+    /// together: each file that still can't be parsed at the end reduces `timeout` by the time of
+    /// its wait.
     fn read_within(
         io: &IoOptions,
         dir: &DirHandle,

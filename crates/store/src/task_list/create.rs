@@ -67,8 +67,8 @@ impl Tasks {
         Ok(self.high_water_mark()?.max(ids.last().map_or(0, |id| id.number())))
     }
 
-    /// Reserves all ids up to `last_id`, so that no new task gets one of them. The team has used
-    /// these ids on another host.
+    /// Reserves all ids up to `last_id`, so that no new task gets one of them. Called when the
+    /// team's tasks come from another host, where these ids were used.
     ///
     /// # Errors
     /// `Contended` if other programs change the high-water mark too often; errors of file access.

@@ -121,9 +121,9 @@ impl TaskBatch {
         self.tasks.iter().any(|plan| !plan.task.blocks.is_empty() || !plan.task.blocked_by.is_empty())
     }
 
-    /// The tasks of the batch, with ids from `first_id` on. The `blocked_by` of each task is
-    /// complete. Its `blocks` has only tasks of the batch: existing tasks are added after the files
-    /// are created.
+    /// The tasks of the batch, with ids from `first_id` on. `blocked_by` of each task is complete.
+    /// `blocks` has only tasks of the batch: the caller adds existing tasks after it has created
+    /// the files.
     pub(super) fn tasks(&self, first_id: TaskId) -> Vec<Task> {
         let id = |index: &usize| offset_id(first_id, *index);
         let tasks =

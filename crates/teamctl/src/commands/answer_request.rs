@@ -37,8 +37,9 @@ fn team_of_request(context: &CommandContext, id: &str) -> Result<Team, ErrorRepo
         match root.team(&name).and_then(|team| team.requests().find(id).map(|request| (team, request))) {
             Ok(team_and_request) => found.push(team_and_request),
             Err(Error::NoSuchRequest { .. }) => {}
-            // `rejection` comes from a team that has the request, and says why the request can't be
-            // answered. The error of this team would say less.
+            // The loop has already found the request in another team. That team's error,
+            // `rejection`, says why the request can't be answered. So the error of this team is
+            // ignored.
             Err(_) if rejection.as_ref().is_some_and(|error| is_about_request(error, id)) => {}
             Err(error) => rejection = Some(error),
         }

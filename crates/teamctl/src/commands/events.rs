@@ -66,8 +66,8 @@ fn parse_kind(text: &str) -> Result<String, String> {
     Err(format!("there are no such events; {near}there are: {}", kinds.join(", ")))
 }
 
-/// The kinds of events, in the order of docs/events.md. They are read from the error of the JSON
-/// parser for an unknown kind, because this error lists all kinds.
+/// The kinds of events, in the order of docs/events.md. To get the list, this function parses an
+/// event of an unknown kind: the parser's error lists all known kinds.
 fn event_kinds() -> Vec<String> {
     let unknown = serde_json::from_value::<EventKind>(json!({"event": ""}));
     let error = unknown.err().map(|error| error.to_string()).unwrap_or_default();

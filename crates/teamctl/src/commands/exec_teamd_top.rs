@@ -91,9 +91,9 @@ pub(super) fn exec_screen(arguments: &[OsString]) -> Result<ErrorReport, ErrorRe
     Ok(ErrorReport::new(ErrorKind::MissingPath, message).with_help("install all programs: make install"))
 }
 
-/// Executes a tmux command that opens a window or a popup with `teamd-top` in it. `teamd-top` gets
-/// the environment variables `variables` of this process. If tmux can't be executed, this function
-/// returns the error. It returns `None` if this process is not inside tmux.
+/// Executes a tmux command that opens a window or a popup with `teamd-top` in it. `variables` names
+/// the environment variables of this process that `teamd-top` gets. Returns the error if tmux can't
+/// be executed, or `None` if this process is not inside tmux.
 pub(super) fn exec_screen_in_tmux(
     words: &[&str],
     variables: &[&str],

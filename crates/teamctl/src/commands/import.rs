@@ -24,8 +24,8 @@ use tar::{Archive, EntryType};
 /// The largest archive, in bytes.
 const MAX_ARCHIVE_BYTES: u64 = 1 << 30;
 
-/// The maximum number of bytes between the contents of two entries of an archive, for headers, long
-/// names and padding.
+/// The maximum number of bytes from the end of one file in an archive to the beginning of the next.
+/// These bytes are headers, long names and padding.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Create a team from an exported archive

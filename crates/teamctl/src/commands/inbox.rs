@@ -144,16 +144,16 @@ impl InboxReader<'_> {
         }
     }
 
-    /// Prints the messages that are new since the last call, or only the last `limit` of them. With
-    /// `--mark-read`, returns the printed messages, so that the caller can mark them as read.
-    /// Without `--mark-read`, the result is empty, to save memory.
+    /// Prints the messages that are new since the last call. With a `limit`, prints only the newest
+    /// `limit` of them. With `--mark-read`, returns the printed messages, so that the caller can
+    /// mark them as read. Without `--mark-read`, the result is empty, to save memory.
     fn print_and_collect_new(
         &self,
         seen: &mut SeenEntries,
         limit: Option<usize>,
     ) -> Result<Vec<InboxEntry>, ErrorReport> {
-        // If another program rewrites the inbox meanwhile, `fold` passes all entries again from the
-        // first one. No entry is printed twice, because `seen` has the entries that were passed
+        // If another program rewrites the inbox while `fold` reads it, `fold` starts again with the
+        // first entry. No entry is printed twice, because `seen` has the entries that were read
         // before.
         let (mut last_entries, mut printed) = (VecDeque::new(), Vec::new());
         let mut print = |entry: InboxEntry| {

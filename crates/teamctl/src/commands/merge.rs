@@ -238,9 +238,9 @@ impl MergeRun<'_> {
         })
     }
 
-    /// Returns what is checked out in the member's worktree, unless it is the member's branch. A
-    /// detached HEAD is left out if all its commits are in the member's branch or in the merge
-    /// branch.
+    /// Returns what is checked out in the member's worktree instead of the member's branch. `None`
+    /// if the member's branch is checked out. Also `None` for a detached HEAD whose commits are all
+    /// in the member's branch or in the merge branch.
     fn other_checkout(
         &self,
         member: &WorktreeStatus,
@@ -272,9 +272,9 @@ impl MergeRun<'_> {
         lock.block_if_process_is_ending();
         match outcome.map_err(|e| to_report(&e))? {
             MergeOutcome::NothingToMerge => {
-                // The start commit of the merges may have the member's commits already, while an
-                // existing merge branch is older and lacks them. So the merge branch is moved to
-                // the start commit.
+                // All commits of the member are in the start commit of the merges. The merge branch
+                // may be older than the start commit, and then lack these commits. So the merge
+                // branch is moved to the start commit.
                 if self.branch.tip.is_some() {
                     self.move_to_base()?;
                 }
@@ -283,8 +283,8 @@ impl MergeRun<'_> {
             MergeOutcome::Impossible(reason) => Ok(MergeResult::Impossible { reason }),
             MergeOutcome::Merged { commit: merged, commits } => match self.test(member, worktree)? {
                 TestOutcome::Passed => {
-                    // A signal that ends this command also ends the test. The test may then exit
-                    // with 0, but it has not passed.
+                    // A signal such as SIGINT ends this command and the test. The test may exit
+                    // with 0 after the signal, but it has not passed.
                     lock.block_if_process_is_ending();
                     let moved = self.branch.advance(&merged, method, &commit, &self.environment);
                     moved.map_err(|error| to_report(&error))?;

@@ -15,8 +15,9 @@ pub(super) struct RotatedLog {
 impl RotatedLog {
     /// Opens the log at `path`. It may be created later.
     pub(super) fn open(path: &Path) -> RotatedLog {
-        // The current file is opened first: if the log is rotated between the two calls, no output
-        // is missed. Both readers then have the same file open, and only one of them is used.
+        // `LOG` is opened before `LOG.1`, so that no output is missed if the log is rotated between
+        // the two calls. In this case both readers have opened the same file, and the second one is
+        // dropped.
         let current = GrowingFileReader::new(path.to_owned());
         let previous = GrowingFileReader::new(previous_path(path));
         RotatedLog { previous: Some(previous).filter(|previous| !previous.is_same_file(&current)), current }

@@ -1,7 +1,8 @@
-//! `teamctl --host NAME COMMAND`, and commands for a member on another host: this `teamctl` lets
-//! the `teamctl` of the other machine run the command, with the daemon there. This `teamctl` prints
-//! the command's output and errors, and exits with its exit code. It passes its signals to the
-//! command, and also its standard input if the command reads standard input.
+//! Runs a command on another machine, for `teamctl --host NAME COMMAND` and for commands about a
+//! member on another host. The `teamctl` of the other machine runs the command with the daemon
+//! there. This `teamctl` prints the command's output and errors, and exits with its exit code. It
+//! passes its signals to the command, and also its standard input if the command reads standard
+//! input.
 
 mod arguments_for_other_host;
 

@@ -139,8 +139,8 @@ fn exits_json(reply: &ExitsReply, only_member: Option<&AgentExit>) -> Value {
     object
 }
 
-/// The exit code of `Timeout` if a member has not answered. Otherwise that of `Partial` if a member
-/// refused, or has ended but could not be cleaned up. In all other cases 0.
+/// Returns the exit code of the command: that of `Timeout` if a member has not answered, else that
+/// of `Partial` if a member refused or could not be cleaned up, else 0.
 pub(super) fn exit_code(exits: &[AgentExit]) -> ExitCode {
     let running: Vec<&AgentExit> = exits.iter().filter(|agent| !agent.has_exited).collect();
     match running.as_slice() {

@@ -111,8 +111,8 @@ fn run_here(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The number of unread messages that the new member will get because they were sent to an earlier
-/// member of the same name.
+/// The number of unread messages to an earlier member of the same name. The new member will get
+/// them.
 fn earlier_message_count(context: &CommandContext, request: &SpawnRequest) -> usize {
     if request.earlier_messages == EarlierMessages::Discard {
         return 0;

@@ -109,8 +109,8 @@ fn unused_name_warning(name: &str, status: &StatusReply) -> Option<String> {
     })
 }
 
-/// Waits until the new daemon knows which agents of an earlier daemon still run, so that no member
-/// is `disconnected` any more. Returns the daemon's status.
+/// Waits until no member is `disconnected` any more: the new daemon then knows which agents of an
+/// earlier daemon still run. Returns the daemon's status.
 ///
 /// The wait ends after [`SETTLE_TIMEOUT`] at the latest, because a shim that is stopped by SIGSTOP
 /// does not connect.

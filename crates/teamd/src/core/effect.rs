@@ -36,7 +36,7 @@ impl Effects {
     }
 
     /// Wakes an agent through its wake socket. If a hook of the agent waits in a long poll, the
-    /// daemon also answers the long poll, after the present event has been handled.
+    /// daemon answers the long poll too, at the end of the present event.
     pub(crate) fn wake_agent(&mut self, spawn: &SpawnId, wake: Wake) {
         self.list.push(Effect::WakeAgent { spawn: spawn.clone(), wake });
         self.woken_agents.push(spawn.clone());

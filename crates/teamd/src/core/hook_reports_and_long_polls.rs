@@ -115,9 +115,10 @@ fn apply_hook_event(context: &mut Context, id: &SpawnId, event: HookEvent, reply
 }
 
 fn end_turn(agent: &mut Agent, reply: &mut HookReply) {
-    // The respawn after a plan approval must not end the agent while its hook writes a file. The
-    // hook writes one only to mark delivered messages as read. Without such messages, the agent can
-    // be ended now. Otherwise it is ended when the hook starts its next long poll.
+    // An agent whose plan was approved is ended and respawned, but not while its hook writes a
+    // file. If the hook has delivered messages, it now marks them as read in the inbox, and the
+    // agent is ended when the hook starts its next long poll. If the hook has delivered none, the
+    // agent can be ended now.
     if !reply.delivers_by_hook && reply.delivered_ids.is_empty() {
         plan_approval_respawn::end_grace(agent);
     }
@@ -188,8 +189,8 @@ fn build_reply(agent: &Agent) -> HookReply {
     }
 }
 
-/// The prompt, if the program got it in its arguments and no hook has marked it as read in the
-/// inbox.
+/// The first prompt, if the program got it in its arguments and the inbox still has it as unread. A
+/// hook must then mark it as read.
 fn unread_prompt(record: &AgentRecord) -> Option<String> {
     (record.prompt_delivery == PromptDelivery::InArguments).then(|| record.request.prompt.clone())
 }

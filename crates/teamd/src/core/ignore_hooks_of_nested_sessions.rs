@@ -63,9 +63,10 @@ fn identify_session(hook_state: &HookState, session: Option<&str>, report: &Hook
     }
 }
 
-/// Whether a hook was run by a nested program, which the program of the agent or lead has started.
-/// `ancestors` are the ancestor processes of the hook, the parent first. `known_ancestors` are the
-/// ancestors of the first hook that the agent's or lead's program itself ran.
+/// Whether a hook was run by a nested program: one that the program of the agent or lead has
+/// started. `ancestors` are the ancestor processes of the hook, the parent first. `known_ancestors`
+/// are the ancestor processes of an earlier hook that was not nested: the first one that the
+/// program itself ran.
 ///
 /// The hook of a nested program has more ancestors than that first hook, and has all of the
 /// `known_ancestors`. Only the parent of the first hook may be missing: it may be a shell that ran

@@ -47,8 +47,9 @@ pub(crate) fn schedule_inbox_scan(context: &mut Context, team: &TeamName, inbox:
     }
 }
 
-/// Whether the daemon restores messages that disappear from the inbox of `owner`. It does so for an
-/// owner on another host: only teamd reads that inbox here, and teamd never removes a message.
+/// Whether the daemon restores messages that disappear from the inbox of `owner`. Messages to an
+/// owner on another host are restored. On this host, only teamd reads such an owner's inbox, and
+/// teamd never removes a message.
 fn restore_rule(state: &State, team: &TeamName, owner: &MemberName) -> RestoreRule {
     if team.is_claude_session() {
         return RestoreRule::Never;
@@ -87,8 +88,9 @@ pub(crate) fn handle_inbox_scanned(
         // The watcher or the event's handler has woken the owner for each change already.
         handle_inbox_changed(context, team, inbox, Wake::Done);
     } else if has_more {
-        // The next part of the inbox is scanned after the events of this part are written.
-        // Otherwise, on a slow disk, the events of a large inbox would pile up in memory.
+        // The next part of the inbox is scanned only when the events about this part are in the
+        // event log. Otherwise, on a slow disk, the events about a large inbox would pile up in
+        // memory.
         let job = FileJob::AwaitLogged { team: team.clone(), inbox: inbox.to_owned() };
         context.effects.push(Effect::File(job));
     }

@@ -1,5 +1,5 @@
-//! What scanned messages say about requests: the lead's approval of a plan, and answers that close
-//! a request.
+//! Searches scanned messages for the lead's approvals of plans, and for answers that close
+//! requests.
 
 use crate::core::apply_policy_to_member_requests::close_by_lead;
 use crate::core::event_time::Now;
@@ -35,8 +35,8 @@ pub(crate) fn apply_messages(
             || messages().any(|message| message.answered_request().is_some()));
     if scan_result.has_more {
         // This scan has read only a part of the inbox, and further scans will read the rest. A
-        // request scan reads all inboxes completely, so it is postponed until the last part of this
-        // inbox was scanned.
+        // request scan is slow, because it reads all inboxes completely. So it is scheduled only
+        // once, after the last part of this inbox.
         watched_team.is_request_scan_needed |= opens_request || may_close_request;
     } else if opens_request || may_close_request || watched_team.is_request_scan_needed {
         schedule_request_scan(context, team);

@@ -90,11 +90,12 @@ fn member_status(agent: &Agent, dialogs: &DialogCheck) -> MemberStatus {
     }
 }
 
-/// When messages reach the agent. This follows from the agent's delivery. But if the delivery is
-/// `hook` and no hook can deliver messages now, the agent must ask for them (`OnPull`).
+/// When messages reach the agent. Usually this follows from the agent's delivery. But if the
+/// delivery is `hook` and no hook can deliver now, the agent gets messages only when it asks for
+/// them (`OnPull`).
 ///
-/// While the agent is idle, only a hook that waits in a long poll can deliver. While it works,
-/// hooks can deliver if one has reported before.
+/// While the agent is idle, only a hook that waits in a long poll can deliver. While the agent
+/// works, its hooks can deliver if one of them has sent a report before.
 fn delivery_point(agent: &Agent) -> DeliveryPoint {
     let delivery = agent.record.request.delivery;
     let is_reached = match agent.activity {

@@ -73,8 +73,8 @@ pub(crate) fn rescan_all(context: &mut Context) {
     no_output::check_turns_without_output(context);
     budget::check_time_limits(context);
     schedule_all_request_scans(context);
-    // An agent that was woken for a task may not have reacted. So the daemon takes back its offers
-    // of tasks here, and the next task scan can wake other agents for these tasks.
+    // The daemon offers a task to an idle agent and wakes the agent, but the agent may not react.
+    // So each rescan takes back all offers, and the task scan can offer the tasks to other agents.
     context.state.agents.values_mut().for_each(|agent| agent.offered_task = None);
     context.state.team_names().iter().for_each(|team| schedule_task_scan(context, team));
 }

@@ -87,9 +87,9 @@ fn record_agent_pid(context: &mut Context, id: &SpawnId, pid: Option<u32>) {
     }
 }
 
-/// Adopts an agent that an earlier daemon started. If the shim has no agent, the earlier daemon
-/// ended before it told the shim to start one. The spawn is then given up, because the client that
-/// asked for it has lost its connection. If the spawn was a respawn, another respawn is scheduled.
+/// Adopts the agent of a shim that an earlier daemon started. If the earlier daemon ended before
+/// the shim had started an agent, the spawn is given up, because the client that asked for it has
+/// lost its connection. If the spawn was a respawn, another respawn is scheduled.
 fn adopt_agent(context: &mut Context, id: &SpawnId, conn: ConnId) {
     let Some(agent) = context.state.agents.get(id) else { return };
     match agent.record.lifecycle.process().agent_pid {

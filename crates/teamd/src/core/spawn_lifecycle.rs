@@ -93,9 +93,9 @@ impl Lifecycle {
             if exited.pane_cleanup == Cleanup::Failed || exited.file_cleanup == Cleanup::Failed)
     }
 
-    /// Whether the spawn's pane or process is still being opened, so that the member is not
-    /// registered yet. The roster leaves out a spawn in this stage, because only the daemon that
-    /// opened the pane can start the agent in it.
+    /// Whether the spawn's pane is still being opened, or its shim without a pane is still being
+    /// started. The member is not registered before that. The roster leaves out a spawn in this
+    /// stage, because only the daemon that opened the pane can start the agent in it.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self, Lifecycle::Starting(Starting { stage: StartStage::Opening { .. }, .. }))
     }
@@ -214,8 +214,8 @@ pub(crate) enum ExpectedShim {
     NotStarted,
     /// The process with this pid.
     Pid(u32),
-    /// Any process that knows the id of the spawn: iTerm2 does not tell which process a session
-    /// runs.
+    /// Any process may connect as the shim if it knows the id of the spawn. Used in iTerm2, which
+    /// does not tell the pid of the process that it starts.
     AnyPid,
 }
 

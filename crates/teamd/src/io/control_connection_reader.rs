@@ -207,9 +207,9 @@ async fn read_with_timeout(
     }
 }
 
-/// Returns the event for a call that cannot be parsed. The event contains the client's protocol
-/// version, if the version can be read from `text`, the call. So the core can tell a client of
-/// another release why its call was not understood.
+/// Returns the event for the call `text`, which cannot be parsed. The event contains the client's
+/// protocol version if at least that can be read, so that the core can tell a client of another
+/// release why its call was not understood.
 fn invalid_call(client: ConnId, text: &str, error: &serde_json::Error) -> CoreEvent {
     #[derive(serde::Deserialize)]
     struct CallVersion {

@@ -168,7 +168,7 @@ impl Connections {
     ///
     /// # Errors
     ///
-    /// If the connection is closed, or if the process has no free file descriptor.
+    /// If the connection is closed, or if the daemon has no free file descriptor.
     pub(crate) fn take_home_stream(&mut self, conn: ConnId) -> std::io::Result<LinkStream> {
         let pending = self.lock_home_streams().remove(&conn);
         let writer = self.writers.remove(&conn);

@@ -95,12 +95,12 @@ impl InstanceLock {
     }
 }
 
-/// Reads the pid of the daemon that holds the lock from the lock file. For a short time after it
-/// took the lock, the file has no pid yet, or the pid of an earlier daemon. So this function waits
-/// until the file has the pid of a running process.
+/// Reads the pid of the daemon that holds the lock from the lock file. A daemon writes its pid
+/// shortly after it has taken the lock; until then the file has no pid, or the pid of an earlier
+/// daemon. So this function waits until the file has the pid of a running process.
 ///
-/// It does not check the process if `socket` accepts connections: the daemon has then written its
-/// pid. The check would fail for a daemon in another pid namespace.
+/// If `socket` accepts connections, the daemon has written its pid, and this function returns the
+/// pid without a check of the process. A check would fail for a daemon in another pid namespace.
 fn wait_for_holder_pid(file: &mut File, socket: &Path) -> Option<u32> {
     let is_running = |pid: &u32| platform::system().open_process(*pid).is_ok_and(|process| process.is_some());
     for _ in 0..HOLDER_PID_POLLS {
@@ -128,8 +128,9 @@ fn read_holder_pid(file: &mut File) -> Option<u32> {
 /// pid of that daemon, and `socket` its control socket.
 ///
 /// If the socket accepts connections, waits up to 200 ms: the other daemon may just have been
-/// killed, and its socket works for a moment longer. If not, the other daemon is exiting or
-/// starting. Then waits up to 2 s, but no longer once its socket accepts connections.
+/// killed, and the socket of a killed daemon works for a moment longer. If the socket accepts no
+/// connection, the other daemon is starting or exiting. This function then waits up to 2 s, or
+/// until the socket accepts a connection: the other daemon was starting.
 ///
 /// The waits are short because a user may type `teamctl down` during a wait. This process would
 /// then become the daemon against the will of the user.

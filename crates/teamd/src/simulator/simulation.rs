@@ -1,7 +1,7 @@
 //! The state of a simulation: clock, disk, tmux server, processes, clients and the daemon.
 //!
 //! The [`Conditions`] of a simulation decide what happens where more than one thing can happen. In
-//! a replay, they follow the record. In the random test, they are random.
+//! a replay, they follow the record of a team. In the random test, they are random.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId, WatchId};
 use crate::core::core_event::CoreEvent;
@@ -65,8 +65,8 @@ pub(super) struct Simulation<C: Conditions> {
 /// What differs between the kinds of simulations: the decisions of [`Chance`], the programs of
 /// agents, and the checks of each step.
 ///
-/// The simulation calls the function `event_starts` when an event starts, and similar functions in
-/// the same way.
+/// Many functions have the name of the moment when the simulation calls them: `event_starts`, for
+/// example.
 pub(super) trait Conditions: Chance + Sized {
     /// The client that sent a call.
     type Caller;

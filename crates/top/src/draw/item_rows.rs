@@ -121,8 +121,8 @@ impl<'a> RowFormatter<'a> {
     /// fifths. `None` if no member has a task, or if the screen is too narrow.
     fn member_task_width(&self) -> Option<usize> {
         let usage = self.usage_width().map_or(0, |width| width + 1);
-        // `1` is the column that marks the selection, and `4` are the blanks after the columns of
-        // fixed width.
+        // The column that marks the selection has a width of 1. After each of the four columns of
+        // fixed width is one blank.
         let used = 1 + NAME_WIDTH + STATE_WIDTH + TIME_WIDTH + UNREAD_WIDTH + 4 + usage;
         let width = self.width.saturating_sub(used) * 2 / 5;
         let has_task = self.state.snapshot.members.iter().any(|member| !member.task.is_empty());

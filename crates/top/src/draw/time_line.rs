@@ -1,5 +1,5 @@
-//! Draws the time line of a film: the film's position, length and speed, and where in the film
-//! failures and requests are.
+//! Draws the time line of a film, which plays a recorded team: the film's position, length and
+//! speed, and where in the film failures and requests are.
 
 use crate::film::film_commands_and_status::FilmStatus;
 use crate::film::film_marks::MarkKind;

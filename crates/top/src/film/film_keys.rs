@@ -8,8 +8,8 @@ use crate::ui_state::{ActiveView, UiState};
 /// How far a key skips, in milliseconds.
 const SKIP: i64 = 10_000;
 
-/// Handles a key that has a different effect in a film than on the screen of a running team.
-/// Returns `None` if the key has the same effect in both.
+/// Handles a key that has a different effect in a film, which plays a recorded team, than on the
+/// screen of a running team. Returns `None` if the key has the same effect in both.
 pub(crate) fn handle_film_key(state: &mut UiState, key: Key) -> Option<Vec<UiEffect>> {
     state.film.as_ref()?;
     if is_action_on_team(key, state.view) {

@@ -1,6 +1,5 @@
-//! The state of a recorded team at one time of the film. It is computed from all lines of the
-//! record up to this time. The screen of a film shows it with the same functions as the state of a
-//! live team.
+//! The state of a recorded team at one time of the film. The state is computed from all lines of
+//! the record up to this time. The functions that draw a live team draw this state too.
 
 use super::folded_members::FoldedMembers;
 use crate::clock_time::ScreenClock;

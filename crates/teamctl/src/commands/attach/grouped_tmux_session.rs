@@ -22,8 +22,9 @@ const MIN_PANE: (u32, u32) = (60, 10);
 const VIEW_OPTION: &str = "@teamd_view";
 
 /// The tmux condition for ending a view, which is the tmux session of one terminal: no terminal
-/// shows the view, and another session has the same windows. Without another session, the windows
-/// would close together with the view. This is so if a person has killed the members' session.
+/// shows the view, and another session has the same windows. If a person has killed the members'
+/// session, the view may be the last session with these windows. Ending the view would then close
+/// the windows.
 const MAY_END: &str = "#{&&:#{==:#{session_attached},0},#{e|>:#{session_group_size},1}}";
 
 /// Where a pane is.

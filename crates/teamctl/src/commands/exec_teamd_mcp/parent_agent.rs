@@ -77,8 +77,8 @@ fn nearest_agent(
             };
         }
         if variables.contains_key(ASK_VARIABLE) || asks_a_program(&process.cmdline) {
-            // A program that `teamctl ask` has started is no member of a team. With `NotFound`, the
-            // caller would take the program for a person.
+            // A program that `teamctl ask` has started is no member of a team. The error must not
+            // be `NotFound`, because the caller would then treat the program as a person.
             return ParentAgent::Unidentified;
         }
         if let Some(socket) = shim_socket(&process.cmdline)

@@ -1,6 +1,6 @@
-//! For each member with a worktree on another host: which repository here gets the member's branch,
-//! and what was fetched last. Each team has one file of these records in the state directory. The
-//! daemon removes this file when it deletes the team.
+//! Each member with a worktree on another host has a record on this host. The record says which
+//! repository here gets the member's branch, and what was fetched last. Each team has one file of
+//! these records in the state directory. The daemon removes this file when it deletes the team.
 
 use crate::commands::open_lock_file::open_lock_file;
 use protocol::error_kind_and_report::ErrorReport;

@@ -1,5 +1,6 @@
-//! The file for the bundle of a branch that is being fetched. Its lock makes other fetches of this
-//! branch wait, while the branches of other members are fetched.
+//! The git bundle through which a member's branch is fetched. The lock on this file prevents a
+//! second fetch of the same branch at the same time. Branches of other members have their own
+//! files.
 
 use crate::commands::open_lock_file::open_lock_file;
 use protocol::error_kind_and_report::ErrorReport;

@@ -32,7 +32,8 @@ impl CommandOnHost<'_> {
     /// # Errors
     ///
     /// `NotPermitted` if the caller may not use other hosts. `Config` if the hosts file has errors,
-    /// which are printed. Errors of the connection, and the error of the command on the host.
+    /// which are printed. Also an error of the connection, or the error with which the command on
+    /// the host failed.
     pub(in crate::commands) fn run(&self, context: &CommandContext) -> Result<Value, ErrorReport> {
         check_may_connect_to_hosts(context)?;
         let mut source = HostSource::default();

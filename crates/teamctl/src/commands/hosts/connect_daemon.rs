@@ -37,10 +37,11 @@ fn annex_command(name: &HostName, host: &Host) -> Result<Vec<String>, ErrorRepor
 }
 
 /// Called after a check of hosts. Asks the daemon to connect to each checked host on which a team
-/// has members: the hosts file may have changed, and the daemon then learns the new connect
-/// command. If the daemon cannot connect, its error is added to the check of the host. An error
-/// `Refused` is not added, because it is about the team and not about the host, for example if the
-/// team's budget is exhausted.
+/// has members, so that the daemon learns a changed connect command from the hosts file. If the
+/// daemon cannot connect, its error is added to the result of the host's check.
+///
+/// An error `Refused` is not added. It says that the team may not connect, for example because its
+/// budget is exhausted, and nothing about the host.
 pub(super) fn connect_daemon(context: &CommandContext, checks: &mut [HostCheck]) {
     let teams = context.daemon_status().map(|status| status.teams).unwrap_or_default();
     for check in checks.iter_mut().filter(|check| check.errors.is_empty()) {

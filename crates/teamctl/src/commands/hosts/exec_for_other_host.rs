@@ -53,8 +53,9 @@ fn run_with_framed_input() -> Result<ExitCode, ErrorReport> {
     let Some(HostInput::Command(command)) = read_frame(&mut input) else { return Err(command_error()) };
     let program = own_program()?;
     let mut command = own_command(&command)?;
-    // The transport may have started this process with some signals ignored. The command would
-    // inherit this, so these signals get a handler here.
+    // The transport may have started this process with some signals ignored, and the command would
+    // ignore them too. A signal with a handler is not ignored in a child process, so this process
+    // sets handlers.
     catch_terminal_signals();
     let mut child = command
         .stdin(Stdio::piped())

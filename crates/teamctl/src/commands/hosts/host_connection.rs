@@ -1,6 +1,6 @@
 //! A connection to a program on another machine: to `teamctl`, or to `sh` for an installation. The
-//! program answers with lines of text, and perhaps with other bytes after them. Every wait has a
-//! deadline. Every error names the host, and says what failed there.
+//! program answers with lines of text, and some answers have binary data after the lines. Every
+//! wait has a deadline. Every error names the host, and says what failed there.
 
 use super::transport_command::{CtrlC, transport_command};
 use platform::ExitHandle;

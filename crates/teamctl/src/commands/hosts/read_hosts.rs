@@ -27,9 +27,9 @@ impl HostSource {
     }
 
     /// Reads the hosts for a command about members of `team`. They are the hosts of the hosts file
-    /// and, if the team was started by `teamctl run`, those of its run file. If the run file has
-    /// errors, its hosts are left out here, and [`HostSource::find`] returns the errors when a
-    /// command names a host that the hosts file lacks.
+    /// and, if the team was started by `teamctl run`, those of its run file. A run file with errors
+    /// is ignored here. Its errors are reported by [`HostSource::find`], if a command names a host
+    /// that the hosts file lacks.
     pub(in crate::commands) fn read_for_team(
         &mut self,
         context: &CommandContext,

@@ -11,17 +11,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct SeenEntries(HashMap<u64, usize>);
 
-/// For each entry that was read since the beginning of the file, by its hash: how often it was
-/// read.
+/// How often each entry occurs in the part of the inbox that was read so far. The key is the hash
+/// of the entry.
 pub(super) type EntryCounts = HashMap<u64, usize>;
 
 impl SeenEntries {
     /// Whether the entry is new: this read of the inbox has found more entries equal to this one
     /// than any earlier read.
     ///
-    /// In each read, the caller passes all entries of the inbox, oldest first. `counts` counts the
-    /// equal entries of one read: the caller passes an empty map with the first entry, and the same
-    /// map with all other entries.
+    /// Each time the caller reads the inbox, it passes all entries to this function, oldest first.
+    /// For each read of the inbox, the caller creates an empty map `counts`, and passes it with all
+    /// entries of this read.
     pub(super) fn is_new(&mut self, entry: &InboxEntry, counts: &mut EntryCounts) -> bool {
         let key = entry_hash(entry);
         let count = counts.entry(key).or_default();

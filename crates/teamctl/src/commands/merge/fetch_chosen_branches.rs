@@ -1,7 +1,7 @@
-//! Fetches the chosen branches that are on other hosts, into a repository here. This is usually the
-//! repository that was recorded when the member was spawned. Without a record, it is the first
-//! known repository of another chosen branch. If there is none, it is the repository in which the
-//! command was typed.
+//! Fetches the chosen branches that are on other hosts, into a repository here. Usually a branch is
+//! fetched into the repository that was recorded when its member was spawned. Without a record, the
+//! repository of another chosen branch is used, or else the repository in which the command was
+//! typed.
 
 use super::choose_branches_to_merge::{ChosenMember, MemberElsewhere, member_without_worktree_error};
 use crate::command_context::CommandContext;

@@ -1,9 +1,9 @@
 //! The lock that allows one merge of a team at a time, and the note in the lock file: which process
 //! merges, into which branch, and in which worktree.
 //!
-//! The kernel releases the lock when the process ends. If the merge is killed, its worktree
-//! remains, and the note still says where. The next merge then removes this worktree, and so do
-//! `teamctl delete` and `teamctl doctor --fix`.
+//! The kernel releases the lock when the process ends. If the merge is killed, its worktree and the
+//! note remain. The next merge, `teamctl delete` or `teamctl doctor --fix` finds the worktree by
+//! the note and removes it.
 
 use super::worktree_error_report::to_report;
 use crate::commands::open_lock_file::open_lock_file;

@@ -12,9 +12,9 @@ use worktree::GitEnvironment;
 /// The exit code of a merge that one of these signals has ended: that of a shell after SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// The lock of a merge, in a mutex. The merge shares the mutex with the thread that waits for
-/// signals. After a signal, this thread holds the mutex until the process exits, so that the merge
-/// does not go on while its worktree is removed.
+/// The lock of a merge, in a mutex. When a signal arrives, the thread that waits for signals takes
+/// the mutex and keeps it until the process exits. So the merge cannot go on while its worktree is
+/// removed.
 pub(super) struct SharedMergeLock(Arc<Mutex<MergeLock>>);
 
 impl SharedMergeLock {

@@ -24,8 +24,9 @@ pub(in crate::commands) fn installed_programs(root: &Path) -> Vec<InstalledProgr
     })
 }
 
-/// Returns one profile for each installed program. If several profiles start the same program, this
-/// is the first one with a command that checks the login, or else the first one.
+/// Returns one profile for each installed program. If several profiles start the same program, the
+/// first one that can check the program's login is returned. If none can, the first profile is
+/// returned.
 fn profiles_by_path() -> BTreeMap<PathBuf, Profile> {
     let registry = ProfileRegistry::for_user();
     let mut profiles: BTreeMap<PathBuf, Profile> = BTreeMap::new();

@@ -60,8 +60,8 @@ fn history_diff(check: &RecordCheck) -> Option<String> {
     if check.recorded == check.replayed {
         return None;
     }
-    // Without a timeout, the diff could take very long: if the two histories have no common lines,
-    // the time grows with the square of the number of lines.
+    // The diff needs a timeout: if the recorded and the replayed history have no common lines, its
+    // time grows with the square of the number of lines.
     let mut config = TextDiff::configure();
     config.timeout(std::time::Duration::from_secs(10));
     let diff = config.diff_lines(check.recorded.as_str(), check.replayed.as_str());

@@ -1,5 +1,5 @@
-//! What the event log has about a team: the ends of its tasks, the turns of its members, and what
-//! failed.
+//! Collects what the event log says about a team: which tasks ended, which turns the members
+//! carried out, and what failed.
 
 use client::read_event_log::event_time;
 use protocol::event_log_line::{Event, EventKind};
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 pub(super) struct TeamEvents {
     /// `None` if the log has no event of the team.
     pub(super) first_at: Option<u64>,
-    /// Whether the first event is the creation of the team, so that the log has all events of the
-    /// team.
+    /// Whether the first event is the creation of the team. If it is, no earlier events of the team
+    /// are missing.
     pub(super) has_creation: bool,
     /// `None` if the log does not have the deletion of the team.
     pub(super) deleted_at: Option<u64>,
@@ -110,8 +110,8 @@ impl TeamEvents {
         team
     }
 
-    /// Called for a team that exists. If the log has the deletion of the team in `self`, that is an
-    /// earlier team of the same name, so the result is empty.
+    /// Called for a team that exists. If the team in `self` was deleted, it is an earlier team of
+    /// the same name, and the existing team has no events. Then the result is empty.
     pub(super) fn for_existing_team(self) -> TeamEvents {
         if self.deleted_at.is_some() { TeamEvents::default() } else { self }
     }
@@ -181,7 +181,8 @@ impl TeamEvents {
 
 /// Whether an event after the deletion of a team shows that there is a new team of the same name.
 /// Only the spawn of a member and the creation of a task show that. Other events may still be about
-/// the deleted team, and `TeamCreated` is missing if another program creates a team.
+/// the deleted team. The event `TeamCreated` cannot be used, because it is missing if another
+/// program creates the new team.
 fn begins_life(kind: &EventKind) -> bool {
     matches!(kind, EventKind::MemberSpawned { .. } | EventKind::TaskCreated { .. })
 }

@@ -1,5 +1,5 @@
 //! What waits for a person: open requests, members that make no progress, and unfinished tasks and
-//! runs that no process continues.
+//! runs on which no process works any more.
 
 use crate::command_context::CommandContext;
 use crate::commands::daemon_suspension_and_budget_lines::interrupted_run_line;

@@ -12,9 +12,9 @@ use toml::{Table, Value as Template};
 /// The text `current` with everything of `template` added. The error says why that is not possible.
 pub(super) fn merge_json(current: &str, template: &Table, own: &OwnPrograms) -> Result<String, String> {
     let current = if current.trim().is_empty() { "{}\n" } else { current };
-    // Outdated entries are removed first, in several passes over the text. Each pass removes only
-    // one outdated entry of a list, because edits that remove two neighboring entries would
-    // overlap.
+    // Outdated entries are removed first. One pass removes only one outdated entry from each list,
+    // because two edits that remove neighboring entries would overlap. So passes are repeated until
+    // no outdated entry is left.
     let mut text = current.to_owned();
     loop {
         let cleaned = JsonMerge { root: &text, own, pass: MergePass::RemoveStale }.apply_pass(template)?;

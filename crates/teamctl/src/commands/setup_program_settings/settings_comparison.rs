@@ -1,6 +1,7 @@
-//! Compares a program's settings, a JSON or TOML file, with the template in the program's profile
-//! that says which settings teamd needs. The template gets the paths of teamd's programs first. The
-//! comparison finds missing entries, and outdated entries of an older installation of teamd.
+//! Compares an agent program's settings file, in JSON or TOML, with a template. The template is in
+//! the program's profile, and has the settings that teamd needs. First, the paths of teamd's
+//! programs are filled into the template. Then the comparison finds missing entries, and outdated
+//! entries of an older installation of teamd.
 
 use profile::required_program_settings::{OwnPrograms, fill_setting, is_teamd_setting};
 use serde_json::Value;
@@ -64,16 +65,15 @@ fn is_teamd_entry(template: &Template, existing: &Value) -> bool {
     }
 }
 
-/// Whether the template's entry starts `teamctl`. If so, the user has nothing of their own in the
-/// entry of this name in the settings file, so lists in it are replaced by those of the template.
-/// Lists of other entries are only extended.
+/// Whether the template's entry starts `teamctl`. Such an entry belongs to teamd, so its lists in
+/// the settings file are replaced by those of the template. Lists in other entries may be the
+/// user's, so they are only extended.
 pub(super) fn starts_teamctl(template: &Table) -> bool {
     command_key(template).is_some()
 }
 
-/// Whether the settings file uses the name of the template's entry for another program: the
-/// template's entry starts `teamctl`, but `existing`, the entry of the same name in the settings,
-/// starts another program.
+/// Whether the template's entry starts `teamctl`, but `existing` starts another program. `existing`
+/// is the entry with the same name in the settings file.
 pub(super) fn starts_other_program(template: &Table, existing: &Value, own: &OwnPrograms) -> bool {
     let Some(key) = command_key(template) else { return false };
     if existing.as_object().is_some_and(serde_json::Map::is_empty) {

@@ -15,8 +15,8 @@ use protocol::team_and_member_names::MemberName;
 use std::process::ExitCode;
 use store::Team;
 
-/// Spawns a member on the other host. `placement` keeps a slot of that host reserved until the
-/// team's config.json on this machine lists the new member.
+/// Spawns a member on the other host. `placement` is the reservation of a slot on that host. It is
+/// kept until the team's config.json on this machine lists the new member.
 pub(super) fn run(
     context: &CommandContext,
     (host_name, host): (&HostName, &Host),

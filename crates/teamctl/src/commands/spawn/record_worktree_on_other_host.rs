@@ -18,9 +18,9 @@ pub(super) fn members_on(team: &Team, host: &HostName) -> Result<BTreeSet<Member
     Ok(members.filter(|member| is_there(member.host.clone())).map(|member| member.name).collect())
 }
 
-/// Records the repository for each member on the host that is not in `before`, the members from
-/// before the spawn. The name of the new member is found by this comparison, because with
-/// `--unique` the other host chooses it.
+/// Records the repository for the new member on `host`. `before` has the names of the members on
+/// `host` before the spawn. A member that is not in `before` is new. The new name is found by this
+/// comparison, because the other host chooses the name if the command has `--unique`.
 pub(super) fn record_worktree(
     context: &CommandContext,
     (team, host): (&Team, &HostName),

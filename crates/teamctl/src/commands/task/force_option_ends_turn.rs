@@ -1,6 +1,6 @@
-//! The option `--force` of `task update`, `task release` and `task delete`. While a member's turn
-//! works on a task, these commands are refused if they would take the task from the member. With
-//! `--force`, they first end this turn.
+//! The option `--force` of `task update`, `task release` and `task delete`. Each of these commands
+//! can take a task from its owner. A command that would do so is refused while a turn of the owner
+//! works on the task. With `--force`, the command first ends this turn.
 
 use crate::command_context::CommandContext;
 use protocol::allowed_callers::AllowedCallers;

@@ -18,8 +18,8 @@ const NO_DEADLINE: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// With one id, the reason why this question has no answer. With several ids, this function prints
-/// such reasons itself and returns exit code 1.
+/// If `ids` has one id, an error says why its question has no answer. If `ids` has several, this
+/// function prints why questions have no answer, and returns exit code 1 instead of an error.
 pub(super) fn wait_for_answers(
     context: &CommandContext,
     ids: &[String],

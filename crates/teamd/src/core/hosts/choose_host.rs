@@ -6,9 +6,10 @@ use protocol::control_socket::{HostCandidate, MemberHost};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoHostFits(pub(crate) Vec<String>);
 
-/// Chooses the candidate that has all labels in `needs`, a free slot, and the lowest share of its
-/// slots in use. A host without a limit counts as unused. The first of several such candidates is
-/// chosen. `used` is the number of members on a host.
+/// Chooses a host that has all labels in `needs` and a free slot. If there are several, it chooses
+/// the one with the lowest share of slots in use. If several have the same share, it chooses the
+/// first of them. A host without a limit counts as one with no slot in use. `used` returns the
+/// number of members on a host.
 pub(crate) fn choose_host<'c>(
     candidates: &'c [HostCandidate],
     needs: &[String],

@@ -10,11 +10,12 @@ use crate::core::state_time_and_effects_of_one_event::Context;
 use protocol::control_socket::ConnectHomeRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 
-/// Accepts the connection of a home. Refuses it if the home has connected with a newer link since:
-/// then the home has forgotten this host, and with it the older link.
+/// Accepts the connection of a home. Refuses it if a link with a higher generation exists: the home
+/// has then forgotten this host, and made a new link to it later. The refused connection belongs to
+/// the forgotten link.
 ///
-/// If an older link has left mirrors here, they are ended, together with their members on this
-/// host.
+/// If links with a lower generation have left mirrors here, these mirrors are ended, together with
+/// their members on this host.
 pub(crate) fn connect_home(context: &mut Context, client: ConnId, home: ConnectHomeRequest) {
     let others = other_generations(context, &home);
     if others.iter().any(|other| other.generation > home.generation) {

@@ -13,8 +13,9 @@ const MAX_ENDED_MEMBERS: usize = 32;
 
 /// Counts an event of a member on `host`, unless an earlier daemon has counted it.
 ///
-/// The events of an annex have numbers. The roster has the usage, and with it the number of the
-/// last event in it. So a crash neither loses an event nor counts one twice.
+/// The events of an annex have ascending numbers. The roster has the usage and the number of the
+/// last counted event, and both are saved together. So a crash neither loses an event nor counts
+/// one twice.
 pub(crate) fn count_event_of_annex(context: &mut Context, host: &str, team: &TeamName, event: &Event) {
     let (Some(number), Some(member)) = (event.number, &event.member) else { return };
     let (links, teams) = (&context.state.host_links, &mut context.state.teams);

@@ -59,8 +59,8 @@ fn check_no_move(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> 
     })
 }
 
-/// Handles the result of forgetting a host. The host's link has ended, even after an error. After
-/// an error, the person must repeat the command.
+/// Handles the result of forgetting a host. The link to the host has ended, even if forgetting the
+/// host has failed. After a failure, the person must repeat the command.
 pub(crate) fn handle_forgotten(context: &mut Context, link: &LinkId, result: Result<(), ErrorReport>) {
     let LinkId::ToAnnex(host) = link else { return };
     let links = &mut context.state.host_links;

@@ -116,9 +116,9 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
     context.state.host_links.links.entry(link.clone()).or_insert_with(|| HostLink::new(now))
 }
 
-/// A link has connected. A barrier is an item that the annex answers once it has handled all
-/// earlier items, and clients wait for these answers. The home sends all unanswered barriers again,
-/// because an annex that was killed has forgotten them.
+/// A link has connected. The home sends all unanswered barriers again, because an annex that was
+/// killed has forgotten them. A barrier is an item that the annex answers once it has handled all
+/// earlier items. Clients of the home wait for the answers.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
     let LinkId::ToAnnex(host) = link else { return lease::renew_lease(context, link) };

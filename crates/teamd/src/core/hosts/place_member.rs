@@ -50,8 +50,9 @@ fn choose(state: &State, request: &PlaceMemberRequest) -> Result<MemberHost, Err
 /// The number of slots in use on a host: one for each member, and one for each reservation whose
 /// member is not listed yet.
 ///
-/// The client holds a reservation for a short time after its member is listed. So a reservation is
-/// not counted if a listed member has its name. With `--unique`, a number may follow the name.
+/// A reservation ends shortly after its member is listed. Until then, the member and its
+/// reservation must not both be counted. So a reservation is not counted if a listed member has the
+/// reserved name or, with `--unique`, the reserved name followed by a number.
 fn used_slots(state: &State, host: &MemberHost) -> u64 {
     let members = members_on(state, host);
     let count = members.len();

@@ -1,5 +1,5 @@
-//! Tells people that another host has replaced this one as the home of a team, or that two hosts are
-//! homes of one team.
+//! Tells people that another host has replaced this one as the home of a team, or that two hosts
+//! are homes of one team.
 
 use crate::core::effect::Effect;
 use crate::core::notifications_to_people::notice::NoticeKind;
@@ -10,8 +10,8 @@ use protocol::team_and_member_names::TeamName;
 use protocol::team_home::{LocalWork, MovedHome};
 use std::path::Path;
 
-/// Two homes have the same epoch. Each contact of the hosts reports it again, so people are told once
-/// in the life of the daemon.
+/// Tells people that a team has two homes with the same epoch. The hosts report this at each
+/// contact, but the daemon tells people only once while it runs.
 pub(crate) fn report_two_homes(
     context: &mut Context,
     team: &TeamName,

@@ -51,15 +51,15 @@ fn is_told_by_home(event: &Event) -> bool {
     event.member.is_none() && matches!(event.kind, EventKind::BudgetExhausted { .. })
 }
 
-/// Whether the event is about a member that runs here. Only their inbox events are sent, because
-/// the mirror also has the inboxes of members on other hosts.
+/// Whether the event is about a member that runs on this host. The mirror also has the inboxes of
+/// members on other hosts, but events about these inboxes are not sent to the home.
 fn is_of_own_member(state: &State, event: &Event) -> bool {
     let (team, member) = (event.team.as_ref(), event.member.as_ref());
     team.zip(member).is_some_and(|(team, member)| state.member(team, member).is_some())
 }
 
-/// Lets the home notify people instead of this host: marks the event that the notice is about.
-/// Returns false if there is no such event.
+/// Lets the home show a notice to people, instead of this host. For this, the event that the notice
+/// is about is marked in `events`. Returns false if `events` has no such event.
 ///
 /// The notice that all tasks are done needs no event, because the home finds this out by itself.
 fn leave_notice_to_home(events: &mut [&mut Event], notice: &Notice) -> bool {

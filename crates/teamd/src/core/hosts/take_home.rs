@@ -130,8 +130,8 @@ fn is_allowed_during_move(request: &Request) -> bool {
 }
 
 /// Whether the old home still accepts this request after the home has moved away. It accepts
-/// requests that look at the team, end its members or delete its files here, or change which
-/// session leads it.
+/// requests to find or capture the pane of a member, to end members, to delete the team's files on
+/// this host, or to change the team's lead session.
 fn is_allowed_after_move(request: &Request) -> bool {
     matches!(
         request,

@@ -61,8 +61,8 @@ pub(crate) fn check_not_being_forgotten(links: &HostLinks, host: &HostName) -> R
     }
 }
 
-/// Decides when the link to the host connects: at once if it has lost its connection. Otherwise the
-/// link is connected, or its next attempt is due anyway.
+/// Decides when the link to the host connects. If the link has lost its connection, it connects at
+/// once. Otherwise the link is connected, or tries to connect again by itself.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {
     context.state.host_links.forgotten_hosts.remove(host);
     let (links, now) = (&mut context.state.host_links.links, context.now.wall);

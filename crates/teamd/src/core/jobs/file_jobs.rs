@@ -39,8 +39,9 @@ pub(crate) enum FileJob {
     /// Put the shutdown request with the id `request` into a member's inbox, unless one of the
     /// requests `unless_unread` is still unread there.
     ///
-    /// A daemon that was killed may have put `request` into the inbox already. Then `unless_unread`
-    /// contains `request` too, and the job does nothing if the inbox has `request`, read or unread.
+    /// The job may repeat one of an earlier daemon, which was killed. Then `unless_unread` also
+    /// contains `request` itself, and the job does nothing if `request` is in the inbox, read or
+    /// unread.
     SendShutdownRequest {
         spawn: SpawnId,
         team: TeamName,
@@ -187,8 +188,8 @@ pub(crate) enum MessageContent {
 /// Whether lost messages are restored to an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestoreRule {
-    /// Lost messages are never restored: the owner itself removes messages that it has read, or the
-    /// daemon does not supervise the owner's team.
+    /// Lost messages are never restored. Used if the owner itself removes messages that it has
+    /// read, or if the daemon does not supervise the owner's team.
     Never,
     /// Nothing is restored now, because no agent reads the inbox.
     NotNow,

@@ -9,8 +9,8 @@ pub(crate) enum WatcherCommand {
     WatchRoot,
     WatchTeam(TeamName),
     UnwatchTeam(TeamName),
-    /// Create a barrier file. Its file event comes after the events of all earlier changes, so it
-    /// shows that the daemon has seen these changes.
+    /// Create a barrier file: an empty file in a watched directory. When the daemon gets the file
+    /// event about the barrier file, it has got the events about all earlier changes.
     CreateBarrier(u64),
     /// Send `CoreEvent::WatchesAdded` once all earlier commands are done.
     ConfirmWatches(WatchPurpose),

@@ -53,9 +53,9 @@ pub(crate) struct PaneMove {
     pub(crate) pane: PaneId,
     pub(crate) owner: PaneTag,
     pub(crate) visibility: PaneVisibility,
-    /// The pane tags of the team's members, in the order in which the members joined. Does not
-    /// contain the tag of this pane if the pane was opened in a window of its own: then it gets
-    /// such a window again.
+    /// The pane tags of the team's members, in the order in which the members joined. If the pane
+    /// that is moved was opened in a window of its own, its tag is not in the list, and it is shown
+    /// in a window of its own again.
     pub(crate) neighbors: Vec<PaneTag>,
     pub(crate) layout: Layout,
     /// The pane beside which this pane is shown, as long as there is space.

@@ -77,8 +77,8 @@ impl FileJob {
 }
 
 /// Collects the jobs that run as one batch with the job `first`. A batch consists of registrations,
-/// or of deregistrations, of different members of one team. `next_if` takes a predicate. If the
-/// predicate accepts the next job of the lane, `next_if` removes that job and returns it.
+/// or of deregistrations, of different members of one team. `next_if` removes the next job of the
+/// lane and returns it, if the predicate accepts this job.
 pub(crate) fn collect_batch(
     first: FileJob,
     mut next_if: impl FnMut(&dyn Fn(&FileJob) -> bool) -> Option<FileJob>,

@@ -91,8 +91,9 @@ fn launch_argv(record: &AgentRecord, lead_session: &str) -> Vec<String> {
     argv.iter().map(|argument| deferred_template_variables::fill(argument, variable_value)).collect()
 }
 
-/// The stage of the member's plan at the start of this spawn. A member that must plan starts each
-/// spawn in plan mode until a plan is approved. `None` for a member that does not plan.
+/// The stage of the member's plan at the start of this spawn. `None` for a member that does not
+/// plan. A member that must plan starts in plan mode, also when it is respawned, as long as no plan
+/// of it was approved.
 fn initial_plan_stage(record: &AgentRecord) -> Option<PlanStage> {
     let plan = record.respawn.plan.clone();
     plan.or_else(|| record.awaits_plan_approval().then_some(PlanStage::Planning))

@@ -133,7 +133,7 @@ pub(crate) fn exit_event(record: &AgentRecord, outcome: ExitOutcome, description
 }
 
 /// Retries the cleanups that have failed. If the last save of the roster has failed, the roster is
-/// saved first. Otherwise the lead could be notified of an exit that the saved roster lacks.
+/// saved first, because the lead must not be notified of an exit that the saved roster lacks.
 pub(crate) fn save_roster_and_retry_cleanups(context: &mut Context) {
     context.state.has_roster_changed |= std::mem::take(&mut context.state.has_roster_save_failed);
     for (id, agent) in &mut context.state.agents {

@@ -53,8 +53,9 @@ pub(crate) fn schedule(agent: &mut Agent, mode: PermissionMode, now: Now) {
 /// When an agent whose plan was approved is ended for its respawn, in milliseconds on the monotonic
 /// clock. `None` if no such respawn is pending.
 ///
-/// The agent gets time because its hooks may write files at the end of the turn. While one of them
-/// waits in a long poll, none writes a file. Then the time is 0: at once.
+/// The agent is not ended at once, because one of its hooks may be writing a file at the end of the
+/// turn. If a hook waits in a long poll, no hook is writing a file, so the result is 0: the agent
+/// is ended at once.
 pub(crate) fn deadline(agent: &Agent) -> Option<u64> {
     let respawn = agent.record.lifecycle.process().plan_approval_respawn?;
     Some(if agent.long_poll.waiting.is_some() { 0 } else { respawn.deadline })

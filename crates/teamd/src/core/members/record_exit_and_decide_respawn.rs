@@ -217,9 +217,9 @@ fn start_next_spawn(
         _ if process.on_exit == OnExit::Suspend => decide_respawns_and_suspensions::suspend(context, record),
         ExitCause::PlanApprovalRespawn => plan_approval_respawn::respawn_for_plan(context, record),
         ExitCause::Failure => match decide_respawns_and_suspensions::respawn_after_failure(context, record) {
-            // Reached if the restart policy allows no respawn. The member is suspended, so that it
-            // can be resumed, if the agent itself did not fail: the machine was rebooted, or the
-            // shim has never reported the start of the agent.
+            // The restart policy allows no respawn. But if the machine was rebooted, or the shim
+            // never reported the start of the agent, the agent itself has not failed. Then the
+            // member is suspended, so that it can be resumed.
             NextSpawn::NoRespawn if *report == ExitReport::Rebooted || process.agent_pid.is_none() => {
                 decide_respawns_and_suspensions::suspend(context, record)
             }
@@ -261,8 +261,8 @@ fn exit_notice(report: &ExitReport, next_spawn: &NextSpawn) -> Option<NoticeKind
 }
 
 /// Whether the exit is a failure, after which the restart policy may respawn the member. A closed
-/// pane is no failure, because a person closed it on purpose. The end of the tmux server does not
-/// count either: it is a case of its own (`ExitCause::TmuxGone`).
+/// pane is no failure, because a person closed it on purpose. The end of the tmux server is no
+/// failure either: the cause of the exit is then [`ExitCause::TmuxGone`].
 fn is_failure(report: &ExitReport) -> bool {
     match report {
         ExitReport::Exit(code) => *code != 0,
@@ -281,8 +281,9 @@ fn is_failure(report: &ExitReport) -> bool {
 /// shim. A respawned agent always counts as one that has run.
 fn has_run(record: &AgentRecord, report: &ExitReport) -> bool {
     let process = record.lifecycle.process();
-    // If the daemon has asked tmux about the pane, `report` comes from tmux's answer. The first
-    // report is then in `exit_report`, and only that one says whether the shim was killed.
+    // Only the exit report of the shim says whether the shim was killed. If the daemon has asked
+    // tmux about the pane, `report` comes from tmux's answer, and the shim's report is in
+    // `exit_report`.
     let shim_report = process.exit_report.as_ref().unwrap_or(report);
     let lacks_exit_status = matches!(shim_report, ExitReport::ShimKilled | ExitReport::Rebooted);
     process.agent_pid.is_some() || !lacks_exit_status || record.is_respawn()

@@ -51,7 +51,8 @@ pub(crate) fn handle_pane_opened(
                 Lifecycle::Starting(starting) => {
                     set_expected_shim(starting, opened.shim);
                     // tmux opens panes one by one, so this spawn may have waited long for its pane.
-                    // The next step, connecting the shim, therefore gets a new deadline.
+                    // That time must not count for the next step, in which the shim connects. So
+                    // this step gets a new deadline.
                     starting.deadline = context.now.mono + START_DEADLINE;
                 }
                 // The start has failed meanwhile, and its cleanup is under way.
@@ -185,9 +186,10 @@ pub(crate) fn handle_member_registered(
             context
                 .effects
                 .push(Effect::SendToShim { conn, message: ToShim::StartAgent(Box::new(start_message)) });
-            // Scans for requests have ignored this member, because it was not in config.json. Now
-            // they can find requests of an earlier spawn of the member. If the clock was set back,
-            // they can also find requests of an earlier member with this name.
+            // Scans for requests have ignored this member, because it was not in config.json. If
+            // the member is respawned, its previous spawn may have left open requests. If the clock
+            // was set back, requests of an earlier member with this name may count as open too. So
+            // the requests are scanned now.
             let may_have_requests =
                 agent.record.is_respawn() || context.state.latest_wall_ms > context.now.wall;
             let team_to_scan = may_have_requests.then(|| agent.record.request.team.clone());

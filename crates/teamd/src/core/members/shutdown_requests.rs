@@ -150,8 +150,8 @@ pub(crate) fn request_and_wait(context: &mut Context, waiter: ExitWaiter, terms:
 }
 
 /// Requests the shutdown of an agent. If the agent has not answered an earlier request yet, it gets
-/// no second message. Both requests then have the same deadline: the earlier one. If one of the
-/// requests is forced, the agent is terminated at that deadline.
+/// no second message. The earlier of the two deadlines then holds for both requests. If one of the
+/// two requests is forced, the agent is terminated at this deadline.
 fn request_shutdown(context: &mut Context, id: &SpawnId, terms: &ShutdownTerms) {
     let deadline = context.now.mono.saturating_add(terms.grace_ms);
     let Some(agent) = context.state.agents.get_mut(id) else { return };

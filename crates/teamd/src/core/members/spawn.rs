@@ -181,8 +181,8 @@ fn opening_deadline(backend: Backend) -> u64 {
     if backend == Backend::Iterm2 { ITERM2_OPENING_DEADLINE } else { START_DEADLINE }
 }
 
-/// The session of iTerm2 for an agent. If the request does not say where the program `it2` is, it
-/// is searched in the daemon's PATH.
+/// The session of iTerm2 for an agent. The session is opened by the program `it2`. If the request
+/// has no path of `it2`, the daemon's PATH is searched for it.
 fn iterm2_spec(state: &State, agent: &Agent, log: PathBuf) -> Box<Iterm2Spec> {
     let request = &agent.record.request;
     let default_access = || Iterm2Access { it2: "it2".into(), session: None };

@@ -28,9 +28,10 @@ pub(crate) struct NoticeQueue {
     has_changed: bool,
     /// When the next text may be shown, in milliseconds on the monotonic clock.
     quiet_until: u64,
-    /// Until when the text about suspended members waits for further suspensions, in milliseconds
-    /// on the monotonic clock. When a tmux server ends, the members in its panes are suspended one
-    /// after the other, and one text names them all. `None` if no such text waits.
+    /// When the text about suspended members is shown, in milliseconds on the monotonic clock.
+    /// `None` if there is no text about suspended members. The text is not shown at once: when a
+    /// tmux server ends, the members in its panes are suspended one after the other, and one text
+    /// is to name them all.
     collects_until: Option<u64>,
 }
 

@@ -85,9 +85,8 @@ pub(crate) fn record_screen_dialogs(
         let known = agent.screen_dialog.take().filter(|old| is_same_dialog(&old.text, &dialog.text));
         let (is_known, is_new) =
             (known.is_some(), known.is_none() && agent.record.hook_state.dialog.is_none());
-        // The screen may say when a usage limit ends, as a time of day. Once that time has passed,
-        // the same text would be read as a time of the next day. So the end that was read first is
-        // kept.
+        // The screen may say when a usage limit ends, as a time of day such as 3 pm. After 3 pm,
+        // the same text would mean 3 pm of the next day. So the end that was read first is kept.
         let limit = known.and_then(|known| known.limit).or_else(|| dialog.limit.clone());
         agent.screen_dialog = Some(ScreenDialog { limit, ..dialog.clone() });
         if !is_known {

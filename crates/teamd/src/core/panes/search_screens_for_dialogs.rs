@@ -1,9 +1,9 @@
-//! Searches the screens of all panes for dialogs. This happens at rescans, but at most every 30 s,
-//! and when a client asks for the status with dialogs. The client then learns which programs wait
-//! at a dialog.
+//! Searches the screens of all panes for dialogs. A rescan starts a search if the last one began at
+//! least 30 s ago. A client that asks for the status with dialogs starts a search too, and its
+//! reply says which programs wait at a dialog.
 //!
-//! The reply waits for the screens for at most `SCREEN_TIMEOUT`. After that, it says that the
-//! dialogs are unknown.
+//! If the search takes longer than `SCREEN_TIMEOUT`, the client's reply says that the dialogs are
+//! unknown.
 
 use crate::core::connection_spawn_and_watch_ids::{ConnId, SpawnId};
 use crate::core::effect::Effect;

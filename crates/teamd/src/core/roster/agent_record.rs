@@ -79,8 +79,8 @@ pub(crate) struct AgentRecord {
     /// The permission mode in config.json, in the spelling of the program that wrote it. If another
     /// program drops the mode from config.json, the daemon restores it from this field.
     pub(crate) config_mode: Option<String>,
-    /// People are notified if a turn has no output for too long, but only once of each turn. This
-    /// is the start of the last turn of which they were notified, in milliseconds since the epoch.
+    /// People are notified, once per turn, if the turn has no output for too long. This is the
+    /// start of the last turn about which they were notified, in milliseconds since the epoch.
     pub(crate) no_output_turn: Option<u64>,
     pub(crate) spawned_at: u64,
     #[serde(with = "saved_lifecycle")]
@@ -188,9 +188,9 @@ pub(crate) enum ApprovalDelivery {
     InArguments,
 }
 
-/// An agent's record in an `Arc`, which the state shares with jobs of the files thread. Mutable
-/// access copies the record if a job still has it. So saving the roster needs no copy of the
-/// records that do not change.
+/// An agent's record in an `Arc`, because the state shares it with the jobs that save the roster. A
+/// record is copied only if it changes while a job has it. So a save of the roster copies no
+/// unchanged records.
 #[derive(Clone)]
 pub(crate) struct SharedRecord(Arc<SerializedRecord>);
 

@@ -15,9 +15,9 @@ pub(crate) struct UsageTotals {
 }
 
 impl UsageTotals {
-    /// Adds a usage report, which has the total usage of a session so far. Programs and
-    /// reconnecting shims repeat their reports. So this function adds only the increase since the
-    /// last report of the session, and returns it.
+    /// Adds the increase since the last report of the same session to the member's usage, and
+    /// returns the increase. Each report has the total usage of its session so far. So a report
+    /// that a program or a reconnecting shim repeats adds nothing.
     ///
     /// # Errors
     ///

@@ -78,7 +78,7 @@ impl Agent {
     }
 
     /// Whether the agent starts no turn and takes no task, because its last turns have failed, or
-    /// because the home of its team has no contact.
+    /// because this host has no contact with the home of the agent's team.
     pub(crate) fn takes_no_work(&self) -> bool {
         let pause = self.turn.as_ref().and_then(|turn| turn.pause.as_ref());
         matches!(pause, Some(TurnPause::FailedTurns(_) | TurnPause::NoContact(_)))

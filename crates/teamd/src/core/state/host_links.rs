@@ -37,9 +37,10 @@ pub(crate) struct HostLinks {
 /// The numbers of the events that annexes send to homes.
 #[derive(Debug, Default)]
 pub(crate) struct EventNumbers {
-    /// At the annex: the number that the last event got. The next daemon reads it from the event
-    /// log. Each number is at least the present time in milliseconds since the epoch. So the
-    /// numbers increase even if the event log was removed, unless the clock was set back.
+    /// On an annex: the last number that it has given to an event. After a restart, the daemon
+    /// reads this number from the event log. A new number is at least the present time in
+    /// milliseconds since the epoch, so that the numbers increase even if the event log was
+    /// removed.
     pub(crate) last: u64,
     /// At the home: the number of the last event that is logged, by the team and the annex.
     pub(crate) logged: BTreeMap<(TeamName, String), u64>,

@@ -25,9 +25,8 @@ pub(crate) struct QueuedQuery {
 }
 
 impl NextTaskQueue {
-    /// Creates the next barrier file if a query waits and no query waits for an earlier barrier
-    /// file. So only one barrier file is under way at a time. Queries that arrive meanwhile share
-    /// the next one.
+    /// Creates the next barrier file if a query waits, but not while the watcher still has to
+    /// report an earlier barrier file. Queries that arrive meanwhile share the next barrier file.
     pub(crate) fn create_barrier(&mut self, effects: &mut Effects) {
         if self.created == self.reached && !self.waiting.is_empty() {
             self.created += 1;

@@ -116,8 +116,8 @@ fn wake_for_tasks(context: &mut Context, team: &TeamName, board: &TaskBoard) {
         }
     }
     if board.startable().next().is_some() {
-        // Wakes all idle agents whose turns are not reported by a shim or by hooks. The other
-        // agents were woken by the loop above.
+        // The loop above handles the agents whose turns are reported by a shim or by hooks. All
+        // other idle agents are woken here.
         let is_idle_without_reports = |agent: &&&Agent| {
             !agent.record.has_turns()
                 && agent.record.request.delivery != Delivery::Hook

@@ -1,6 +1,6 @@
 //! Adds lines to the record of a team: the file that `teamctl replay` plays. The lines are the
-//! team's events in the event log, and the output of its members. Jobs of the files threads write
-//! them.
+//! team's events in the event log, and the output of its members. The core only queues jobs; the
+//! threads that run these jobs write the lines.
 
 use crate::core::effect::Effect;
 use crate::core::jobs::file_jobs::FileJob;

@@ -114,8 +114,9 @@ pub(crate) fn usage_for_new_home(state: &State, team: &TeamName) -> HomeUsage {
     })
 }
 
-/// Takes over what the old home has counted. That includes what the members here have used until the
-/// move, which this host has counted too.
+/// Raises the usage of the team to the figures that the old home has counted. Those figures include
+/// what the members on this host used before the move. This host has counted that too, so the two
+/// figures are not added, and the larger one is kept.
 pub(crate) fn add_usage_of_old_home(context: &mut Context, team: &TeamName, old: HomeUsage) {
     let Some(team_state) = context.state.teams.get_mut(team) else { return };
     let used = &mut team_state.usage;

@@ -105,9 +105,9 @@ pub(crate) fn delete_files(
     removed_worktrees: RemovedWorktrees,
     effects: &mut Effects,
 ) {
-    // Without this scan, changes of tasks just before the deletion might not be logged. A deletion
-    // without a client was begun by an earlier daemon. It needs no scan, because the files may be
-    // gone already.
+    // If a client has asked for the deletion, the tasks are scanned once more, so that their last
+    // changes are logged. A deletion without a client was begun by an earlier daemon, and the files
+    // may be gone already.
     if client.is_some() {
         let (team, selection) = (request.team.clone(), TaskSelection::All);
         effects.push(Effect::File(FileJob::ScanTasks { team, selection, queries: Vec::new() }));

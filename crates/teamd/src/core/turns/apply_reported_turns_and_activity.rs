@@ -3,10 +3,10 @@
 //! The member's delivery decides who reports that the member is idle:
 //!
 //! - `turn` and `acp`: the shim, which runs each turn and reports its end (`apply_turn_state`).
-//! - `hook`: a hook, by a long poll (`start_agent_long_poll` in
-//!   `core/hook_reports_and_long_polls`). A hook that reports the end of a turn may still find a
-//!   message, and then the program works on. A program that has started without a prompt is idle
-//!   when its first hook reports.
+//! - `hook`: a hook, when it waits in a long poll (`start_agent_long_poll` in
+//!   `core/hook_reports_and_long_polls`). A hook that reports the end of a turn does not mean that
+//!   the member is idle: if the hook finds a message, the program works on. A program that has
+//!   started without a prompt is idle when its first hook reports.
 //! - `native`: the program itself, by `isActive` in config.json or by an `idle_notification` in the
 //!   lead's inbox (`apply_native_activity`).
 //! - `pull`: the agent itself, by `teamctl` (`report_own_activity`).
@@ -131,9 +131,8 @@ fn apply_activity(context: &mut Context, id: &SpawnId, activity: Activity) {
     set_activity(agent, activity, context.now, &mut context.effects);
 }
 
-/// Stores the activities from config.json, and returns those that have changed since the last scan.
-/// An unchanged activity may be outdated, because a message to the lead may have reported a newer
-/// one.
+/// Stores the activities from config.json, and returns those that differ from the last scan. The
+/// others are not applied again, because a message to the lead may have reported a newer activity.
 pub(crate) fn take_config_activity_changes(
     state: &mut State,
     team: &TeamName,

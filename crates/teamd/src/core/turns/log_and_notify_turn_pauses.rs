@@ -132,8 +132,7 @@ fn notice(pause: &TurnPause, limit: &LimitReport<'_>) -> Option<NoticeKind> {
     }
 }
 
-/// Whether people are notified of a pause, apart from pauses that wait for the end of a long usage
-/// limit. They are notified in three cases:
+/// Whether people are notified of a pause for one of three reasons:
 ///
 /// - Several turns in a row have failed.
 /// - Only a message from a person or from the lead can start the next turn.

@@ -5,9 +5,10 @@
 //! saves that were queued before it. So the roster on disk names an agent before the agent runs,
 //! and contains an exit before the lead is notified of the exit.
 //!
-//! If several versions of the roster wait, only the newest is written, at the position of the
-//! oldest. So a roster may be written before jobs that were queued earlier. A crash at this moment
-//! loses at most lines of the event log: the next daemon repeats the other jobs from the roster.
+//! If several versions of the roster wait in the queue, only the newest is written, in the place of
+//! the oldest. So the newest version may be written before jobs that were queued earlier. If the
+//! daemon crashes in between, the next daemon repeats those jobs from the roster; only lines of the
+//! event log can be lost.
 //!
 //! Invariant: a roster is never written later than its position in the queue;
 //! `newest_waiting_roster_takes_the_place_of_the_oldest` checks it.
@@ -64,8 +65,9 @@ pub(crate) struct JobSender {
 /// A lane that takes jobs.
 struct RunningLane {
     entries: Sender<Vec<QueueEntry>>,
-    /// The thread of this lane, which ends when `entries` is dropped and all jobs are done. `None`
-    /// if it could not be started: the thread of the daemon's own files then runs the jobs.
+    /// The thread that runs the jobs of this lane. It ends when `entries` is dropped and all jobs
+    /// are done. `None` if the thread could not be started: the thread of the daemon's own files
+    /// then runs the jobs.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -141,9 +143,9 @@ impl JobSender {
                 None => by_lane.push((lane, vec![entry])),
             }
         }
-        // The daemon's lane comes first, because it has the saves for which jobs of teams wait. If
-        // a team has no thread of its own, the daemon's lane also gets the team's jobs. A job that
-        // waits for a save behind it would block the lane forever.
+        // The daemon's lane has the saves, and jobs of teams wait for saves. If the thread of a
+        // team could not be started, the daemon's lane also runs the team's jobs. There, a job that
+        // stood before its save would wait forever, so the daemon's lane gets the saves first.
         by_lane.sort_by_key(|(lane, _)| *lane != Lane::Daemon);
         for (lane, entries) in by_lane {
             self.lane(lane).inspect(|running| drop(running.entries.send(entries)));

@@ -54,9 +54,9 @@ impl RecordWriter {
         }
     }
 
-    /// If the record's file is missing or empty, puts a start line before the lines that are
-    /// written next. The record may then get tasks, turns and messages that it had before, but not
-    /// the output.
+    /// If the record's file was removed or emptied, begins the record again with a start line.
+    /// Tasks, turns and messages that the lost file had may be recorded once more, but not the
+    /// output of members.
     pub(super) fn begin_again_if_file_is_lost(&mut self, state: &StateDir, batch: &RecordBatch) {
         let has_start = is_start(batch.items.first())
             || self

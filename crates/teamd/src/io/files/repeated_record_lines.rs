@@ -81,9 +81,9 @@ impl RecordedLines {
         self.last.insert((kind, name.to_ascii_lowercase()), value) == Some(value)
     }
 
-    /// If a message's index is higher than all before, the message is new, even if it repeats the
-    /// text of an earlier message. This is so because an index can only get lower: when the owner
-    /// of the inbox removes messages.
+    /// Whether the record has this message already. A message with a higher index than all before
+    /// is new, even if it has the same text as an earlier message: indexes of old messages never
+    /// rise, and fall only when the owner of the inbox removes messages.
     fn is_repeated_message(&mut self, line: &Value) -> bool {
         let (inbox, message) = (text(&line["inbox"]), &line["message"]);
         let next = line["index"].as_u64().unwrap_or_default() + 1;

@@ -110,9 +110,9 @@ impl InboxScanner {
         cursor: &InboxCursor,
     ) -> InboxScanResult {
         let has_more = cursor.has_more();
-        // The cursor says how far the inbox was scanned. It starts again if the inbox was
-        // rewritten, for example by its owner, who removed read messages. It is then unknown which
-        // entries are new, so all of them count as logged already.
+        // The cursor says how far the inbox was scanned. After a rewrite of the inbox, for example
+        // by an owner who removed read messages, the cursor begins again at the first entry. The
+        // scan then can't tell which entries are new, so all of them count as logged already.
         if cursor.is_reset() {
             return InboxScanResult {
                 logged: summarize_all(entries),

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{Error, Inbox};
 
 impl FilesThread {
-    /// Sends a shutdown request with the id `request` to a member. Nothing is sent if the inbox has
-    /// an unread request with an id of `unless_unread`.
+    /// Sends a shutdown request with the id `request` to a member. Does nothing if the inbox has an
+    /// unread shutdown request whose id is in `unless_unread`.
     ///
-    /// After a crash, the daemon does not know whether it has already sent `request`, and puts
-    /// `request` into `unless_unread` too. Then nothing is sent if the inbox has `request`, unread
-    /// or read.
+    /// A daemon that starts after a crash does not know whether `request` was sent, so it passes
+    /// `request` in `unless_unread` too. In that case this function also does nothing if the member
+    /// has already read `request`.
     pub(super) fn send_shutdown_request(
         &self,
         team: &TeamName,

@@ -13,17 +13,17 @@ const POSITION: &str = "received.json";
 /// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
 const POSITION_BYTES: usize = 80;
 
-/// Stores the received items with the mirrors. After each item, writes its number, the position, to
-/// a file. After a crash, the other host sends all items after this position again. At most one of
-/// them is stored already. The mirrors recognize one repeated item, but several of them would bring
-/// back an older state of the team.
+/// Stores the received items with the mirrors. After each item, writes the item's number (its
+/// position) to a file. After a crash, the other host sends all items after this position again.
+/// The mirrors can recognize only one item that they have stored already; several such items would
+/// bring back an older state of the team.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
     directory: StateDir,
     position: ReceivedPosition,
-    /// The number of the last item that the mirrors have stored. The file has a lower number until
-    /// the position is written.
+    /// The number of the last item that the mirrors have stored. The file may still have the number
+    /// of the item before it.
     applied: u64,
     /// Dropped with the receiver, after its last write.
     _ended: oneshot::Sender<()>,
@@ -58,9 +58,9 @@ impl MirrorReceiver {
 }
 
 impl MirrorReceiver {
-    /// Stores one item. A barrier is an item that asks whether all earlier items are handled.
-    /// Before its answer, all files are compared, so that the answer follows all earlier changes on
-    /// this host.
+    /// Stores one item. A barrier is an item by which the other host asks whether all earlier items
+    /// are handled. Before this host answers, it compares all files, so that the other host gets
+    /// all earlier changes of this host before the answer.
     fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
         if matches!(payload, ItemPayload::Barrier { .. }) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
@@ -96,9 +96,8 @@ impl MirrorReceiver {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
         for item in items.iter().filter(|item| item.number > applied) {
-            // Writes the number of the previous item before this item is stored. Usually the file
-            // has it already, but not if the last call of this function failed. So a crash now
-            // repeats at most this item.
+            // Before an item is stored, the file gets the number of the item before it. So after a
+            // crash, at most one stored item is sent again.
             self.note_position(position_of(self.applied))?;
             self.apply_item(&item.payload)?;
             self.applied = item.number;

@@ -46,8 +46,8 @@ impl PaneManager {
             self.opening_cache.iter_mut().for_each(PaneOpeningCache::clear_rows);
         }
         outcome.tagged?;
-        // These two errors do not stop the agent. It runs in a window without teamd's options, or
-        // without a record of its output.
+        // The agent starts even if the options of its window could not be set, or if its output
+        // can't be recorded. Either error is only logged.
         outcome
             .window_configured
             .unwrap_or_else(|error| tracing::warn!("cannot set up {}: {error}", created.window));

@@ -36,7 +36,7 @@ pub(super) fn run_it2(it2: &Path, arguments: &[&str]) -> Result<String, It2Error
     command.process_group(0);
     let mut child = command.spawn().map_err(It2Error::NotStarted)?;
     // This thread waits for the output of `it2`, and another thread kills `it2` after the timeout.
-    // Without a handle, `it2` has exited already, and need not be killed.
+    // If no handle for the process can be opened, `it2` has exited already and need not be killed.
     let pid = child.id();
     let handle = ExitHandle::open(pid);
     let watchdog = std::thread::Builder::new().name("it2-timeout".into()).spawn(move || {

@@ -24,8 +24,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The kinds of events that mean a change. A file that was opened or read has not changed.
 const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
-/// Returns the directories of a team that are watched. A parent comes before its children and is
-/// watched first. So its watch reports a child that is created before the child has a watch.
+/// Returns the directories of a team that are watched. A parent comes before its children, because
+/// it must be watched first. If a child is created before it has a watch of its own, the watch of
+/// the parent reports this.
 pub(crate) fn directories(root: &Path, team: &TeamName) -> [PathBuf; 3] {
     let home = root.join("teams").join(team.as_str());
     let inboxes = home.join("inboxes");
@@ -79,8 +80,8 @@ pub(super) fn is_root_directory(root: &Path, path: &Path) -> bool {
 }
 
 /// Returns the event for a change of a directory of the team `name`, if this is a session team: a
-/// team that a Claude Code session created for itself. `None` for any other team, because the core
-/// then rescans all files.
+/// team that a Claude Code session created for itself. `None` for any other team: a change of its
+/// directories needs no event of its own, because the watcher makes the core rescan all files.
 pub(super) fn session_team_event(name: &str) -> Option<CoreEvent> {
     let team = TeamName::parse(name).ok().filter(TeamName::is_claude_session)?;
     Some(CoreEvent::SessionTeamChanged { team })
@@ -133,9 +134,9 @@ impl FileWatcher {
         for directory in ["teams", "tasks"] {
             watcher.watch(&root.join(directory), RecursiveMode::NonRecursive)?;
         }
-        // The watch of a directory does not report its removal while the daemon has it open, and
-        // the daemon has `teams` and `tasks` open. The watch of the root reports their removal. If
-        // the root cannot be watched, the next rescan finds it.
+        // The daemon has `teams` and `tasks` open. The watch of an open directory does not report
+        // that the directory was removed, but the watch of its parent, the root, does. If the root
+        // cannot be watched, the next rescan notices the removal.
         watcher.watch(root, RecursiveMode::NonRecursive).ok();
         let watched = barriers.ensure_directory().map_err(notify::Error::io);
         let watched = watched.and_then(|directory| watcher.watch(directory, RecursiveMode::NonRecursive));
@@ -227,8 +228,9 @@ pub(super) fn handle_event(
     }
 }
 
-/// Sends the events for a change if the system does not say which file changed. `paths` has a
-/// watched directory, or any file in it.
+/// Reports a change on a system that does not say which file changed, so that the core rescans all
+/// files. On such a system, `paths` may have the watched directory or some other file in it instead
+/// of the changed file.
 fn report_unnamed_change(
     root: &Path,
     paths: &[PathBuf],

@@ -16,11 +16,12 @@ use protocol::team_and_member_names::MemberName;
 const PLACEHOLDER: ItemPayload = ItemPayload::BarrierReached { number: 0 };
 
 impl NetworkSimulation {
-    /// If the simulation tests a defect, makes the link behave in `action` as a program with this
-    /// defect would.
+    /// Some simulations have a built-in defect, to test that the invariants find it. If this
+    /// simulation has one that concerns links, carries out the defect just before the link's step
+    /// `action`.
     ///
-    /// The defect that stores messages twice is left to the caller: the function returns these
-    /// messages with their recipients, and after the action the caller stores a copy of each.
+    /// If the defect is that messages are stored twice, only returns the messages and their
+    /// recipients. After the step, the caller stores a copy of each message.
     pub(super) fn inject_defect(
         &mut self,
         host: HostIndex,

@@ -46,8 +46,8 @@ impl ScriptedAnnex {
         self.events.push_back(LinkEvent::Opened { connection: self.connection });
     }
 
-    /// The connection ends. Frames on their way are lost. Returns the home's number of the
-    /// connection.
+    /// Ends the connection. Frames on their way to the annex are lost. Returns the home's number of
+    /// the connection that has ended.
     pub(super) fn close(&mut self) -> u64 {
         self.frames.clear();
         let (connection, reason) = (self.connection, "cut".to_owned());

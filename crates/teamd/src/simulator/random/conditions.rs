@@ -239,8 +239,8 @@ impl Conditions for RandomConditions {
         simulation.end_program(agent_pid);
     }
 
-    /// Lets some git jobs finish. In reality they may finish too, because git is a separate
-    /// process.
+    /// Lets some of the killed daemon's git jobs finish: git is a separate process, and survives
+    /// the daemon.
     fn daemon_killed(simulation: &mut RandomSimulation, jobs: VecDeque<WorktreeJob>) {
         simulation.conditions.saved_roster.clear();
         for job in jobs {

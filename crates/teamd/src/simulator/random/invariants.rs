@@ -291,11 +291,10 @@ pub(super) fn check_worktree_recorded(disk: &SimulatedDisk, creation: &WorktreeC
 /// Returns the roster as text. The simulator compares this text with an earlier one to find changes
 /// that were not saved. The text lacks three values that may change without a save:
 ///
-/// - the number of turns of a team without a limit of turns;
-/// - for a team without a limit of turns, the number of the last event of each annex that was
-///   counted;
-/// - the tracking task of a starting member, an internal task that represents the member. If its id
-///   is not saved, it is found by its subject later.
+/// - the number of turns of a team, if the policy does not limit it;
+/// - for such a team, how far the events of each annex were counted (the number of the last one);
+/// - the id of a starting member's tracking task, an internal task that represents the member. If
+///   the id was not saved, the daemon finds the task by its subject.
 fn roster_text(state: &State) -> String {
     let mut roster = state.to_roster();
     let unlimited = state.teams.iter().filter(|(_, team_state)| team_state.policy.max_turns.is_none());

@@ -37,9 +37,9 @@ impl ComparableHistory {
         self.0.entry(section).or_default().push((at, line));
     }
 
-    /// Removes lines at the end of each section that has more lines than the same section of
-    /// `other`, but only lines from the time `from` on. A record that ends while the team works may
-    /// lack the last effects, and its replay may have them.
+    /// Shortens each section that has more lines than the same section of `other`. Removes surplus
+    /// lines from its end, but no lines from before the time `from`. If a record ends while the
+    /// team works, its replay may have events that the record lacks.
     pub(super) fn remove_open_end(&mut self, from: u64, other: &ComparableHistory) {
         for (section, lines) in &mut self.0 {
             let other_length = other.0.get(section).map_or(0, Vec::len);
@@ -80,8 +80,8 @@ fn section_of(event: &Event) -> Option<(u8, String)> {
     }
 }
 
-/// Kinds of messages that are left out of the history: shims send them, or send the answers, when a
-/// turn or an agent ends.
+/// Kinds of messages that are left out of the history: reports of shims that a turn has ended,
+/// shutdown requests, and the answers to shutdown requests.
 const SHIM_PAYLOADS: [&str; 4] =
     ["idle_notification", "shutdown_request", "shutdown_approved", "shutdown_rejected"];
 
@@ -107,8 +107,8 @@ fn sentence(event: &Event) -> Option<String> {
         | EventKind::Error { .. } => return None,
         // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,
-        // These messages are written by shims, or are shutdown requests, which the simulated disk
-        // does not keep in inboxes.
+        // Shims write these messages, or they are shutdown requests, which the simulated disk keeps
+        // apart from the inboxes.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
         EventKind::MemberActive { summary } => {

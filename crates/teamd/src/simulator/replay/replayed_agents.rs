@@ -24,7 +24,7 @@ pub(super) struct ReplayedAgents {
 #[derive(Debug)]
 pub(super) struct RecordedStatus {
     /// When the shim claimed the task of the turn, on the monotonic clock. If the record has no
-    /// claim, when the shim sent the report.
+    /// such claim, this is the time at which the shim sent the report.
     pub(super) at: u64,
     pub(super) status: TurnStatus,
 }

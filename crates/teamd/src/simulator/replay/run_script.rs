@@ -22,9 +22,10 @@ use protocol::timestamp::parse_iso8601;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The longest time that a shim is held back in the replay, in milliseconds. A shim that could look
-/// for work earlier than in the record is held back until the recorded time. If it could do so much
-/// earlier, a decision of the daemon has changed, and the replay must show that.
+/// The longest time that a shim is held back in the replay, in milliseconds. If a shim could look
+/// for work slightly earlier than in the record, it is held back until the recorded time. If the
+/// difference is larger than this limit, a decision of the daemon has changed. The replay must show
+/// the change, so the shim is not held back any longer.
 const MAX_HOLD: u64 = 1_000;
 /// How long the replay goes on after the last line of the record, in milliseconds.
 const SETTLING_TIME: u64 = 1_000;
@@ -205,9 +206,9 @@ impl Replay {
         task.is_none() && message.is_none_or(|message| message.payload.is_some())
     }
 
-    /// Returns the shim that must look for work before the shim `pid`: a waiting shim that claims,
-    /// in the record, the task that `pid` would find now. `None` if `pid` itself claims this task
-    /// in the record.
+    /// If the shim `pid` would now find a task that another waiting shim claims in the record,
+    /// returns that other shim, which must look for work first. `None` if `pid` itself claims this
+    /// task in the record.
     ///
     /// The recorded times do not give this order, because a shim claims a task some milliseconds
     /// before the daemon records the claim.
@@ -409,9 +410,9 @@ impl Replay {
 }
 
 impl RunningTurn {
-    /// A turn of the replay that starts now, at the time `elapsed`. If the recorded start is at
-    /// most [`MAX_HOLD`] later, the turn starts then, because a shim starts a turn some
-    /// milliseconds after its claim. So the turns of several members end in the order of the
+    /// Starts a turn in the replay at the time `elapsed`, or at its recorded start if that is later
+    /// by at most [`MAX_HOLD`]. The recorded start is usually some milliseconds later, because a
+    /// shim starts a turn after its claim. So the turns of several members end in the order of the
     /// record.
     fn new(elapsed: u64, turn: ScriptedTurn) -> RunningTurn {
         let start = if turn.start <= elapsed + MAX_HOLD { turn.start.max(elapsed) } else { elapsed };

@@ -73,11 +73,12 @@ pub(super) fn check_root(path: &Path, mode: FixMode, report: &mut DoctorReport) 
     RootAccess::Shared
 }
 
-/// Removes the write permission of other users from files and directories. `errors` has one error
-/// for each of these files and directories. The errors that are repaired are removed from `errors`.
+/// Repairs the files and directories that `errors` names: removes the write permission of other
+/// users. Removes each repaired error from `errors`.
 ///
-/// In `errors`, a directory comes before its content. The repair stops at the first failure: other
-/// users who can still write to a directory could replace the files in it.
+/// A directory is repaired before its content, because it comes first in `errors`. The repair stops
+/// at the first failure: if other users can still write to a directory, they can replace the files
+/// in it.
 fn repair_access(errors: &mut Vec<store::Error>, report: &mut DoctorReport) {
     let first_unrepaired = errors.iter().position(|error| !try_repair(error)).unwrap_or(errors.len());
     let repaired_count = errors.drain(..first_unrepaired).count();
@@ -113,8 +114,8 @@ fn try_repair(error: &store::Error) -> bool {
 ///
 /// # Errors
 ///
-/// `PermissionDenied` if another user owns the file or directory. Also if the directory has the
-/// sticky bit: such a directory, for example `/tmp`, is shared on purpose.
+/// `PermissionDenied` if another user owns the file or directory, or if the directory has the
+/// sticky bit. A directory with the sticky bit, for example `/tmp`, is shared on purpose.
 fn remove_foreign_write(path: &Path) -> std::io::Result<()> {
     // The open file is changed, not the path, because another user could put a symbolic link there.
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();

@@ -238,8 +238,9 @@ mod tests {
     }
 
     /// Creates a root with the team `orchard` and a session team. `orchard` has a stale lock and a
-    /// new lock. In place of two further locks, it has a file and a directory that is not empty.
-    /// The session team has a stale lock, and so does the directory `half`, which has no config.
+    /// new lock. At the path of a third lock is a file, and at the path of a fourth lock is a
+    /// directory that is not empty. The session team has a stale lock. The directory `half` is a
+    /// team without a config, and has a stale lock too.
     fn create_damaged_root(dir: &Path) -> Root {
         let root = Root::open(&dir.join("root"), dir, Durability::Process).unwrap();
         let team = TeamName::parse("orchard").unwrap();

@@ -158,9 +158,9 @@ impl Arrival {
     }
 }
 
-/// Finds the events that may log the storing of this message: the `message_stored` events of this
-/// sender from the time of the message on. Each result is the event's position in `events`, with
-/// the index in the inbox that the event names.
+/// Finds the `message_stored` events that may be about this message: those about messages of the
+/// same sender, from the time of this message on. Each result is the position of such an event in
+/// `events`, and the inbox index from that event.
 fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocation)> {
     let is_recent = |event: &Event| time_here(event) + CLOCK_SKEW_MS >= copy.sent_at();
     let from_sender = |(at, event): (usize, &Event)| match &event.kind {
@@ -172,22 +172,20 @@ fn stored_events(copy: &MessageCopy, events: &[Event]) -> Vec<(usize, CopyLocati
     events.iter().enumerate().filter_map(from_sender).collect()
 }
 
-/// Chooses the event that logs the storing of this message, and returns the event's position.
-/// `candidates` comes from `stored_events`. Usually one candidate names the index that the message
-/// has in the inbox. Otherwise the message has been moved in the inbox, and the first candidate is
-/// chosen.
+/// Returns the position of the `message_stored` event of this message. `candidates` comes from
+/// `stored_events`. The candidate with the message's present index in the inbox is chosen. If there
+/// is none, the message has moved in the inbox, and the first candidate is chosen.
 fn stored_event(copy: &MessageCopy, candidates: &[(usize, CopyLocation)]) -> Option<usize> {
     let same_index = candidates.iter().find(|(_, location)| *location == copy.location);
     same_index.or(candidates.first()).map(|(at, _)| *at)
 }
 
-/// Finds the event with which the recipient's host logged that it stored this message. Returns the
-/// event's position in `on_host`, which has the events of that host. `candidates` comes from the
-/// events of this host, and `stored_index` is the position of the candidate that is about this
-/// message.
+/// Finds the `message_stored` event of this message among `on_host`, the events of the recipient's
+/// host. Returns the event's position in `on_host`. `candidates` and `stored_index` are the results
+/// of [`stored_events`] and [`stored_event`] for the events of this host.
 ///
-/// Both hosts store the messages of one sender in the same order. So the third candidate of this
-/// host and the third candidate of the recipient's host are about the same message.
+/// Both hosts store the messages of one sender in the same order. So if the message's event is the
+/// third candidate on this host, it is also the third candidate on the recipient's host.
 fn arrival_event(
     copy: &MessageCopy,
     (candidates, stored_index): (&[(usize, CopyLocation)], Option<usize>),
@@ -200,9 +198,9 @@ fn arrival_event(
 /// Returns the event that shows that this message was read. `since_stored` has the recipient's
 /// events from this message's `message_stored` event on.
 ///
-/// Messages are read in the order of the inbox, and each `message_read` event says how many
-/// messages are still unread. This message has been read when no more messages are unread than were
-/// stored after it.
+/// Messages are read in the order of the inbox, and each `message_read` event has the number of
+/// unread messages. If this number is at most the number of messages that were stored after this
+/// one, this message has been read.
 fn read_event(since_stored: &[Event]) -> Option<&Event> {
     let mut later_messages = 0;
     since_stored.iter().skip(1).find(|event| match event.kind {
@@ -217,8 +215,8 @@ fn read_event(since_stored: &[Event]) -> Option<&Event> {
 
 /// Returns the turn in which the recipient got the message. `None` if the turn is not known. A read
 /// message was delivered in the last turn that began before the message was read. An unread message
-/// counts as delivered if the summary of the current turn says so, for example by naming the
-/// sender.
+/// was delivered in the current turn if the turn's summary suggests it, for example because it
+/// names the sender.
 fn delivering_turn(
     copy: &MessageCopy,
     since_sent: &[Event],

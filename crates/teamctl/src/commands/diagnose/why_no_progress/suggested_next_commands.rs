@@ -71,9 +71,9 @@ pub(super) fn logs(evidence: &MemberEvidence) -> String {
     }
 }
 
-/// Returns a command that helps with one blocker of the waiting tasks, if possible one without an
-/// owner in the team. The command makes a failed or abandoned blocker pending again, assigns a
-/// blocker without an owner, or runs `why` for the blocker's owner.
+/// Returns a command that helps with one of the tasks that block the waiting tasks. Prefers a
+/// blocker that no member of the team owns. The command makes a failed or abandoned blocker pending
+/// again, assigns a blocker without an owner, or runs `why` for the blocker's owner.
 pub(super) fn resolve_blocker(waits: &[TaskWait], evidence: &MemberEvidence) -> String {
     let blockers = || waits.iter().flat_map(|wait| &wait.blockers);
     let blocker = blockers().find(|task| is_unowned(task, &evidence.members)).or_else(|| blockers().next());

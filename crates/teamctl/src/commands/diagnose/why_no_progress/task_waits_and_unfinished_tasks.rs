@@ -18,9 +18,8 @@ pub(super) struct TaskWait {
 }
 
 /// Returns the tasks for which the member waits: the pending tasks that it may claim, if all of
-/// them are blocked. The tasks that only this member may claim come before all others, so if there
-/// are any, only these are returned. Empty if one of the tasks can start, or if the member already
-/// works on a task.
+/// them are blocked. If some pending tasks may be claimed only by this member, the other tasks are
+/// ignored. Empty if one of the tasks can start, or if the member already works on a task.
 pub(super) fn task_waits(tasks: &[Task], name: &MemberName) -> Vec<TaskWait> {
     let (own_tasks, unowned_tasks): (Vec<&Task>, Vec<&Task>) = pending_tasks(tasks)
         .filter(|task| task.claimer().is_none_or(|claimer| claimer == *name))
@@ -88,8 +87,8 @@ fn pending_tasks(tasks: &[Task]) -> impl Iterator<Item = &Task> {
 }
 
 /// The pending tasks of other members that can start now. `why` names them as tasks that the member
-/// could take over. Empty if the member can get a pending task otherwise, now or later: a task of
-/// its own, or one without an owner.
+/// could take over. Empty if there is a pending task, blocked or not, that the member owns or that
+/// has no owner.
 pub(super) fn tasks_of_others<'t>(tasks: &'t [Task], name: &MemberName) -> Vec<&'t Task> {
     let (tasks_of_others, takeable_tasks): (Vec<&'t Task>, Vec<&Task>) =
         pending_tasks(tasks).partition(|task| task.owner.as_ref().is_some_and(|owner| owner != name));
