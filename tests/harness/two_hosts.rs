@@ -39,7 +39,12 @@ const LINE_PROGRAM: (&str, &str) = (" annex --stdio", "/scripted-agent line");
 impl TwoHosts {
     /// Starts both daemons, and lists `devbox` in the hosts file.
     pub fn new() -> TwoHosts {
-        let hosts = TwoHosts { home: TestEnv::with_team(), annex: TestEnv::with_daemon() };
+        TwoHosts::with_environments(TestEnv::with_team(), TestEnv::with_daemon())
+    }
+
+    /// As [`TwoHosts::new`], with a home that has the team and with a host that has a daemon.
+    pub fn with_environments(home: TestEnv, annex: TestEnv) -> TwoHosts {
+        let hosts = TwoHosts { home, annex };
         let line = hosts.home.write_script(LINE, &hosts.script()).display().to_string();
         let file = format!("[host.devbox]\nconnect = {}\n", json!([line]));
         hosts.home.write_file("home/.config/teamd/hosts.toml", file);

@@ -1,7 +1,7 @@
 //! The home of a team moves to another host, as planned, and back.
 
 use super::config_of;
-use harness::{TestEnv, TwoHosts};
+use harness::{SmallDisk, TestEnv, TwoHosts, record_skip};
 use serde_json::{Value, json};
 
 fn subjects(env: &TestEnv) -> Vec<String> {
@@ -196,4 +196,56 @@ fn daemon_of_the_new_home_is_killed() {
     for failpoint in ["home.step 1", "home.step-done 1"] {
         assert!(kill_at_step(|hosts| &hosts.annex, failpoint), "{failpoint}");
     }
+}
+
+/// Fills the disk of one host, and moves the home. Returns the error. Afterwards, one host is the home,
+/// with everything.
+fn move_with_full_disk(hosts: &TwoHosts, disk: &SmallDisk) -> String {
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    home.teamctl(["task", "create", "before", "--command", "true"]).expect_success();
+    wait_until_done(home, "before");
+    disk.fill();
+    let output = home.teamctl(["home", "move", "survey", "devbox"]);
+    disk.free();
+    home.wait_until("the move is decided", || (is_home(home) != is_home(annex)).then_some(()));
+    hosts.wait_for_contact();
+    home.wait_until("the home moves once the disk has space", || {
+        (is_home(annex) || home.teamctl(["home", "move", "survey", "devbox"]).code == 0).then_some(())
+    });
+    assert_eq!(subjects(annex), ["before"], "{output:?}");
+    annex.teamctl(["task", "create", "after", "--command", "true"]).expect_success();
+    wait_until_done(annex, "after");
+    output.stderr
+}
+
+#[test]
+fn full_disk_of_the_home_refuses_a_move() {
+    let Some(disk) = SmallDisk::mount(16) else {
+        return record_skip("home-move-full-disk", "no right to mount a small file system");
+    };
+    let home = TestEnv::in_directory(disk.path());
+    home.start_daemon();
+    home.teamctl(["create", "survey"]).expect_success();
+    let hosts = TwoHosts::with_environments(home, TestEnv::with_daemon());
+    let error = move_with_full_disk(&hosts, &disk);
+    assert!(error.contains("No space left on device"), "{error}");
+    let TwoHosts { home, annex } = hosts;
+    home.shut_down();
+    annex.shut_down();
+}
+
+#[test]
+fn full_disk_of_the_host_refuses_a_move() {
+    let Some(disk) = SmallDisk::mount(16) else {
+        return record_skip("home-move-full-disk", "no right to mount a small file system");
+    };
+    let annex = TestEnv::in_directory(disk.path());
+    annex.start_daemon();
+    let hosts = TwoHosts::with_environments(TestEnv::with_team(), annex);
+    let error = move_with_full_disk(&hosts, &disk);
+    assert!(error.contains("No space left on device"), "{error}");
+    let TwoHosts { home, annex } = hosts;
+    home.shut_down();
+    annex.shut_down();
 }

@@ -84,3 +84,36 @@ fn home_is_taken_and_the_old_one_changes_nothing_when_it_comes_back() {
     home.shut_down();
     annex.shut_down();
 }
+
+/// The new home uses the old one as a host, which has changed the team without contact.
+#[test]
+fn work_at_the_old_home_is_kept_when_the_new_one_uses_it() {
+    let hosts = TwoHosts::new();
+    hosts.add_line_back();
+    let (home, annex) = (&hosts.home, &hosts.annex);
+    home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    hosts.wait_for_exchange();
+    hosts.cut();
+    annex.wait_until("the annex notices that", || {
+        (annex.teamctl(["home", "take", "survey", "--yes"]).code == 0).then_some(())
+    });
+    home.teamctl(["task", "create", "too late"]).expect_success();
+    hosts.heal();
+    home.wait_until("the old home is told", || {
+        home.teamctl(["status"]).stdout.contains("the home is devbox since").then_some(())
+    });
+    assert!(find_task(home, "too late").is_some(), "nothing is overwritten yet");
+    annex.teamctl(["spawn", "eve", "--host", "laptop", "--profile", "worker"]).expect_success();
+    let event = home.wait_until("the copy is reported", || {
+        home.events().into_iter().find(|event| event["event"] == "team_replaced")
+    });
+    assert!(find_task(home, "too late").is_none());
+    let tasks = std::fs::read_dir(format!("{}/tasks/survey", event["copy"].as_str().unwrap())).unwrap();
+    let texts = tasks.map(|task| std::fs::read_to_string(task.unwrap().path()).unwrap());
+    assert!(texts.into_iter().any(|text| text.contains("too late")));
+    annex.teamctl(["shutdown", "--all"]).expect_success();
+    hosts.end_line_back();
+    let TwoHosts { home, annex } = hosts;
+    home.shut_down();
+    annex.shut_down();
+}

@@ -85,10 +85,18 @@ fn move_home(context: &CommandContext, args: &MoveArgs) -> Result<ExitCode, Erro
         Err(code) => return Ok(code),
     };
     let (host, entry) = source.find(&hosts, &args.host)?;
-    // The host may not have a mirror of the team yet.
-    context.request::<()>(use_host_request(team.name().clone(), (&host, &entry))?)?;
-    let request = MoveHomeRequest { team: team.name().clone(), host: host.clone() };
-    context.request::<()>(Request::MoveHome(request))?;
+    let request = || {
+        let (team, host) = (team.name().clone(), host.clone());
+        context.request::<()>(Request::MoveHome(MoveHomeRequest { team, host }))
+    };
+    match request() {
+        // The host may have no mirror of the team yet, or no connection.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Io) => {
+            context.request::<()>(use_host_request(team.name().clone(), (&host, &entry))?)?;
+            request()?;
+        }
+        result => result?,
+    }
     let name = team.name();
     let text = format!(
         "The home of {name} is {host} now. Use it there: teamctl --host {host} status -t {name}\nThe files here do \

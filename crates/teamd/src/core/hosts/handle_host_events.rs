@@ -12,7 +12,9 @@ use crate::core::hosts::move_home;
 use crate::core::hosts::report_homes;
 use crate::core::hosts::send_budgets::send_budgets;
 use crate::core::hosts::take_home;
-use crate::core::hosts::use_and_await_host::{fail_waiters, handle_barrier_reached, unreachable_error};
+use crate::core::hosts::use_and_await_host::{
+    fail_waiters, handle_barrier_reached, stores_nothing_error, unreachable_error,
+};
 use crate::core::jobs::file_jobs::FileJob;
 use crate::core::jobs::host_jobs::{HostEvent, LinkId, MirrorJob};
 use crate::core::state::core_state::State;
@@ -40,7 +42,7 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         HostEvent::Failed(error) => handle_failed(context, link, &error),
         HostEvent::Connected => handle_connected(context, link),
         HostEvent::Disconnected { reason } => handle_disconnected(context, link, reason),
-        HostEvent::StorageThere { error } => link_mut(context, link).storage_error = error,
+        HostEvent::StorageThere { error } => handle_storage_there(context, link, error),
         HostEvent::TeamNotAdded { team, error } => refuse_team(context, link, &team, &error),
         HostEvent::Notice(notice) => handle_notice(context, link, notice),
         HostEvent::TaskChecked { client, result } => handle_task_checked(context, client, result),
@@ -147,7 +149,15 @@ fn handle_disconnected(context: &mut Context, link: &LinkId, reason: String) {
     }
     let error = unreachable_error(host, &reason);
     fail_waiters(context, host, &error, |waiter| waiter.purpose == BarrierPurpose::UseHost);
-    move_home::end_waits_for_host(context, host, &reason);
+    move_home::end_waits_for_host(context, host, &error);
+}
+
+/// The other host cannot write its files, or can again. A move need not wait for its disk.
+fn handle_storage_there(context: &mut Context, link: &LinkId, error: Option<String>) {
+    link_mut(context, link).storage_error.clone_from(&error);
+    if let (LinkId::ToAnnex(host), Some(reason)) = (link, error) {
+        move_home::end_waits_for_host(context, host, &stores_nothing_error(host, &reason));
+    }
 }
 
 fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {

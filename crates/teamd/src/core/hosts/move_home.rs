@@ -5,7 +5,7 @@
 use crate::core::connection_spawn_and_watch_ids::ConnId;
 use crate::core::hosts::compare_changed_files::push_job;
 use crate::core::hosts::use_and_await_host::{
-    HOST_TIMEOUT, check_not_being_forgotten, not_home_error, unreachable_error,
+    HOST_TIMEOUT, check_not_being_forgotten, check_storage, not_home_error, unreachable_error,
 };
 use crate::core::jobs::host_jobs::{LinkId, MirrorJob};
 use crate::core::reply_to_client::send_reply;
@@ -49,7 +49,10 @@ fn check_movable(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorRe
         return Err(ErrorReport::new(ErrorKind::NotFound, message).with_help("see the hosts: teamctl hosts"));
     };
     match &link.connection {
-        LinkConnection::Connected => check_members(state, request),
+        LinkConnection::Connected => {
+            check_storage(&state.host_links, host)?;
+            check_members(state, request)
+        }
         LinkConnection::Lost { reason, .. } => Err(unreachable_error(host, reason)),
         LinkConnection::Connecting { .. } => Err(unreachable_error(host, "not connected yet")),
     }
@@ -120,10 +123,9 @@ pub(crate) fn finish(context: &mut Context, team: &TeamName, result: Result<(), 
     send_reply(context, client, reply);
 }
 
-/// The contact with the host is lost: cancels the moves that the host was not told of.
-pub(crate) fn end_waits_for_host(context: &mut Context, host: &HostName, reason: &str) {
-    let error = unreachable_error(host, reason);
-    end_waits(context, &error, |moving| moving.host == *host);
+/// The host has no contact or stores nothing: cancels the moves that it was not told of.
+pub(crate) fn end_waits_for_host(context: &mut Context, host: &HostName, error: &ErrorReport) {
+    end_waits(context, error, |moving| moving.host == *host);
 }
 
 /// Ends the waits for hosts that have taken too long.

@@ -61,6 +61,18 @@ pub(crate) fn check_not_being_forgotten(links: &HostLinks, host: &HostName) -> R
     }
 }
 
+/// Refuses a request about a host that would not answer, because it stores nothing.
+pub(crate) fn check_storage(links: &HostLinks, host: &HostName) -> Result<(), ErrorReport> {
+    let link = links.links.get(&LinkId::ToAnnex(host.clone()));
+    link.and_then(|link| link.storage_error.as_ref())
+        .map_or(Ok(()), |reason| Err(stores_nothing_error(host, reason)))
+}
+
+pub(crate) fn stores_nothing_error(host: &HostName, reason: &str) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, format!("cannot use {host}: it stores nothing: {reason}"))
+        .with_help("repair the cause there, such as a full disk; is it repaired? see: teamctl status")
+}
+
 /// Decides when the link to the host connects. If the link has lost its connection, it connects at
 /// once. Otherwise the link is connected, or tries to connect again by itself.
 fn begin_attempt(context: &mut Context, host: &HostName) -> ConnectAttempt {

@@ -197,3 +197,24 @@ fn lost_contact_cancels_a_move_until_the_home_is_offered() {
     report(&mut state, annex_link(), declined);
     assert!(state.host_links.home_moves.is_empty());
 }
+
+#[test]
+fn full_disk_of_the_host_cancels_a_move_until_the_home_is_offered() {
+    let full = || HostEvent::StorageThere { error: Some("no space left".to_owned()) };
+    let mut state = new_state();
+    begin_move(&mut state);
+    let effects = report(&mut state, annex_link(), full());
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
+    let effects = report(&mut state, annex_link(), HostEvent::MoveCancelled(survey_team()));
+    let message = error_message(&effects, 1);
+    assert_eq!(
+        message,
+        "cannot use devbox: it stores nothing: no space left; the home of survey is here as before"
+    );
+    let message = error_message(&send_call(&mut state, 2, move_home()), 2);
+    assert_eq!(message, "cannot use devbox: it stores nothing: no space left");
+    report(&mut state, annex_link(), HostEvent::StorageThere { error: None });
+    offer(&mut state);
+    let message = error_message(&report(&mut state, annex_link(), full()), 1);
+    assert!(message.contains("until it answers, this machine does not change survey"), "{message}");
+}
