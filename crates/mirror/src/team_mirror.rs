@@ -28,8 +28,8 @@ pub(crate) struct TeamMirror {
     /// At the annex: for each inbox of its members, the messages that were unread at the last
     /// comparison. The next comparison finds out which of them were read since, and tells the home.
     pub(crate) unread: BTreeMap<MemberName, UnreadMessages>,
-    /// New members whose inboxes have not been compared yet with what the home has. After an error,
-    /// a later call compares them.
+    /// New members whose inboxes have not been compared yet with what the other host has. After an
+    /// error, a later call compares these inboxes.
     pub(crate) uncompared: BTreeSet<MemberName>,
     /// The members that the annex runs.
     pub(crate) members: BTreeMap<MemberName, Fields>,

@@ -61,8 +61,8 @@ pub(crate) struct DaemonConnection {
     /// Whether the daemon has said that it does not know this shim. The shim then does not connect
     /// again.
     is_refused: bool,
-    /// The daemons to which this shim was connected, and the tmux servers in which they run if the
-    /// agent started these servers. The shim must not end these processes.
+    /// The processes that the shim must not end: the daemons to which it was connected. If such a
+    /// daemon runs in a tmux server that the agent has started, also this tmux server.
     daemon_processes: Vec<ProcessEntry>,
     pub(crate) agent: Option<u32>,
     pub(crate) turn: Option<TurnStatus>,
@@ -103,9 +103,10 @@ impl DaemonConnection {
         self.is_refused && self.agent.is_none()
     }
 
-    /// The processes that the shim must not end, even if the agent started them: daemons and their
-    /// tmux servers. If the shim is not connected, this function connects briefly to learn the pid
-    /// of the current daemon. The agent itself may have started that daemon a moment ago.
+    /// The processes that the shim must not end, even if the agent started them: daemons, and the
+    /// tmux servers in which daemons run. If the shim is not connected, this function connects
+    /// briefly to learn the pid of the current daemon. The agent itself may have started that
+    /// daemon a moment ago.
     pub(crate) fn exempt_processes(&mut self) -> Vec<ProcessEntry> {
         if self.connection.is_none() {
             let connection = self.daemon.open().ok();

@@ -127,7 +127,8 @@ impl<H: TurnExecutor> TurnLoop<H> {
     /// exceptions. A message whose turn failed at a usage limit keeps its place in the order. The
     /// answer to a plan is delivered again at once.
     ///
-    /// A successful turn also gives up other messages whose turns have failed too often.
+    /// After a successful turn, other messages whose turns have failed too often are marked read
+    /// too, so that they are not delivered again.
     pub(super) fn settle_message(&mut self, work: TurnWork, outcome: &TurnOutcome) {
         let is_plan_answer = work.is_plan_answer();
         let given_up = match outcome.reason {

@@ -31,7 +31,7 @@ pub(crate) enum JumpDirection {
     Previous,
 }
 
-/// The marks of a record, in the order of time.
+/// The marks of a team's record, in the order of time.
 pub(super) fn find_marks(lines: &[TimedRecordEntry]) -> Vec<FilmMark> {
     let mark =
         |line: &TimedRecordEntry| Some(FilmMark { offset: line.offset, kind: mark_kind(&line.entry)? });

@@ -1,4 +1,4 @@
-//! A record and the position in it, which time and commands move.
+//! A team's record and the position in it, which time and commands move.
 
 use super::film_commands_and_status::{FilmCommand, FilmStatus};
 use super::film_marks::{FilmMark, JumpDirection, MarkKind, find_jump_target, find_marks};
@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A record and the position in it.
+/// A team's record and the position in it.
 pub(crate) struct Film {
     record: TeamRecord,
     /// The time of each line, in milliseconds after the start of the record.

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-/// Plays the film of a record, or writes it. Returns the exit code of the program.
+/// Plays the film of a team's record, or writes it. Returns the exit code of the program.
 pub(crate) fn run(arguments: &FilmArgs) -> Result<ExitCode, ErrorReport> {
     let record = TeamRecord::read(&arguments.file)?;
     let missing_part = record.missing_part();

@@ -164,8 +164,8 @@ mod tests {
         notices.add(&survey(), &MemberName::new_unchecked(from), pane, kind);
     }
 
-    /// Returns the next text: one that is due at once, or else the text about suspended members,
-    /// which is due after `COLLECT_INTERVAL`.
+    /// Returns the text that is due at time 0. If there is none, returns the text that is due
+    /// `COLLECT_INTERVAL` later: a text about suspended members is held back for this time.
     fn take_collected(notices: &mut NoticeQueue) -> Option<String> {
         take_text(notices, 0).or_else(|| take_text(notices, COLLECT_INTERVAL))
     }

@@ -172,8 +172,8 @@ impl ReservedSlot {
 }
 
 impl HostLinks {
-    /// At the start of the daemon: loads the teams whose home has moved away or was offered to
-    /// another host.
+    /// At the start of the daemon: loads the teams whose home has moved to another host, and the
+    /// teams for which another host was asked to become the home and has not answered.
     pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
         for (team, home) in homes {
             if let Some(moved) = home.moved {

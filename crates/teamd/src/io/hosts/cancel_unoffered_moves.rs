@@ -1,4 +1,5 @@
-//! At the start of the daemon: cancels the moves of homes that an earlier daemon has not offered.
+//! At the start of the daemon: cancels the moves of homes that an earlier daemon has begun, unless
+//! the other host was already asked to become the home.
 
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
@@ -6,11 +7,13 @@ use protocol::team_home::{MoveStep, MovingHome, TeamHome};
 use std::collections::BTreeMap;
 use store::{Error, Root};
 
-/// Returns the teams whose home has moved away from here, or was offered to another host.
+/// Cancels each unfinished move of a team's home, unless the other host was already asked to become
+/// the home. Returns the teams whose home has moved to another host, and the teams for which
+/// another host was asked to become the home and has not answered.
 ///
 /// # Errors
 ///
-/// If a team or a record can't be read or written.
+/// If a team, or the file that says where its home is, can't be read or written.
 pub(super) fn cancel_unoffered_moves(root: &Root) -> Result<BTreeMap<TeamName, TeamHome>, ErrorReport> {
     let mut homes = BTreeMap::new();
     for name in root.teams()? {

@@ -106,9 +106,9 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// Cancels the moves of a team's home that an earlier daemon has begun but not yet offered to
-    /// the other host. Returns the teams whose home has moved away from here, or was offered to
-    /// another host.
+    /// Cancels each unfinished move of a team's home, unless the other host was already asked to
+    /// become the home. Returns the teams whose home has moved to another host, and the teams for
+    /// which another host was asked to become the home and has not answered.
     ///
     /// # Errors
     ///

@@ -60,9 +60,9 @@ pub(super) struct RandomConditions {
     answer_in_job: Option<(RequestId, Answer, AnsweredBy)>,
 }
 
-/// How often the simulator chooses faults and how often actions that are due, and which faults can
-/// occur. Each simulation has its own rates. If all simulations had all faults at a high rate,
-/// little else would happen in them.
+/// How often the simulator causes a fault, how often it runs an action that is due, and which
+/// faults can occur. Each simulation has its own rates. If all simulations had all faults at a high
+/// rate, little else would happen in them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActionRates {
     /// Of 256 actions, how many are chosen from the actions that are due, if there are any.

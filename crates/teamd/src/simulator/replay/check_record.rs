@@ -1,4 +1,4 @@
-//! Checks whether the core of today decides as in a record.
+//! Checks whether the core of today decides as in a team's record.
 
 use crate::simulator::replay::comparable_history::{ComparableHistory, TimedEvent};
 use crate::simulator::replay::parse_record::{ParsedRecord, parse_record};

@@ -1,4 +1,4 @@
-//! Parses the lines of a record.
+//! Parses the lines of a team's record.
 
 use protocol::member_task_and_request_ids::TaskId;
 use protocol::record_check::CheckedRecordEnd;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::io::BufRead;
 
-/// A record without the output of its members, which no decision depends on.
+/// A team's record without the output of its members, which no decision depends on.
 pub(super) struct ParsedRecord {
     pub(super) team: TeamName,
     /// The lines with their times, in milliseconds since the first line.
@@ -19,7 +19,7 @@ pub(super) struct ParsedRecord {
     pub(super) end: CheckedRecordEnd,
 }
 
-/// Parses a record. If its last line is incomplete, this line is left out.
+/// Parses a team's record. If its last line is incomplete, this line is left out.
 ///
 /// # Errors
 ///

@@ -78,7 +78,7 @@ impl ScriptedTurn {
 pub(super) const BEFORE_FIRST_REPORT: (Activity, u64) = (Activity::Active, 0);
 
 impl Script {
-    /// The script of a record.
+    /// The script of a team's record.
     pub(super) fn from_record(record: &ParsedRecord) -> Script {
         let mut reader = RecordReader::new(record);
         for (at, entry) in &record.entries {
@@ -125,7 +125,7 @@ fn shutdown_approved_by(member: &MemberName) -> ShutdownApproved {
     }
 }
 
-/// The state while a record is read.
+/// The state while a team's record is read.
 struct RecordReader {
     script: Script,
     /// The members whose turns a shim runs.
