@@ -13,6 +13,7 @@
 mod cli_startup;
 mod hosts;
 mod idle;
+mod many_hosts;
 mod many_members;
 mod mcp_calls;
 mod message_throughput;
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The name of a group of rows, and the function that measures and prints it.
 type Benchmark = (&'static str, fn());
 
-const BENCHMARKS: [Benchmark; 24] = [
+const BENCHMARKS: [Benchmark; 25] = [
     ("spawn", measure_spawn),
     ("thirty", measure_thirty_spawns),
     ("message", measure_message_to_wake),
@@ -55,6 +56,7 @@ const BENCHMARKS: [Benchmark; 24] = [
     ("diamonds", task_latency::measure_task_graph),
     ("top", top::measure_top),
     ("hosts", hosts::measure_hosts),
+    ("ten-hosts", many_hosts::measure_many_hosts),
 ];
 
 /// Runs the benchmarks named on the command line, or all.
