@@ -206,6 +206,10 @@ mod tests {
         evidence.stopped_processes.clear();
         evidence.last_output = Some(900_001);
         assert_eq!(causes(&evidence), [Cause::Working]);
+        evidence.last_output = None;
+        evidence.agent =
+            Some(agent(&json!({"activity": "active", "activity_since": 900_000, "backend": "iterm2"})));
+        assert_eq!(causes(&evidence), [Cause::Working], "the output in iTerm2 is not logged");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::task_waits_and_unfinished_tasks::{
 };
 use client::short_duration::short_duration;
 use protocol::control_socket::{
-    Activity, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, NoContactPause, TurnPause,
+    Activity, Backend, ExchangePause, FailedTurnsPause, MemberFlag, MemberStatus, NoContactPause, TurnPause,
 };
 use protocol::delivery_kind::{Delivery, DeliveryPoint};
 use protocol::inbox_message_payload::IdleReason;
@@ -288,7 +288,10 @@ fn no_output_cause(evidence: &MemberEvidence, agent: &MemberStatus) -> Option<Di
     let sentence =
         format!("{} is in a turn, and has written nothing for {}.", evidence.name, short_duration(silent_ms));
     let diagnosis = || Diagnosis::new(Cause::NoOutput, sentence);
-    let is_silent = silent_ms >= evidence.no_output_after_ms || agent.flags.contains(&MemberFlag::NoOutput);
+    // In iTerm2, the output is not logged.
+    let has_log = agent.backend != Backend::Iterm2.as_str();
+    let is_silent =
+        has_log && silent_ms >= evidence.no_output_after_ms || agent.flags.contains(&MemberFlag::NoOutput);
     // The daemon can end a turn only if it has started the turn's program.
     let has_turns = matches!(agent.delivery, Delivery::Turn | Delivery::Acp);
     let commands = std::iter::once(look_at_output(evidence))
