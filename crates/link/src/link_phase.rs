@@ -28,8 +28,8 @@ pub enum LinkPhase {
     },
 }
 
-/// A new connection whose other end has not been accepted yet. Meanwhile, an annex can still use an
-/// earlier connection that it has accepted.
+/// A new connection, until this end has accepted the hello of the other end. Until then, an annex
+/// can still use its earlier connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionAttempt {
     pub(crate) connection: ConnectionNumber,

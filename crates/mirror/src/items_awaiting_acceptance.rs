@@ -53,8 +53,8 @@ impl AwaitingAcceptance {
         self.waiting.extend(on_acceptance.map(|on_acceptance| (self.last_number, on_acceptance)));
     }
 
-    /// Returns the oldest entry and the number of its item, if the link keeps that item. `None` if
-    /// not, or if there is no entry. `number` is the number of the last item that the link keeps.
+    /// Returns the oldest entry, if the link has stored its item: `number` is the number of the
+    /// newest item that the link has stored. `None` if there is no such entry.
     pub(crate) fn next_due(&self, number: u64) -> Option<(u64, OnAcceptance)> {
         self.waiting.front().filter(|(waiting, _)| *waiting <= number).cloned()
     }

@@ -125,8 +125,8 @@ impl NamedPrograms {
         })
     }
 
-    /// The overrides (settings that teamd passes to git) that disable all hooks of the
-    /// configuration, and all filters and merge drivers that only the repository defines.
+    /// The settings that teamd passes to git. They disable each hook that a section `hook.NAME` of
+    /// git's configuration defines, and filters and merge drivers that only the repository defines.
     fn overrides(&self) -> Overrides {
         let filters =
             self.repository_filters.iter().flat_map(|(name, settings)| self.filter_values(name, settings));

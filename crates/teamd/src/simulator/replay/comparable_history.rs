@@ -107,8 +107,8 @@ fn sentence(event: &Event) -> Option<String> {
         | EventKind::Error { .. } => return None,
         // A record ends when its team is deleted, which may be before or after this event.
         EventKind::TeamDeleted => return None,
-        // Shims write these messages, or they are shutdown requests, which the simulated disk keeps
-        // apart from the inboxes.
+        // The simulated inboxes lack these messages. Shims write them, or they are shutdown
+        // requests, which the simulated disk stores elsewhere.
         EventKind::MessageStored { kind, .. } if SHIM_PAYLOADS.contains(&kind.as_str()) => return None,
         EventKind::MemberSpawned { .. } => "spawned".to_owned(),
         EventKind::MemberActive { summary } => {
