@@ -85,7 +85,9 @@ fn members_end_error(team: &TeamName, epoch: u64) -> ErrorReport {
     let message = format!(
         "cannot mirror {team} yet: another machine is its home (epoch {epoch}), so its members here must end first"
     );
-    ErrorReport::new(ErrorKind::Refused, message)
+    ErrorReport::new(ErrorKind::Refused, message).with_help(format!(
+        "if none runs there, type there: teamctl export {team}; teamctl delete {team} --force"
+    ))
 }
 
 impl TeamMirror {

@@ -11,7 +11,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
-use protocol::team_home::{LocalWork, MoveStep, MovedHome, TeamHome};
+use protocol::team_home::{HomeNameSource, LocalWork, MoveStep, MovedHome, TeamHome};
 use serde_json::Value;
 use store::{AnsweredRequest, Error, Team};
 
@@ -172,15 +172,20 @@ impl Mirror {
             existing => existing?,
         };
         let known = self.root.team_home(team)?;
-        if known.epoch > epoch || existing.config()?.created_at != created_at {
+        // If this host is an annex of the new home already, an old report says nothing new.
+        if existing.is_mirror() || known.epoch > epoch || existing.config()?.created_at != created_at {
             return Ok(());
         }
         let host = home.unwrap_or(&annex).clone();
         match &known.moved {
             _ if known.epoch == epoch => self.note_equal_home(team, &known, host),
             Some(moved) if moved.epoch >= epoch => {
-                if home.is_none() {
-                    self.answer_second_home(team, moved, (host, epoch));
+                match home {
+                    None if moved.epoch == epoch && moved.named_by == HomeNameSource::Machine => {
+                        self.name_new_home(team, &known, moved, host)?;
+                    }
+                    None => self.answer_second_home(team, moved, (host, epoch)),
+                    Some(_) => {}
                 }
                 if self.teams.active.contains(team) {
                     self.leave_moved_team(team, moved.clone())?;
@@ -188,7 +193,8 @@ impl Mirror {
             }
             _ => {
                 let work = local_work(&known, &host);
-                let moved = MovedHome { host, epoch, since: store::now(), created_at, work };
+                let named_by = home.map_or(HomeNameSource::HostsFile, |_| HomeNameSource::Machine);
+                let moved = MovedHome { host, named_by, epoch, since: store::now(), created_at, work };
                 let home = TeamHome { moved: Some(moved.clone()), ..TeamHome::with_epoch(known.epoch) };
                 self.root.set_team_home(team, &home)?;
                 self.leave_moved_team(team, moved)?;

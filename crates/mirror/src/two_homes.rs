@@ -9,7 +9,7 @@ use protocol::control_socket::HomeId;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{LocalWork, MovedHome, MovingHome, TeamHome};
+use protocol::team_home::{HomeNameSource, LocalWork, MovedHome, MovingHome, TeamHome};
 use std::cmp::Ordering;
 use store::{Error, Team, now};
 
@@ -91,7 +91,8 @@ impl Mirror {
     ) -> Result<(), Error> {
         let host = machine_of_link(&self.link);
         let (since, work) = (now(), LocalWork::OnlyHere);
-        self.note_replaced(existing, MovedHome { host, epoch, since, created_at, work })
+        let named_by = HomeNameSource::Machine;
+        self.note_replaced(existing, MovedHome { host, named_by, epoch, since, created_at, work })
     }
 
     /// Records that another host has replaced this one as the team's home.
@@ -133,7 +134,8 @@ impl Mirror {
             }
             Ordering::Less => {
                 let (host, since, work) = (host.clone(), now(), LocalWork::OnlyHere);
-                self.note_replaced(&existing, MovedHome { host, epoch, since, created_at, work })
+                let named_by = HomeNameSource::Machine;
+                self.note_replaced(&existing, MovedHome { host, named_by, epoch, since, created_at, work })
             }
         }
     }
@@ -144,6 +146,20 @@ impl Mirror {
         if known.moved.is_none() && epoch > TeamHome::default().epoch {
             self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
         }
+    }
+
+    /// At an old home that knows the new one by the name of its machine: the annex `host` says that it
+    /// is the home with this epoch. It counts as the same machine, and gets its name in `hosts.toml`.
+    pub(crate) fn name_new_home(
+        &mut self,
+        team: &TeamName,
+        known: &TeamHome,
+        moved: &MovedHome,
+        host: HostName,
+    ) -> Result<(), Error> {
+        let moved = MovedHome { host, named_by: HomeNameSource::HostsFile, ..moved.clone() };
+        let home = TeamHome { moved: Some(moved), ..TeamHome::with_epoch(known.epoch) };
+        self.root.set_team_home(team, &home)
     }
 
     /// At an old home that knows the new one: `claimant` says that it is the home, with this epoch.

@@ -118,6 +118,9 @@ impl MovingHome {
 pub struct MovedHome {
     /// The host that is the home now.
     pub host: HostName,
+    /// Where the name of the host is from.
+    #[serde(default, skip_serializing_if = "HomeNameSource::is_hosts_file")]
+    pub named_by: HomeNameSource,
     /// Its epoch.
     pub epoch: u64,
     /// When this machine has learned of the move, in milliseconds since the Unix epoch.
@@ -125,8 +128,26 @@ pub struct MovedHome {
     /// When the team was created.
     pub created_at: u64,
     /// Whether the new home has what was done here.
-    #[serde(default, skip_serializing_if = "LocalWork::is_handed_over")]
+    #[serde(default)]
     pub work: LocalWork,
+}
+
+/// Where the name of a team's new home is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HomeNameSource {
+    /// `hosts.toml` on this machine.
+    #[default]
+    HostsFile,
+    /// The name of the machine itself, until `hosts.toml` gives another one.
+    Machine,
+}
+
+impl HomeNameSource {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_hosts_file(&self) -> bool {
+        *self == HomeNameSource::HostsFile
+    }
 }
 
 /// What was done at an old home of a team.
@@ -134,17 +155,11 @@ pub struct MovedHome {
 #[serde(rename_all = "snake_case")]
 pub enum LocalWork {
     /// The new home has it.
-    #[default]
     HandedOver,
     /// The new home was taken without contact, so this machine may have changed the team since.
+    /// Records of earlier releases do not tell, so they count as this.
+    #[default]
     OnlyHere,
-}
-
-impl LocalWork {
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_handed_over(&self) -> bool {
-        *self == LocalWork::HandedOver
-    }
 }
 
 impl MovedHome {

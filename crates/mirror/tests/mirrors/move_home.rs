@@ -3,12 +3,14 @@
 use crate::end::{End, name, task_id, team_name};
 use crate::faults::{Fault, run_again_with_faults};
 use crate::pair::Pair;
-use mirror::{FileChange, MirrorNotice};
+use mirror::{FileChange, Mirror, MirrorNotice, MirrorSide};
+use protocol::annex_link::ItemPayload;
+use protocol::hosts_file_entry::HostName;
 use protocol::policy::Policy;
 use protocol::task::Task;
 use protocol::team_home::{HomeUsage, LocalWork, MoveStep, TeamHome};
 use std::collections::BTreeSet;
-use store::NewTask;
+use store::{NewTask, StateDir};
 
 const BARRIER: u64 = 7;
 
@@ -292,6 +294,17 @@ fn damaged_file_prevents_the_move() {
     assert!(is_home(&pair.home));
 }
 
+/// The link of the move is still there, and its report of the new home arrives once more.
+fn check_late_report_is_ignored(annex: &End) {
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDir::open(&directory.path().join("link")).unwrap();
+    let link = (MirrorSide::Home { annex: HostName::parse("devbox").unwrap() }, "laptop.devbox".to_owned());
+    let mut link_of_move = Mirror::open(link, annex.root.clone(), state, (&[], 0)).unwrap();
+    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None };
+    assert!(link_of_move.apply(&item).unwrap().notices.is_empty());
+    assert!(annex.team().is_mirror() && home_of(annex).moved.is_none());
+}
+
 /// The old home becomes an annex of the new one, over another link, and the home moves back.
 #[test]
 fn home_moves_back() {
@@ -303,6 +316,7 @@ fn home_moves_back() {
     assert!(back.annex.team().is_mirror() && is_home(&back.home));
     check_complete(&back.home);
     assert!(back.annex.notices.iter().any(|notice| matches!(notice, MirrorNotice::TeamMade { .. })));
+    check_late_report_is_ignored(&back.annex);
     back.home.team().tasks().create(NewTask::new("later", &name("team-lead"))).unwrap();
     back.home.send("user", "team-lead", "later", 10);
     back.settle();

@@ -116,6 +116,11 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     pair.home.apply(&answer[0]);
     let moved = pair.home.team().home().unwrap().moved.unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch, moved.work), ("other-home", 2, LocalWork::OnlyHere));
+    // The new home reports by itself, as the host `devbox`: it is no second home.
+    pair.home.notices.clear();
+    pair.home.apply(&ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None });
+    let moved = pair.home.team().home().unwrap().moved.unwrap();
+    assert!(moved.host.as_str() == "devbox" && pair.home.notices.is_empty());
     // A home with the same epoch is refused, and so are its changes.
     let answer = pair.annex.mirror.apply(&team(2)).unwrap().items;
     let [ItemPayload::HomeMoved { epoch: 2, .. }, ItemPayload::TeamRefused { error, .. }] = &answer[..]

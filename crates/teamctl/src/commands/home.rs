@@ -90,8 +90,8 @@ fn move_home(context: &CommandContext, args: &MoveArgs) -> Result<ExitCode, Erro
         context.request::<()>(Request::MoveHome(MoveHomeRequest { team, host }))
     };
     match request() {
-        // The host may have no mirror of the team yet, or no connection.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Io) => {
+        // The host has no mirror of the team yet, or no connection.
+        Err(error) if error.kind == ErrorKind::NotFound => {
             context.request::<()>(use_host_request(team.name().clone(), (&host, &entry))?)?;
             request()?;
         }

@@ -37,9 +37,11 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         HostEvent::TeamTaken { client, result } => take_home::reply_to_take_home(context, client, result),
         HostEvent::MoveFailed { team, error } => move_home::cancel(context, &team, error),
         HostEvent::MoveCancelled(team) => move_home::handle_cancelled(context, &team),
+        HostEvent::CancelFailed(team) => move_home::handle_cancel_failed(context, &team),
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
+        HostEvent::SpoolFailed(error) => handle_spool_failed(context, link, &error),
         HostEvent::Connected => handle_connected(context, link),
         HostEvent::Disconnected { reason } => handle_disconnected(context, link, reason),
         HostEvent::StorageThere { error } => handle_storage_there(context, link, error),
@@ -123,6 +125,7 @@ fn link_mut<'a>(context: &'a mut Context, link: &LinkId) -> &'a mut HostLink {
 /// earlier items. Clients of the home wait for the answers.
 fn handle_connected(context: &mut Context, link: &LinkId) {
     link_mut(context, link).connection = LinkConnection::Connected;
+    link_mut(context, link).storage_error = None;
     let LinkId::ToAnnex(host) = link else { return lease::renew_lease(context, link) };
     log_host(context, EventKind::HostConnected { host: host.to_string() });
     // A crash of either daemon can have lost the last change.
@@ -157,6 +160,14 @@ fn handle_storage_there(context: &mut Context, link: &LinkId, error: Option<Stri
     link_mut(context, link).storage_error.clone_from(&error);
     if let (LinkId::ToAnnex(host), Some(reason)) = (link, error) {
         move_home::end_waits_for_host(context, host, &stores_nothing_error(host, &reason));
+    }
+}
+
+/// This host sends nothing until it can write the files of the link. A move need not wait for that.
+fn handle_spool_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
+    handle_failed(context, link, error);
+    if let LinkId::ToAnnex(host) = link {
+        move_home::end_waits_for_host(context, host, error);
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) fn move_home(context: &mut Context, client: ConnId, request: MoveHome
     push_job(context, link, MirrorJob::BeginMove { team, barrier });
 }
 
+/// The error is `NotFound` if a client must use the host first, so that it has a mirror of the team
+/// and a connection.
 fn check_movable(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorReport> {
     let MoveHomeRequest { team, host } = request;
     check_not_deleting(team, supervised_team(state, team)?)?;
@@ -53,9 +55,13 @@ fn check_movable(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorRe
             check_storage(&state.host_links, host)?;
             check_members(state, request)
         }
-        LinkConnection::Lost { reason, .. } => Err(unreachable_error(host, reason)),
-        LinkConnection::Connecting { .. } => Err(unreachable_error(host, "not connected yet")),
+        LinkConnection::Lost { reason, .. } => Err(no_connection_error(host, reason)),
+        LinkConnection::Connecting { .. } => Err(no_connection_error(host, "not connected yet")),
     }
+}
+
+fn no_connection_error(host: &HostName, reason: &str) -> ErrorReport {
+    ErrorReport { kind: ErrorKind::NotFound, ..unreachable_error(host, reason) }
 }
 
 /// Only the host itself may run members, because the new home has no connection to other hosts.
@@ -121,6 +127,19 @@ pub(crate) fn finish(context: &mut Context, team: &TeamName, result: Result<(), 
         ErrorReport { message, ..error }
     });
     send_reply(context, client, reply);
+}
+
+/// The files of this host could not be written, so it does not change the team yet. The client need
+/// not wait for the next try.
+pub(crate) fn handle_cancel_failed(context: &mut Context, team: &TeamName) {
+    let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
+    let HomeMoveStep::Cancelling { error } = &moving.step else { return };
+    let message =
+        format!("{}; {team} can be changed here again once teamd can write its files", error.message);
+    let error = ErrorReport { message, ..error.clone() };
+    if let Some(waiter) = moving.waiter.take() {
+        send_reply(context, waiter.client, Err(error));
+    }
 }
 
 /// The host has no contact or stores nothing: cancels the moves that it was not told of.

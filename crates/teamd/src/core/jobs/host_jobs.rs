@@ -91,6 +91,8 @@ pub(crate) enum HostEvent {
     /// A file of the link, or a team file that the link copies between the hosts, cannot be read or
     /// written. The link tries again, unless the link itself could not be opened.
     Failed(ErrorReport),
+    /// The link cannot write its own files, and tries again.
+    SpoolFailed(ErrorReport),
     /// The link works.
     Connected,
     /// The link has no connection.
@@ -101,6 +103,8 @@ pub(crate) enum HostEvent {
     MoveFailed { team: TeamName, error: ErrorReport },
     /// A [`MirrorJob::CancelMove`] is done.
     MoveCancelled(TeamName),
+    /// A [`MirrorJob::CancelMove`] has failed. It runs again.
+    CancelFailed(TeamName),
     /// The result of [`HostJob::ForgetHost`].
     Forgotten(Result<(), ErrorReport>),
     /// The other host cannot write its files, for this reason, or can again.

@@ -10,11 +10,16 @@ use crate::core::notifications_to_people::notice::NoticeKind;
 use mirror::MirrorNotice;
 use protocol::control_socket::{HostContact, MoveHomeRequest, TakeHomeRequest};
 use protocol::hosts_file_entry::HostName;
-use protocol::team_home::{HomeUsage, LocalWork, MovedHome};
+use protocol::team_home::{HomeNameSource, HomeUsage, LocalWork, MovedHome};
 use std::collections::BTreeSet;
 
 fn take() -> Request {
     Request::TakeHome(TakeHomeRequest { team: survey_team() })
+}
+
+fn moved_to_devbox(work: LocalWork) -> MovedHome {
+    let named_by = HomeNameSource::HostsFile;
+    MovedHome { host: devbox(), named_by, epoch: 2, since: 7, created_at: 1, work }
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn old_home_ends_all_members_and_changes_the_team_no_more() {
     let gpu = LinkId::ToAnnex(HostName::parse("gpu").unwrap());
     mirror_survey(&mut state, gpu.clone());
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
+    let moved = moved_to_devbox(LocalWork::HandedOver);
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
@@ -62,7 +67,7 @@ fn home_that_was_replaced_without_knowing_ends_its_members() {
     let mut state = new_state();
     mirror_survey(&mut state, annex_link());
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::OnlyHere };
+    let moved = moved_to_devbox(LocalWork::OnlyHere);
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, home_link(), HostEvent::Notice(notice));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::RemoveTeam(survey_team())]);
@@ -113,7 +118,7 @@ fn people_are_told_once_of_two_homes() {
 fn late_report_of_a_move_leaves_the_mirror_of_the_new_home() {
     let mut state = new_state();
     mirror_survey(&mut state, home_link());
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
+    let moved = moved_to_devbox(LocalWork::HandedOver);
     let notice = MirrorNotice::HomeMoved { team: survey_team(), moved };
     let effects = report(&mut state, annex_link(), HostEvent::Notice(notice));
     assert!(mirror_jobs(&effects).is_empty(), "{effects:?}");
@@ -172,7 +177,7 @@ fn moving_team_is_not_changed_and_the_reply_follows_the_new_home() {
     let contacts: Vec<HostContact> =
         state.host_links.host_status(&survey_team()).into_iter().map(|host| host.contact).collect();
     assert!(matches!(contacts[..], [HostContact::Connected, HostContact::BecomesHome { .. }]));
-    let moved = MovedHome { host: devbox(), epoch: 2, since: 7, created_at: 1, work: LocalWork::HandedOver };
+    let moved = moved_to_devbox(LocalWork::HandedOver);
     let notice = HostEvent::Notice(MirrorNotice::HomeMoved { team: survey_team(), moved });
     assert!(matches!(reply_value(&report(&mut state, annex_link(), notice), 1), Some(Reply::Ack)));
     assert!(state.host_links.home_moves.is_empty());
@@ -195,6 +200,21 @@ fn lost_contact_cancels_a_move_until_the_home_is_offered() {
     let error = ErrorReport::new(ErrorKind::Refused, "no mirror");
     let declined = HostEvent::Notice(MirrorNotice::HomeDeclined { team: survey_team(), error });
     report(&mut state, annex_link(), declined);
+    assert!(state.host_links.home_moves.is_empty());
+}
+
+#[test]
+fn full_disk_of_the_home_ends_the_wait_before_the_move_is_cancelled() {
+    let mut state = new_state();
+    begin_move(&mut state);
+    let full = ErrorReport::new(ErrorKind::Io, "no space left");
+    let effects = report(&mut state, annex_link(), HostEvent::SpoolFailed(full));
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
+    let cancel_failed = HostEvent::CancelFailed(survey_team());
+    let message = error_message(&report(&mut state, annex_link(), cancel_failed), 1);
+    assert_eq!(message, "no space left; survey can be changed here again once teamd can write its files");
+    assert!(state.host_links.home_moves.contains_key(&survey_team()));
+    report(&mut state, annex_link(), HostEvent::MoveCancelled(survey_team()));
     assert!(state.host_links.home_moves.is_empty());
 }
 

@@ -110,6 +110,9 @@ fn status_says_why_a_host_stores_nothing() {
         (HostEvent::StorageThere { error: None }, None),
         (full(), Some("no space")),
         (HostEvent::Disconnected { reason: "no route".to_owned() }, None),
+        // The connect command was changed, so the next connection replaces this one.
+        (full(), Some("no space")),
+        (HostEvent::Connected, None),
     ] {
         report(&mut state, annex_link(), event);
         assert_eq!(storage_error(&state).as_deref(), expected);

@@ -135,6 +135,10 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
 /// Prepares a job that has failed with `error` for its next run. If a client waits for the job,
 /// also returns a reply with the error, so that the client does not wait until the job succeeds.
 pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
+    if let MirrorJob::CancelMove(team) = &job {
+        let event = HostEvent::CancelFailed(team.clone());
+        return (job, Some(event));
+    }
     let MirrorJob::TakeTeam { client: Some(client), team } = job else { return (job, None) };
     let message = format!("cannot take {team} yet: {}", error.message);
     let error = ErrorReport::new(error.kind, message)

@@ -136,7 +136,10 @@ impl LinkSetup {
             LinkReport::Disconnected(reason) => {
                 self.reporter.report(HostEvent::Disconnected { reason: reason.to_string() });
             }
-            LinkReport::SpoolFailed { reason } | LinkReport::ApplyFailed { reason } => {
+            LinkReport::SpoolFailed { reason } => {
+                self.reporter.report(HostEvent::SpoolFailed(ErrorReport::new(ErrorKind::Io, reason)));
+            }
+            LinkReport::ApplyFailed { reason } => {
                 self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));
             }
             LinkReport::StorageFailedThere { reason } => {
