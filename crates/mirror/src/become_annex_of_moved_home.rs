@@ -75,7 +75,7 @@ impl Mirror {
     }
 }
 
-/// Whether members of the team run on this host.
+/// Whether the config lists members of this host.
 fn has_own_members(existing: &Team) -> Result<bool, Error> {
     let is_own = |member: &Member| member.host.is_none() && !member.name.is_lead();
     Ok(existing.config()?.members.iter().any(is_own))

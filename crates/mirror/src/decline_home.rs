@@ -37,7 +37,7 @@ impl Mirror {
         self.send_and_record(item, OnAcceptance::ForgetDeclinedHome { team, epoch });
     }
 
-    /// The link keeps the answer to an offer with this epoch.
+    /// Deletes the record of a declined offer: the link has stored the answer, so no crash loses it.
     pub(crate) fn forget_declined_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
         if self.teams.declined.get(team).is_some_and(|declined| declined.epoch == epoch) {
             self.teams.declined.remove(team);

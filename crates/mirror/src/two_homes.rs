@@ -22,8 +22,8 @@ struct KnownHome {
 
 impl Mirror {
     /// At the annex: a home has sent a team's config, but this host already has a team of this name
-    /// that is not that home's mirror. Tells that home why this host can't mirror its team. `epoch`
-    /// is that home's epoch.
+    /// that is not that home's mirror. Tells that home why this host can't mirror its team, or which
+    /// later home the team has. `epoch` is the sender's epoch.
     pub(crate) fn refuse_config(
         &mut self,
         existing: &Team,
@@ -108,8 +108,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// This host is the home of the team, and the earlier home reports that `host` is the home,
-    /// with this epoch. The home with the higher epoch stays the home.
+    /// An earlier home reports that `host` has become the home with this epoch. If this host is a
+    /// home of the team too, `host` replaces it if its epoch is higher. If both epochs are equal,
+    /// people are told.
     pub(crate) fn note_other_home(
         &mut self,
         team: &TeamName,
@@ -148,8 +149,9 @@ impl Mirror {
         }
     }
 
-    /// At an old home that knows the new one by the name of its machine: the annex `host` says that it
-    /// is the home with this epoch. It counts as the same machine, and gets its name in `hosts.toml`.
+    /// This old home knows the new home only by the name of its machine. The annex `host` reports that
+    /// it is the home, with the epoch in `moved`. So both count as one host, and the record calls it
+    /// `host` from now on, as `hosts.toml` does.
     pub(crate) fn name_new_home(
         &mut self,
         team: &TeamName,

@@ -194,9 +194,9 @@ fn annex_without_mirror_declines_and_a_later_move_has_a_higher_epoch() {
     assert_eq!(home_of(&pair.annex), TeamHome::with_epoch(3));
 }
 
-/// The home is killed after the offer, and offers the home again before it has the answer.
-#[test]
-fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() {
+/// A pair whose annex has declined the home, because it has deleted the mirror. Its answer has not
+/// arrived yet.
+fn pair_after_declined_offer() -> Pair {
     let mut pair = pair_with_work();
     begin(&mut pair);
     pair.deliver_all();
@@ -204,6 +204,13 @@ fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() 
     pair.annex.team().delete().unwrap();
     pair.home.accept_all();
     while pair.deliver_to_annex() {}
+    pair
+}
+
+/// The home is killed after the offer, and offers the home again before it has the answer.
+#[test]
+fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() {
+    let mut pair = pair_after_declined_offer();
     // The link has forgotten the offer, because the annex has stored it.
     pair.home.stored.clear();
     pair.home.restart();
@@ -216,13 +223,7 @@ fn annex_that_declines_one_of_two_offers_and_takes_the_other_is_the_only_home() 
 /// The annex is killed before the link has its answer.
 #[test]
 fn declined_offer_is_answered_after_a_kill_of_the_annex() {
-    let mut pair = pair_with_work();
-    begin(&mut pair);
-    pair.deliver_all();
-    offer_if_due(&mut pair.home);
-    pair.annex.team().delete().unwrap();
-    pair.home.accept_all();
-    while pair.deliver_to_annex() {}
+    let mut pair = pair_after_declined_offer();
     pair.annex.restart();
     pair.deliver_all();
     assert!(is_home(&pair.home));

@@ -64,7 +64,7 @@ fn no_connection_error(host: &HostName, reason: &str) -> ErrorReport {
     ErrorReport { kind: ErrorKind::NotFound, ..unreachable_error(host, reason) }
 }
 
-/// Only the host itself may run members, because the new home has no connection to other hosts.
+/// All members must run on the host that is to be the home, because it has no connection to others.
 fn check_members(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorReport> {
     let MoveHomeRequest { team, host } = request;
     let here = state.members(team).into_iter().map(|agent| agent.record.request.name.to_string());
@@ -84,7 +84,7 @@ fn check_members(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorRe
         .with_help(format!("end these members first: teamctl shutdown {names}")))
 }
 
-/// The host has answered the barrier of a move: tells it to be the home.
+/// The host has answered the barrier of a move: offers it the home.
 pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
     let moves = context.state.host_links.home_moves.iter_mut();
     let is_reached = |moving: &HomeMove| match moving.step {

@@ -1,5 +1,5 @@
-//! Tells people that another host has replaced this one as the home of a team, or that two hosts
-//! are homes of one team.
+//! Tells people that another host has replaced this one as the home of a team, where a copy of the
+//! replaced files is, or that two hosts are homes of one team.
 
 use crate::core::effect::Effect;
 use crate::core::notifications_to_people::notice::NoticeKind;
@@ -28,7 +28,8 @@ pub(crate) fn report_two_homes(
     }
 }
 
-/// A person knows of a move that handed over what was done here.
+/// Logs that the home has moved. Notifies people only if the new home lacks what was done here: a
+/// person has typed any other move.
 pub(crate) fn report_moved(context: &mut Context, team: &TeamName, moved: &MovedHome) {
     let kind = EventKind::HomeMoved { host: Some(moved.host.to_string()), epoch: moved.epoch };
     context.effects.push(Effect::log_team(team, kind));
@@ -37,7 +38,7 @@ pub(crate) fn report_moved(context: &mut Context, team: &TeamName, moved: &Moved
     }
 }
 
-/// The files of the new home have replaced those here.
+/// Logs where the copy of the replaced files is.
 pub(crate) fn report_copy(context: &mut Context, team: &TeamName, copy: &Path) {
     let kind = EventKind::TeamReplaced { copy: copy.display().to_string() };
     context.effects.push(Effect::log_team(team, kind));
