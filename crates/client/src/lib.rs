@@ -16,7 +16,7 @@ pub mod daemon_start_lock;
 pub mod describe_message_for_people;
 pub mod directory_watcher;
 pub mod find_lead_session_of_caller;
-pub mod find_socket_of_this_root;
+pub mod find_other_socket_of_root;
 mod find_team_of_members;
 pub mod find_terminal_and_ancestors_of_caller;
 pub mod find_tmux_session_of_daemon;

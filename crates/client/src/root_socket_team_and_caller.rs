@@ -9,7 +9,7 @@ use crate::connect_to_daemon::DaemonAddress;
 use crate::connection::Connection;
 use crate::daemon_call_error::Error;
 use crate::find_lead_session_of_caller::find_lead_session;
-use crate::find_socket_of_this_root::find_other_socket;
+use crate::find_other_socket_of_root::find_other_socket;
 use crate::refuse_foreign_team_root_and_spawn::{check_own_root, check_own_spawn, check_own_team};
 use crate::reply_payload::{ReplyPayload, payload_of};
 use crate::reply_timeout::reply_timeout;

@@ -49,16 +49,16 @@ mod move_team;
 mod output;
 mod received_events;
 mod record_kept_items;
-mod send_and_store_budgets;
+mod send_and_store_team_budget;
 mod send_events;
 mod sent_events;
+mod stored_answers_to_task_changes;
 mod take_team;
 mod tasks_at_annex;
 mod tasks_at_home;
 mod team_mirror;
 mod two_homes;
 mod unanswered_task_changes;
-mod unkept_answers;
 mod unread_messages;
 
 pub use compare_files::{FileChange, TaskCheck};

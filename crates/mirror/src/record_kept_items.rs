@@ -40,7 +40,7 @@ impl Mirror {
                     mirror.save_task(state, *id)?;
                 }
                 ItemPayload::TaskChangeAnswer { .. } => {
-                    mirror.unkept_answers.remove_if_oldest(&item.payload)?;
+                    mirror.stored_answers.remove_if_oldest(&item.payload)?;
                 }
                 ItemPayload::Events { team, events, .. } => {
                     let number = last_number(events).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Mirror {
         for team in self.teams() {
             if self.is_mirrored(&team)? {
                 let mirror = self.mirror(&team)?;
-                let (answers, changes) = (mirror.unkept_answers.all(), mirror.changes_to_send_again());
+                let (answers, changes) = (mirror.stored_answers.all(), mirror.changes_to_send_again());
                 for answer in answers {
                     self.send_and_record(answer, OnAcceptance::ForgetAnswer { team: team.clone() });
                 }
@@ -98,7 +98,7 @@ impl Mirror {
             }
             OnAcceptance::ForgetAnswer { team } => {
                 let mirror = self.mirrors.get_mut(&team);
-                mirror.map_or(Ok(()), |mirror| mirror.unkept_answers.remove_oldest())
+                mirror.map_or(Ok(()), |mirror| mirror.stored_answers.remove_oldest())
             }
             OnAcceptance::ForgetDeclinedHome { team, epoch } => self.forget_declined_home(&team, epoch),
             OnAcceptance::ForgetTeam { team } => {

@@ -40,7 +40,7 @@ impl TeamMirror {
         self.note_sent(id, task.as_ref());
         let change = change.clone();
         let answer = ItemPayload::TaskChangeAnswer { team: self.name(), id, change, task, error };
-        self.unkept_answers.add(&answer)?;
+        self.stored_answers.add(&answer)?;
         Ok(answer)
     }
 

@@ -8,7 +8,7 @@ use crate::known_messages::{KnownMessages, messages_file};
 use crate::mirrored_task::{MirroredTask, read_task_records, remove_task_records};
 use crate::received_events::{ReceivedEvents, received_events_file};
 use crate::sent_events::{SentEvents, sent_events_file};
-use crate::unkept_answers::{UnkeptAnswers, answers_file};
+use crate::stored_answers_to_task_changes::{StoredTaskAnswers, answers_file};
 use crate::unread_messages::UnreadMessages;
 use protocol::annex_link::HomeBudget;
 use protocol::member_task_and_request_ids::TaskId;
@@ -45,7 +45,7 @@ pub(crate) struct TeamMirror {
     pub(crate) sent_tasks: BTreeMap<TaskId, u64>,
     /// At the home: the answers to changes of tasks, if the answers have not reached the link's
     /// spool yet.
-    pub(crate) unkept_answers: UnkeptAnswers,
+    pub(crate) stored_answers: StoredTaskAnswers,
     /// At the home: the tasks that the annex has created.
     pub(crate) created_tasks: CreatedTasks,
     /// At the annex: the tasks as the home has them.
@@ -64,7 +64,7 @@ impl TeamMirror {
     /// If its state can't be read.
     pub(crate) fn open((team, created_at): (Team, u64), state: &StateDir) -> Result<TeamMirror, Error> {
         let known_messages = KnownMessages::open(state, team.name())?;
-        let unkept_answers = UnkeptAnswers::open(state, team.name())?;
+        let stored_answers = StoredTaskAnswers::open(state, team.name())?;
         let created_tasks = CreatedTasks::open(state, team.name())?;
         let tasks = read_task_records(state, team.name())?;
         let sent_events = SentEvents::open(state, team.name())?;
@@ -82,7 +82,7 @@ impl TeamMirror {
             sent_budget: None,
             home_config: None,
             sent_tasks: BTreeMap::new(),
-            unkept_answers,
+            stored_answers,
             created_tasks,
             tasks,
             sent_events,

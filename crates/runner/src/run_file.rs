@@ -6,7 +6,7 @@
 //! program and writes no file.
 
 mod check_references;
-mod host;
+mod host_tables;
 mod member;
 mod member_host;
 mod policy;
@@ -14,7 +14,7 @@ mod task;
 mod toml_table_reader;
 mod validation_errors;
 
-pub use host::HostTables;
+pub use host_tables::HostTables;
 pub(crate) use member_host::{HostChoice, HostedSpawn};
 pub(crate) use policy::RunPolicy;
 pub(crate) use task::TaskSpec;
@@ -101,7 +101,7 @@ pub fn read_hosts_of_run_file(path: &Path) -> Result<HostTables, ErrorReport> {
     let text = read_text(path)?;
     let mut errors = ValidationErrors::new(&text);
     let table = parse_toml(&text, &mut errors);
-    let hosts = host::parse_hosts(TableReader::new(table.get_ref(), 0, "a run file"), &mut errors);
+    let hosts = host_tables::parse_hosts(TableReader::new(table.get_ref(), 0, "a run file"), &mut errors);
     match errors.into_sorted().first() {
         None => Ok(hosts),
         Some(ValidationError { line, column, message }) => {
@@ -193,7 +193,7 @@ fn parse_run_file(
     }
     let members = members.unwrap_or_default();
     check_references::check_references(&members, &tasks, errors);
-    let hosts = host::parse_hosts(file, errors);
+    let hosts = host_tables::parse_hosts(file, errors);
     let known_hosts = hosts.clone().or(hosts_for_members(&members, context.hosts_file, errors));
     let defaults = MemberDefaults {
         team: name.clone().unwrap_or_else(placeholder_team),
@@ -356,7 +356,7 @@ fn parse_hosts_file(text: &str) -> Result<HostTables, Vec<ValidationError>> {
     let table = parse_toml(text, &mut errors);
     let file = TableReader::new(table.get_ref(), 0, "a hosts file");
     file.check_keys(&["host"], &mut errors);
-    let hosts = host::parse_hosts(file, &mut errors);
+    let hosts = host_tables::parse_hosts(file, &mut errors);
     let errors = errors.into_sorted();
     if errors.is_empty() { Ok(hosts) } else { Err(errors) }
 }

@@ -1,7 +1,7 @@
 //! How frames are written into the byte stream: the length of the frame's JSON text as 4 bytes
 //! (big-endian), and then the text.
 
-use super::frame::LinkFrame;
+use super::link_messages::LinkFrame;
 use crate::control_socket::framing::MAX_OBJECT_BYTES;
 use crate::escape_control_chars::visible;
 

@@ -10,19 +10,19 @@
 //! so that two programs of different versions can refuse each other with a reason.
 
 mod config_change;
-mod frame;
 mod home_budget;
 mod home_handover;
 mod length_prefix;
+mod link_messages;
 mod member_entry;
 mod payload;
 mod task_change;
 
 pub use config_change::{ConfigChange, MemberChange};
-pub use frame::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
 pub use home_budget::HomeBudget;
 pub use home_handover::HomeHandover;
 pub use length_prefix::{FrameDecoder, LinkFrameError, MAX_FRAME_BYTES, encode_frame};
+pub use link_messages::{LINK_VERSION, LinkFrame, LinkHello, LinkItem, LinkRefusal, MemberGeneration};
 pub use member_entry::{ConfigForAnnex, MemberEntry};
 pub use payload::ItemPayload;
 pub use task_change::{AppliedChange, FieldChange, FieldPath, TaskChange};

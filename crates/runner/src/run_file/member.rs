@@ -1,7 +1,7 @@
 //! Parses the tables `[[member]]` of a run file. Each table becomes a spawn request. The request is
 //! built by the same code as the request of `teamctl spawn`.
 
-use crate::run_file::host::HostTables;
+use crate::run_file::host_tables::HostTables;
 use crate::run_file::member_host::{HostedSpawn, check_keys_of_hosted_member, parse_host_choice};
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};

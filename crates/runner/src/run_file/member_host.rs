@@ -1,6 +1,6 @@
 //! Parses the keys `host` and `needs` of a member, which say on which host it runs.
 
-use crate::run_file::host::HostTables;
+use crate::run_file::host_tables::HostTables;
 use crate::run_file::toml_table_reader::TableReader;
 use crate::run_file::validation_errors::{Located, ValidationErrors, nearest_help};
 use profile::build_spawn_request::SpawnOptions;

@@ -10,7 +10,7 @@ use store::{AppendOnlyFile, Durability, Error, StateDir};
 
 /// The answers, oldest first.
 #[derive(Debug)]
-pub(crate) struct UnkeptAnswers {
+pub(crate) struct StoredTaskAnswers {
     file: AppendOnlyFile,
     answers: VecDeque<ItemPayload>,
 }
@@ -24,13 +24,13 @@ enum AnswerLine {
     Kept,
 }
 
-impl UnkeptAnswers {
+impl StoredTaskAnswers {
     /// Reads the answers of a team. Lines that can't be read are skipped.
     ///
     /// # Errors
     ///
     /// `Io`.
-    pub(crate) fn open(state: &StateDir, team: &TeamName) -> Result<UnkeptAnswers, Error> {
+    pub(crate) fn open(state: &StateDir, team: &TeamName) -> Result<StoredTaskAnswers, Error> {
         let dir = StateDir::open(state.path())?;
         let (file, lines) = AppendOnlyFile::open(dir, &answers_file(team), Durability::Process)?;
         let mut answers = VecDeque::new();
@@ -40,7 +40,7 @@ impl UnkeptAnswers {
                 AnswerLine::Kept => drop(answers.pop_front()),
             }
         }
-        Ok(UnkeptAnswers { file, answers })
+        Ok(StoredTaskAnswers { file, answers })
     }
 
     /// All answers. They are sent again after a crash.
