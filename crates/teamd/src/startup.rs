@@ -167,10 +167,10 @@ impl Startup {
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
-        // Removes the control socket, and then waits until the files threads and the panes thread
-        // have finished their queued jobs. The watcher thread has no such jobs, so the daemon does
-        // not wait for it.
-        runner.finish();
+        // Removes the control socket, and then waits until the links, the files threads and the
+        // panes thread have finished their queued jobs. The watcher thread has no such jobs, so the
+        // daemon does not wait for it.
+        runner.finish().await;
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)
     }

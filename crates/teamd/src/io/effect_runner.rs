@@ -138,12 +138,13 @@ impl EffectRunner {
         ControlFlow::Continue(())
     }
 
-    /// Ends the threads before the daemon exits. Removes the control socket and waits until the
-    /// files threads have finished their jobs. The panes thread and the watcher thread end too,
-    /// because their queues are closed.
-    pub(crate) fn finish(self) {
-        let EffectRunner { files, listener, .. } = self;
+    /// Ends the threads before the daemon exits. Removes the control socket and waits for the last
+    /// writes of the links and of the files threads. The panes thread and the watcher thread end
+    /// too, because their queues are closed.
+    pub(crate) async fn finish(self) {
+        let EffectRunner { files, listener, links, .. } = self;
         listener.remove();
+        links.finish().await;
         files.finish();
     }
 

@@ -52,6 +52,9 @@ struct LinkToAnnex {
 struct LinkToHome {
     queue: Arc<MirrorQueue>,
     streams: Sender<LinkStream>,
+    /// Never sends a command. The link runs as long as this sender exists.
+    _commands: UnboundedSender<Vec<String>>,
+    task: JoinHandle<()>,
 }
 
 impl LinkHandles {
@@ -141,6 +144,15 @@ impl LinkHandles {
         }
     }
 
+    /// Ends all links. Returns after their last writes.
+    pub(crate) async fn finish(self) {
+        let to_annexes = self.to_annexes.into_values().map(LinkToAnnex::end);
+        let tasks: Vec<_> = to_annexes.chain(self.to_homes.into_values().map(LinkToHome::end)).collect();
+        for task in tasks {
+            task.await.ok();
+        }
+    }
+
     /// Ends the link to a host, and forgets the host afterwards.
     fn forget_host(&mut self, host: &HostName) {
         let ended = self.to_annexes.remove(host).map(LinkToAnnex::end);
@@ -202,9 +214,10 @@ impl LinkHandles {
 
     fn add_home(&mut self, home: &ConnectHomeRequest, closed: LinkSetup, open: Option<OpenLink>) {
         let (streams, received) = channel(QUEUED_STREAMS);
-        let link = LinkToHome { queue: closed.queue.clone(), streams };
-        drop(tokio::spawn(run_to_home(Arc::new(closed), open, received)));
-        self.to_homes.insert(home.clone(), link);
+        let (commands, no_commands) = unbounded_channel();
+        let queue = closed.queue.clone();
+        let task = tokio::spawn(run_to_home(Arc::new(closed), open, received, no_commands));
+        self.to_homes.insert(home.clone(), LinkToHome { queue, streams, _commands: commands, task });
     }
 }
 
@@ -220,5 +233,13 @@ impl LinkToAnnex {
         self.command.clone_from(&command);
         // This can't fail: the tokio task of the link runs as long as this sender exists.
         self.commands.send(command).ok();
+    }
+}
+
+impl LinkToHome {
+    /// Ends the link. The returned task ends after its last write.
+    fn end(self) -> JoinHandle<()> {
+        self.queue.close();
+        self.task
     }
 }

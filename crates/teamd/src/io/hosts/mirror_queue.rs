@@ -14,6 +14,7 @@ use std::time::Duration;
 pub(super) struct MirrorQueue {
     state: Mutex<QueueState>,
     added: Condvar,
+    job_ended: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ struct QueueState {
     jobs: VecDeque<MirrorJob>,
     /// The comparisons among the jobs. After a start, a large team has thousands.
     comparisons: HashSet<Comparison>,
+    /// Whether the thread of the mirrors runs a job.
+    is_running: bool,
     is_closed: bool,
 }
 
@@ -49,6 +52,11 @@ impl QueueState {
         }
         Some(job)
     }
+
+    fn push_first(&mut self, job: MirrorJob) {
+        self.comparisons.extend(Comparison::from_job(&job));
+        self.jobs.push_front(job);
+    }
 }
 
 impl MirrorQueue {
@@ -67,10 +75,15 @@ impl MirrorQueue {
     /// Waits for the next job. `None` if the link has ended for good.
     pub(super) fn pop(&self) -> Option<MirrorJob> {
         let mut state = self.lock();
+        state.is_running = false;
+        self.job_ended.notify_all();
         loop {
             match state.pop() {
                 _ if state.is_closed => return None,
-                Some(job) => return Some(job),
+                Some(job) => {
+                    state.is_running = true;
+                    return Some(job);
+                }
                 None => state = self.added.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -80,6 +93,13 @@ impl MirrorQueue {
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.added.notify_one();
+    }
+
+    /// Closes the queue, and waits until the job that runs has ended.
+    pub(super) fn close_and_wait(&self) {
+        self.close();
+        let is_running = |state: &mut QueueState| state.is_running;
+        drop(self.job_ended.wait_while(self.lock(), is_running).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The next job, for the simulated link. `None` if no job waits.
@@ -93,19 +113,22 @@ impl MirrorQueue {
         self.lock().jobs.is_empty()
     }
 
-    /// Waits for `pause` or until a job is added, and then puts the failed `job` at the front of
-    /// the queue. Later jobs may depend on it, so they wait. For example, the mirror of a deleted
-    /// team must end before the mirror of a new team with this name begins.
+    /// Waits for `pause`, or until a job is added or the queue is closed. Then puts the failed `job`
+    /// at the front of the queue. Later jobs may depend on it, so they wait. For example, the mirror
+    /// of a deleted team must end before the mirror of a new team with this name begins.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
-        drop(self.added.wait_timeout(self.lock(), pause));
-        self.push_first(job);
+        let mut state = self.lock();
+        if !state.is_closed {
+            let waited = self.added.wait_timeout(state, pause);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.push_first(job);
     }
 
-    /// Adds a job that has failed as the next one.
+    /// Adds a job that has failed as the next one, for the simulated link.
+    #[cfg(test)]
     pub(super) fn push_first(&self, job: MirrorJob) {
-        let mut state = self.lock();
-        state.comparisons.extend(Comparison::from_job(&job));
-        state.jobs.push_front(job);
+        self.lock().push_first(job);
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -116,6 +139,7 @@ impl MirrorQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn repeated_job_runs_once_and_order_is_kept() {
@@ -131,5 +155,23 @@ mod tests {
         queue.push(MirrorJob::CompareAll);
         queue.close();
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn closing_waits_for_the_running_job() {
+        let queue = MirrorQueue::default();
+        queue.push(MirrorJob::CompareAll);
+        let job = queue.pop().unwrap();
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The pause ends when the queue is closed.
+                queue.push_first_after_pause(job, Duration::from_secs(60));
+                has_ended.store(true, Ordering::SeqCst);
+                assert_eq!(queue.pop(), None);
+            });
+            queue.close_and_wait();
+            assert!(has_ended.load(Ordering::SeqCst));
+        });
     }
 }

@@ -18,7 +18,8 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 const QUEUED_SUBMISSIONS: usize = 16;
 
 /// Runs the home's end of a link to an annex. Each command from `commands` connects the link anew.
-/// `opened` has the files of the link, if they are open already.
+/// `opened` has the files of the link, if they are open already. Ends when `commands` is closed,
+/// after the last write of the link and of its mirrors.
 pub(super) async fn run_to_annex(
     link: Arc<LinkSetup>,
     (host, connect_commands): (HostName, Arc<SharedConnectCommands>),
@@ -51,6 +52,16 @@ pub(super) async fn run_to_annex(
             }
         };
     }
+    end_mirrors(link).await;
+}
+
+/// Waits for the last write of the mirrors.
+async fn end_mirrors(link: Arc<LinkSetup>) {
+    let end = move || {
+        link.queue.close_and_wait();
+        Ok(())
+    };
+    run_blocking(end).await.unwrap_or_else(|error| tracing::warn!("{error}"));
 }
 
 /// Records the connect command of the host for the next daemon.
@@ -70,25 +81,27 @@ fn connect_command(link: &LinkSetup, host: &HostName, command: Vec<String>) -> V
     command.into_iter().chain(arguments).chain(generation).map(OsString::from).collect()
 }
 
-/// Runs the annex's end of a link. `opened` is the opened link, if it was opened before.
+/// Runs the annex's end of a link. `opened` is the opened link, if it was opened before. Ends like
+/// [`run_to_annex`]. `commands` has no commands, because the home connects.
 pub(super) async fn run_to_home(
     link: Arc<LinkSetup>,
     opened: Option<OpenLink>,
     streams: Receiver<LinkStream>,
+    mut commands: UnboundedReceiver<Vec<String>>,
 ) {
     let to_open = link.clone();
     let opening = run_blocking(move || opened.map_or_else(|| to_open.open(None), Ok));
-    // The sender is kept, because a closed channel would end the link.
-    let (_no_commands, mut commands) = unbounded_channel();
     let result = match opening.await {
         Ok(open) => link.run(open, ConnectionSource::Incoming(streams), &mut commands).await,
         Err(error) => Err(error),
     };
     result.map_or_else(|error| link.reporter.report(HostEvent::Failed(error)), drop);
+    end_mirrors(link).await;
 }
 
 impl LinkSetup {
-    /// Runs the link until there is another connect command, and returns the command.
+    /// Runs the link until there is another connect command, and returns the command. `None` if
+    /// `commands` is closed.
     async fn run(
         &self,
         open: OpenLink,
