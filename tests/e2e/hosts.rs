@@ -1,5 +1,5 @@
-//! `teamctl hosts` and `teamctl --host`: the hosts file, and transports that fail. A transport that works
-//! is a program that starts the command on this machine, with another home directory.
+//! `teamctl hosts` and `teamctl --host`: the hosts file, and transports that fail. A transport that
+//! works is a program that starts the command on this machine, with another home directory.
 
 mod members_on_hosts;
 mod over_ssh;
@@ -220,8 +220,9 @@ fn check_names_programs_with_their_login() {
 
 /// Starts a command on a host that prints events until it ends, and waits until it runs there.
 fn follow_events(env: &TestEnv, host: &str) -> Child {
-    let mut command = env.command("teamctl");
-    command.args(["--host", host, "events", "--follow"]).stdout(Stdio::piped());
+    let mut command = env.command(harness::programs().join("scripted-agent"));
+    let arguments = ["accept-hangups", "teamctl", "--host", host, "events", "--follow"];
+    command.args(arguments).stdout(Stdio::piped());
     let child = command.spawn().unwrap();
     env.wait_until("the command runs on the host", || (!commands_on_host(env).is_empty()).then_some(()));
     child

@@ -64,8 +64,8 @@ impl Mirror {
                 self.store_config_of_home(team, config, (*version, *epoch))?;
             }
             ItemPayload::TeamChange { team, change } => self.store_config_change(team, change)?,
-            ItemPayload::HomeMoved { team, created_at, epoch, home } => {
-                self.note_home_moved(team, (*created_at, *epoch), home.as_ref())?;
+            ItemPayload::HomeMoved { team, created_at, epoch, home, work } => {
+                self.note_home_moved(team, (*created_at, *epoch), (home.as_ref(), *work))?;
             }
             ItemPayload::OtherHome { team, created_at, epoch, home } => {
                 self.note_other_home(team, (*created_at, *epoch), home)?;

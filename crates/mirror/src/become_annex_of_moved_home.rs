@@ -10,7 +10,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HOME_HOST;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::{Member, TeamConfig};
-use protocol::team_home::LocalWork;
+use protocol::team_home::{HomeState, LocalWork, MovedHome, TeamHome};
 use serde_json::Value;
 use store::{Error, StateDir, Team, message_id};
 
@@ -23,7 +23,7 @@ impl Mirror {
         created_at: u64,
         epoch: u64,
     ) -> Result<bool, Error> {
-        let moved = existing.home()?.moved;
+        let moved = existing.home()?.moved();
         Ok(moved.is_some_and(|moved| moved.created_at == created_at && moved.epoch <= epoch))
     }
 
@@ -37,8 +37,8 @@ impl Mirror {
         epoch: u64,
     ) -> Result<bool, Error> {
         let home = existing.home()?;
-        let is_settled = home.moved.is_none() && home.moving.is_none() && !existing.is_mirror();
-        Ok(home.epoch < epoch && is_settled && existing.config()?.created_at == created_at)
+        let is_home = home.state == HomeState::Settled && !existing.is_mirror();
+        Ok(home.epoch < epoch && is_home && existing.config()?.created_at == created_at)
     }
 
     /// Makes the team's files on this host a mirror. If the files may have changes that exist only
@@ -50,12 +50,12 @@ impl Mirror {
         config: &TeamConfig,
         epoch: u64,
     ) -> Result<(), ErrorReport> {
-        let (team, home) = (existing.name(), existing.home()?);
-        if home.moved.is_some_and(|moved| moved.work == LocalWork::OnlyHere) {
+        let (team, TeamHome { epoch: old_epoch, state }) = (existing.name(), existing.home()?);
+        if matches!(state, HomeState::Moved(MovedHome { work: LocalWork::OnlyHere, .. })) {
             if has_own_members(existing)? {
                 return Err(members_end_error(team, epoch));
             }
-            let copy = existing.keep_copy(home.epoch)?;
+            let copy = existing.keep_copy(old_epoch)?;
             self.notify(MirrorNotice::TeamReplaced { team: team.clone(), copy });
         }
         Ok(self.make_mirror_of_files(existing, config)?)

@@ -9,7 +9,7 @@ use protocol::annex_link::{ConfigChange, ConfigForAnnex, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::team_and_member_names::TeamName;
 use protocol::team_config::ConfigError;
-use protocol::team_home::TeamHome;
+use protocol::team_home::{HomeState, TeamHome};
 use store::Error;
 
 impl Mirror {
@@ -75,7 +75,7 @@ impl Mirror {
         if known.epoch != epoch {
             self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
         }
-        if known.moved.is_some() {
+        if matches!(known.state, HomeState::Moved(_)) {
             self.notify(MirrorNotice::TeamMade { team: team.clone() });
         }
         Ok(())

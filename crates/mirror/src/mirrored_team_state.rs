@@ -2,8 +2,10 @@
 
 use crate::home_budget_file::read_home_budget;
 use crate::mirror::{Mirror, MirrorSide};
+use crate::mirrored_teams::TakenTeam;
 use protocol::annex_link::HomeBudget;
 use protocol::team_and_member_names::{MemberName, TeamName};
+use protocol::team_home::HomeUsage;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A mirrored team.
@@ -23,6 +25,18 @@ impl Mirror {
             budget: read_home_budget(&self.state, team).unwrap_or_default(),
         };
         self.teams().into_iter().map(|team| (team.clone(), state(&team))).collect()
+    }
+
+    /// At a host that was an annex: what the old homes have handed over, of the teams whose home
+    /// is this host now. A team whose files can't be read is left out.
+    pub fn usage_of_old_homes(&self) -> BTreeMap<TeamName, HomeUsage> {
+        let usage = |(team, taken): (&TeamName, &TakenTeam)| {
+            let existing = self.root.team(team).ok().filter(|existing| !existing.is_mirror())?;
+            let is_same = existing.config_if_valid()?.created_at == taken.created_at;
+            let handover = taken.handover.as_ref().filter(|_| is_same)?;
+            Some((team.clone(), handover.usage))
+        };
+        self.teams.taken.iter().filter_map(usage).collect()
     }
 
     fn members_on_annex(&self, team: &TeamName) -> Option<BTreeSet<MemberName>> {

@@ -12,7 +12,7 @@ use protocol::annex_link::{HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::TaskStatus;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{HomeUsage, MoveStep, MovingHome, TeamHome};
+use protocol::team_home::{HomeState, HomeUsage, MoveStep, MovingHome, TeamHome};
 use store::{Error, Team, now};
 
 /// Maximum number of answers that are handed over: the last ones.
@@ -39,7 +39,7 @@ impl Mirror {
         let (epoch, step) = (home.epoch + 1, MoveStep::Exchanging);
         let (since, usage) = (now(), HomeUsage::default());
         let moving = MovingHome { host: annex, epoch, since, created_at, step, usage };
-        self.root.set_team_home(team, &TeamHome { moving: Some(moving), ..home })?;
+        self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving), ..home })?;
         self.compare_team(team)?;
         Ok(self.send_barrier(barrier))
     }
@@ -68,7 +68,7 @@ impl Mirror {
         if let Some(moving) = self.move_to_annex(team)? {
             let home = self.root.team_home(team)?;
             let moving = MovingHome { step: MoveStep::Offered, usage, ..moving };
-            self.root.set_team_home(team, &TeamHome { moving: Some(moving.clone()), ..home })?;
+            self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving.clone()), ..home })?;
             unless_damaged(self.send_offer(team, &moving))?;
         }
         Ok(self.take_output())
@@ -86,7 +86,7 @@ impl Mirror {
         if moving.step == MoveStep::Offered {
             let home = self.root.team_home(team)?;
             let moving = MovingHome { epoch: moving.epoch + 1, ..moving };
-            self.root.set_team_home(team, &TeamHome { moving: Some(moving.clone()), ..home })?;
+            self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving.clone()), ..home })?;
             self.send_offer(team, &moving)?;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl Mirror {
     fn move_to_annex(&self, team: &TeamName) -> Result<Option<MovingHome>, Error> {
         let MirrorSide::Home { annex } = &self.side else { return Ok(None) };
         let moving = match self.root.team(team) {
-            Ok(existing) => existing.home()?.moving,
+            Ok(existing) => existing.home()?.moving(),
             Err(Error::NoSuchTeam { .. }) => None,
             Err(error) => return Err(error),
         };

@@ -11,7 +11,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
-use protocol::team_home::{HomeNameSource, LocalWork, MoveStep, MovedHome, TeamHome};
+use protocol::team_home::{HomeNameSource, HomeState, LocalWork, MovedHome, TeamHome};
 use serde_json::Value;
 use store::{AnsweredRequest, Error, Team};
 
@@ -95,8 +95,9 @@ impl Mirror {
                 Ok(_) | Err(Error::NoSuchTeam { .. }) => {}
                 Err(error) => return Err(error),
             }
+            let work = taken.handover.map_or(LocalWork::OnlyHere, |_| LocalWork::HandedOver);
             let TakenTeam { created_at, epoch, .. } = taken;
-            self.send(ItemPayload::HomeMoved { team, created_at, epoch, home: None });
+            self.send(ItemPayload::HomeMoved { team, created_at, epoch, home: None, work });
         }
         Ok(())
     }
@@ -157,14 +158,16 @@ impl Mirror {
     }
 
     /// At the home: handles the annex's report that the team has a new home. If the report names
-    /// another host, `home`, that host is the new home; if not, the annex is. Records the new home,
-    /// and then forgets that the team was mirrored to the annex. The record is written first, so
-    /// that this host does not change the team after a crash.
+    /// another host, `home`, that host is the new home; if not, the annex is. `work` says whether
+    /// the new home has what was done here.
+    ///
+    /// Records the new home, and then forgets that the team was mirrored to the annex. The record
+    /// is written first, so that this host does not change the team after a crash.
     pub(crate) fn note_home_moved(
         &mut self,
         team: &TeamName,
         (created_at, epoch): (u64, u64),
-        home: Option<&HostName>,
+        (home, work): (Option<&HostName>, LocalWork),
     ) -> Result<(), Error> {
         let MirrorSide::Home { annex } = self.side.clone() else { return Ok(()) };
         let existing = match self.root.team(team) {
@@ -177,9 +180,9 @@ impl Mirror {
             return Ok(());
         }
         let host = home.unwrap_or(&annex).clone();
-        match &known.moved {
+        match &known.state {
             _ if known.epoch == epoch => self.note_equal_home(team, &known, host),
-            Some(moved) if moved.epoch >= epoch => {
+            HomeState::Moved(moved) if moved.epoch >= epoch => {
                 match home {
                     None if moved.epoch == epoch && moved.named_by == HomeNameSource::Machine => {
                         self.name_new_home(team, &known, moved, host)?;
@@ -192,10 +195,9 @@ impl Mirror {
                 }
             }
             _ => {
-                let work = local_work(&known, &host);
                 let named_by = home.map_or(HomeNameSource::HostsFile, |_| HomeNameSource::Machine);
                 let moved = MovedHome { host, named_by, epoch, since: store::now(), created_at, work };
-                let home = TeamHome { moved: Some(moved.clone()), ..TeamHome::with_epoch(known.epoch) };
+                let home = TeamHome { epoch: known.epoch, state: HomeState::Moved(moved.clone()) };
                 self.root.set_team_home(team, &home)?;
                 self.leave_moved_team(team, moved)?;
             }
@@ -207,14 +209,6 @@ impl Mirror {
         self.forget_team(team)?;
         self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
         Ok(())
-    }
-}
-
-/// The host was offered the home, so it has what was done here. Otherwise it has taken the home.
-fn local_work(known: &TeamHome, host: &HostName) -> LocalWork {
-    match &known.moving {
-        Some(moving) if moving.host == *host && moving.step == MoveStep::Offered => LocalWork::HandedOver,
-        _ => LocalWork::OnlyHere,
     }
 }
 

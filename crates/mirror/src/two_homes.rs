@@ -9,7 +9,7 @@ use protocol::control_socket::HomeId;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{HomeNameSource, LocalWork, MovedHome, MovingHome, TeamHome};
+use protocol::team_home::{HomeNameSource, HomeState, LocalWork, MovedHome, MovingHome, TeamHome};
 use std::cmp::Ordering;
 use store::{Error, Team, now};
 
@@ -22,8 +22,8 @@ struct KnownHome {
 
 impl Mirror {
     /// At the annex: a home has sent a team's config, but this host already has a team of this name
-    /// that is not that home's mirror. Tells that home why this host can't mirror its team, or which
-    /// later home the team has. `epoch` is the sender's epoch.
+    /// that is not that home's mirror. Tells that home why this host can't mirror its team, or
+    /// which later home the team has. `epoch` is the sender's epoch.
     pub(crate) fn refuse_config(
         &mut self,
         existing: &Team,
@@ -35,7 +35,7 @@ impl Mirror {
             self.send_refusal(team, created_at, other_team_error(team));
             return Ok(());
         }
-        if let Some(moving) = existing.home()?.moving {
+        if let Some(moving) = existing.home()?.moving() {
             self.send_refusal(team, created_at, moving_error(team, &moving));
             return Ok(());
         }
@@ -69,12 +69,13 @@ impl Mirror {
 
     fn send_home(&mut self, team: &TeamName, created_at: u64, known: KnownHome) {
         let KnownHome { host: home, epoch } = known;
-        self.send(ItemPayload::HomeMoved { team: team.clone(), created_at, epoch, home });
+        let (team, work) = (team.clone(), LocalWork::OnlyHere);
+        self.send(ItemPayload::HomeMoved { team, created_at, epoch, home, work });
     }
 
     fn known_home(&self, existing: &Team) -> Result<KnownHome, Error> {
-        let TeamHome { epoch, moved, .. } = existing.home()?;
-        if let Some(MovedHome { host, epoch, .. }) = moved {
+        let TeamHome { epoch, state } = existing.home()?;
+        if let HomeState::Moved(MovedHome { host, epoch, .. }) = state {
             return Ok(KnownHome { host: Some(host), epoch });
         }
         let mark = self.root.mirror_mark(existing.name())?;
@@ -99,7 +100,7 @@ impl Mirror {
     fn note_replaced(&mut self, existing: &Team, moved: MovedHome) -> Result<(), Error> {
         let team = existing.name();
         let TeamHome { epoch, .. } = self.root.team_home(team)?;
-        let home = TeamHome { moved: Some(moved.clone()), ..TeamHome::with_epoch(epoch) };
+        let home = TeamHome { epoch, state: HomeState::Moved(moved.clone()) };
         self.root.set_team_home(team, &home)?;
         self.notify(MirrorNotice::HomeMoved { team: team.clone(), moved });
         if self.teams.taken.remove(team).is_some() {
@@ -122,8 +123,8 @@ impl Mirror {
             existing => existing?,
         };
         let home = existing.home()?;
-        let is_settled = home.moved.is_none() && home.moving.is_none() && !existing.is_mirror();
-        if !is_settled || existing.config()?.created_at != created_at {
+        let is_home = home.state == HomeState::Settled && !existing.is_mirror();
+        if !is_home || existing.config()?.created_at != created_at {
             return Ok(());
         }
         match home.epoch.cmp(&epoch) {
@@ -144,14 +145,14 @@ impl Mirror {
     /// At the home: another host says that it is the home, with the epoch of this one.
     pub(crate) fn note_equal_home(&mut self, team: &TeamName, known: &TeamHome, other: HostName) {
         let epoch = known.epoch;
-        if known.moved.is_none() && epoch > TeamHome::default().epoch {
+        if !matches!(known.state, HomeState::Moved(_)) && epoch > TeamHome::default().epoch {
             self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
         }
     }
 
-    /// This old home knows the new home only by the name of its machine. The annex `host` reports that
-    /// it is the home, with the epoch in `moved`. So both count as one host, and the record calls it
-    /// `host` from now on, as `hosts.toml` does.
+    /// This old home knows the new home only by the name of its machine. The annex `host` reports
+    /// that it is the home, with the epoch in `moved`. So both count as one host, and the record
+    /// calls it `host` from now on, as `hosts.toml` does.
     pub(crate) fn name_new_home(
         &mut self,
         team: &TeamName,
@@ -160,7 +161,7 @@ impl Mirror {
         host: HostName,
     ) -> Result<(), Error> {
         let moved = MovedHome { host, named_by: HomeNameSource::HostsFile, ..moved.clone() };
-        let home = TeamHome { moved: Some(moved), ..TeamHome::with_epoch(known.epoch) };
+        let home = TeamHome { epoch: known.epoch, state: HomeState::Moved(moved) };
         self.root.set_team_home(team, &home)
     }
 

@@ -9,17 +9,57 @@ use serde::{Deserialize, Serialize};
 
 /// The record of a team's home on this machine. A team without a record has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredTeamHome", into = "StoredTeamHome")]
 pub struct TeamHome {
     /// The epoch of the team's home: a number that each move of the home to another host raises. If
     /// two hosts both count as the home, only the host with the higher epoch may change the team.
     /// On a machine with a mirror of the team, this is the epoch of the home on the other host.
     pub epoch: u64,
-    /// Where the home is now. `None` if it was not moved away from here.
+    /// Whether the home was moved away from here.
+    pub state: HomeState,
+}
+
+/// Whether the home of a team was moved away from this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HomeState {
+    /// The home was not moved. On a machine with a mirror of the team, it is the other machine.
+    Settled,
+    /// The home is being moved.
+    Moving(MovingHome),
+    /// The home was moved.
+    Moved(MovedHome),
+}
+
+/// The file with the record.
+#[derive(Serialize, Deserialize)]
+struct StoredTeamHome {
+    epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moved: Option<MovedHome>,
-    /// Where the home is being moved. `None` if no move is under way.
+    moved: Option<MovedHome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moving: Option<MovingHome>,
+    moving: Option<MovingHome>,
+}
+
+impl From<StoredTeamHome> for TeamHome {
+    fn from(StoredTeamHome { epoch, moved, moving }: StoredTeamHome) -> TeamHome {
+        let state = match (moved, moving) {
+            (Some(moved), _) => HomeState::Moved(moved),
+            (None, Some(moving)) => HomeState::Moving(moving),
+            (None, None) => HomeState::Settled,
+        };
+        TeamHome { epoch, state }
+    }
+}
+
+impl From<TeamHome> for StoredTeamHome {
+    fn from(TeamHome { epoch, state }: TeamHome) -> StoredTeamHome {
+        let (moved, moving) = match state {
+            HomeState::Settled => (None, None),
+            HomeState::Moving(moving) => (None, Some(moving)),
+            HomeState::Moved(moved) => (Some(moved), None),
+        };
+        StoredTeamHome { epoch, moved, moving }
+    }
 }
 
 impl Default for TeamHome {
@@ -31,14 +71,33 @@ impl Default for TeamHome {
 impl TeamHome {
     /// The record of a home that is not moved.
     pub fn with_epoch(epoch: u64) -> TeamHome {
-        TeamHome { epoch, moved: None, moving: None }
+        TeamHome { epoch, state: HomeState::Settled }
+    }
+
+    /// Where the home is now. `None` if it was not moved away from here.
+    pub fn moved(self) -> Option<MovedHome> {
+        match self.state {
+            HomeState::Moved(moved) => Some(moved),
+            HomeState::Settled | HomeState::Moving(_) => None,
+        }
+    }
+
+    /// Where the home is being moved. `None` if no move is under way.
+    pub fn moving(self) -> Option<MovingHome> {
+        match self.state {
+            HomeState::Moving(moving) => Some(moving),
+            HomeState::Settled | HomeState::Moved(_) => None,
+        }
     }
 
     /// When the moved team was created, in milliseconds since the Unix epoch. This tells the moved
     /// team from a later team of the same name. `None` if no move has begun.
     pub fn created_at(&self) -> Option<u64> {
-        let moved = self.moved.as_ref().map(|moved| moved.created_at);
-        moved.or_else(|| self.moving.as_ref().map(|moving| moving.created_at))
+        match &self.state {
+            HomeState::Settled => None,
+            HomeState::Moving(moving) => Some(moving.created_at),
+            HomeState::Moved(moved) => Some(moved.created_at),
+        }
     }
 
     /// Checks that this machine may change the team.
@@ -46,10 +105,10 @@ impl TeamHome {
     /// # Errors
     /// `Refused` if the home was moved or is being moved.
     pub fn check(&self, team: &TeamName) -> Result<(), ErrorReport> {
-        match (&self.moved, &self.moving) {
-            (Some(moved), _) => Err(moved.error(team)),
-            (None, Some(moving)) => Err(moving.error(team)),
-            (None, None) => Ok(()),
+        match &self.state {
+            HomeState::Settled => Ok(()),
+            HomeState::Moving(moving) => Err(moving.error(team)),
+            HomeState::Moved(moved) => Err(moved.error(team)),
         }
     }
 }
@@ -153,6 +212,7 @@ impl HomeNameSource {
 /// What was done at an old home of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LocalWork {
     /// The new home has it.
     HandedOver,

@@ -6,6 +6,7 @@ use crate::core::hosts::handle_host_events;
 use crate::core::roster::Roster;
 use crate::core::state::core_state::State;
 use crate::core::state::daemon_settings::DaemonSettings;
+use crate::core::teams::budget;
 use crate::event_loop::run_event_loop;
 use crate::io::cancel_worktree_setups::CancelledSetups;
 use crate::io::control_connections::Connections;
@@ -136,6 +137,9 @@ impl Startup {
         state.load_policies(|team| read_policy(&self.state_dir, team));
         let mut links = LinkHandles::start(&self.root, &self.state_dir, self.durability, &events)?;
         handle_host_events::load_links(&mut state, links.take_mirrored_teams(), store::now());
+        for (team, usage) in links.take_usage_of_old_homes() {
+            budget::add_usage_of_old_home(&mut state, &team, usage);
+        }
         state.host_links.load_moved_homes(links.cancel_unoffered_moves()?);
         let files = files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
         let processes = ProcessWatcher::start(events.clone());

@@ -14,8 +14,8 @@ use store::{NewTask, StateDir};
 
 const BARRIER: u64 = 7;
 
-/// A pair with ann at the annex. Each end has tasks and messages that the other one lacks. Task 1 was
-/// deleted, and both have created a task 3.
+/// A pair with ann at the annex. Each end has tasks and messages that the other one lacks. Task 1
+/// was deleted, and both have created a task 3.
 fn pair_with_work() -> Pair {
     let mut pair = Pair::new();
     pair.join("ann");
@@ -55,7 +55,7 @@ fn home_of(end: &End) -> TeamHome {
 }
 
 fn step(end: &End) -> Option<MoveStep> {
-    home_of(end).moving.map(|moving| moving.step)
+    home_of(end).moving().map(|moving| moving.step)
 }
 
 /// The daemon at the home offers the home once the annex has answered the barrier.
@@ -129,14 +129,33 @@ fn annex_is_the_home_with_everything_and_the_old_home_changes_nothing() {
     });
     assert_eq!(handed_over, Some(usage()));
     assert_eq!(texts_of_lead_to_ann(&pair.annex), ["to ann"]);
-    let moved = home_of(&pair.home).moved.unwrap();
+    let moved = home_of(&pair.home).moved().unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch, moved.created_at), ("devbox", 2, 1));
+    assert_eq!(moved.work, LocalWork::HandedOver);
+    // The next daemon of the new home learns of the usage again: a crash may have lost it.
+    pair.annex.restart();
+    assert_eq!(pair.annex.mirror.usage_of_old_homes(), [(team_name(), usage())].into());
     assert!(pair.home.team().check_home_is_here().is_err());
     // What the old home changes all the same does not arrive.
     pair.home.send("user", "ann", "late", 9);
     pair.settle();
     check_complete(&pair.annex);
     assert_eq!(texts_of_lead_to_ann(&pair.annex), ["to ann"]);
+}
+
+/// A person has typed `home take` at the annex before the offer arrived there.
+#[test]
+fn home_that_was_taken_before_the_offer_arrived_lacks_the_work_of_the_old_one() {
+    let mut pair = pair_with_work();
+    begin(&mut pair);
+    pair.deliver_all();
+    offer_if_due(&mut pair.home);
+    pair.annex.run_and_send(|mirror| mirror.take_team(&team_name()));
+    pair.deliver_all();
+    assert!(is_home(&pair.annex));
+    let moved = home_of(&pair.home).moved().unwrap();
+    assert_eq!((moved.epoch, moved.work), (2, LocalWork::OnlyHere));
+    assert!(pair.annex.mirror.usage_of_old_homes().is_empty());
 }
 
 #[test]
@@ -249,7 +268,7 @@ fn forgotten_annex_that_is_the_home_becomes_an_annex_when_it_is_used_again() {
     let item = pair.home.spool.front().cloned().unwrap();
     let error = pair.annex.mirror.apply(&item.payload).unwrap_err();
     assert!(error.message.contains("its members here must end first"), "{error:?}");
-    let moved = home_of(&pair.annex).moved.unwrap();
+    let moved = home_of(&pair.annex).moved().unwrap();
     assert_eq!((moved.epoch, moved.work), (3, LocalWork::OnlyHere));
     let error = pair.annex.team().check_home_is_here().unwrap_err();
     assert!(error.help.unwrap().contains("keep the files here: teamctl export survey"));
@@ -301,9 +320,15 @@ fn check_late_report_is_ignored(annex: &End) {
     let state = StateDir::open(&directory.path().join("link")).unwrap();
     let link = (MirrorSide::Home { annex: HostName::parse("devbox").unwrap() }, "laptop.devbox".to_owned());
     let mut link_of_move = Mirror::open(link, annex.root.clone(), state, (&[], 0)).unwrap();
-    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None };
+    let item = ItemPayload::HomeMoved {
+        team: team_name(),
+        created_at: 1,
+        epoch: 2,
+        home: None,
+        work: LocalWork::HandedOver,
+    };
     assert!(link_of_move.apply(&item).unwrap().notices.is_empty());
-    assert!(annex.team().is_mirror() && home_of(annex).moved.is_none());
+    assert!(annex.team().is_mirror() && home_of(annex).moved().is_none());
 }
 
 /// The old home becomes an annex of the new one, over another link, and the home moves back.

@@ -7,15 +7,15 @@ use mirror::{FileChange, Mirror, MirrorNotice, MirrorSide};
 use protocol::annex_link::{ConfigForAnnex, ItemPayload};
 use protocol::hosts_file_entry::HostName;
 use protocol::task::TaskStatus;
-use protocol::team_home::{HomeUsage, LocalWork, MoveStep, MovingHome, TeamHome};
+use protocol::team_home::{HomeState, HomeUsage, LocalWork, MoveStep, MovingHome, TeamHome};
 use store::{NewTask, StateDir};
 
 fn take(annex: &mut End) {
     annex.run_and_send(|mirror| mirror.take_team(&team_name()));
 }
 
-/// A pair with ann at the annex. Bob at the home has task 1, and ann has sent a message that the home
-/// does not have.
+/// A pair with ann at the annex. Bob at the home has task 1, and ann has sent a message that the
+/// home does not have.
 fn pair_with_work() -> Pair {
     let mut pair = Pair::new();
     pair.join("ann");
@@ -42,7 +42,7 @@ fn check_new_home(annex: &End) {
 }
 
 fn check_old_home(home: &End) {
-    let moved = home.team().home().unwrap().moved.unwrap();
+    let moved = home.team().home().unwrap().moved().unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch), ("devbox", 2));
     assert!(home.mirror.teams().is_empty());
     assert!(home.team().check_home_is_here().is_err());
@@ -78,7 +78,7 @@ fn another_team_of_the_name_is_not_fenced() {
     pair.home.team().delete().unwrap();
     pair.home.root.create_team(&config).unwrap();
     pair.settle();
-    assert_eq!(pair.home.team().home().unwrap().moved, None);
+    assert_eq!(pair.home.team().home().unwrap().moved(), None);
     check_new_home(&pair.annex);
 }
 
@@ -114,12 +114,18 @@ fn third_host_ends_the_mirror_of_the_replaced_home() {
     };
     assert_eq!(home.as_str(), "other-home");
     pair.home.apply(&answer[0]);
-    let moved = pair.home.team().home().unwrap().moved.unwrap();
+    let moved = pair.home.team().home().unwrap().moved().unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch, moved.work), ("other-home", 2, LocalWork::OnlyHere));
     // The new home reports by itself, as the host `devbox`: it is no second home.
     pair.home.notices.clear();
-    pair.home.apply(&ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None });
-    let moved = pair.home.team().home().unwrap().moved.unwrap();
+    pair.home.apply(&ItemPayload::HomeMoved {
+        team: team_name(),
+        created_at: 1,
+        epoch: 2,
+        home: None,
+        work: LocalWork::OnlyHere,
+    });
+    let moved = pair.home.team().home().unwrap().moved().unwrap();
     assert!(moved.host.as_str() == "devbox" && pair.home.notices.is_empty());
     // A home with the same epoch is refused, and so are its changes.
     let answer = pair.annex.mirror.apply(&team(2)).unwrap().items;
@@ -140,7 +146,13 @@ fn old_home_of_two_new_ones_tells_people_and_the_second_one() {
     let state = StateDir::open(&directory.path().join("link")).unwrap();
     let link = (MirrorSide::Home { annex: HostName::parse("gpu").unwrap() }, "gpu".to_owned());
     let mut gpu = Mirror::open(link, pair.home.root.clone(), state, (&[], 0)).unwrap();
-    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 2, home: None };
+    let item = ItemPayload::HomeMoved {
+        team: team_name(),
+        created_at: 1,
+        epoch: 2,
+        home: None,
+        work: LocalWork::OnlyHere,
+    };
     let output = gpu.apply(&item).unwrap();
     let [MirrorNotice::TwoHomes { epoch: 2, known: Some(known), other, .. }] = &output.notices[..] else {
         panic!("{output:?}")
@@ -150,12 +162,18 @@ fn old_home_of_two_new_ones_tells_people_and_the_second_one() {
     assert_eq!(home.as_str(), "devbox");
     check_old_home(&pair.home);
     // The second one is later, so the first one is replaced when it reports again.
-    let item = ItemPayload::HomeMoved { team: team_name(), created_at: 1, epoch: 3, home: None };
+    let item = ItemPayload::HomeMoved {
+        team: team_name(),
+        created_at: 1,
+        epoch: 3,
+        home: None,
+        work: LocalWork::OnlyHere,
+    };
     let notices = gpu.apply(&item).unwrap().notices;
     assert!(matches!(&notices[..], [MirrorNotice::HomeMoved { moved, .. }] if moved.host.as_str() == "gpu"));
     pair.annex.notices.clear();
     pair.settle();
-    let moved = pair.annex.team().home().unwrap().moved.unwrap();
+    let moved = pair.annex.team().home().unwrap().moved().unwrap();
     assert_eq!((moved.host.as_str(), moved.epoch, moved.work), ("gpu", 3, LocalWork::OnlyHere));
     assert_eq!(pair.annex.notices, [MirrorNotice::HomeMoved { team: team_name(), moved }]);
     assert!(!pair.annex.team().is_mirror() && pair.annex.task(1).subject == "count");
@@ -203,7 +221,7 @@ fn refusal_during_a_move_says_that_it_is_undecided() {
         step: MoveStep::Offered,
         usage: HomeUsage::default(),
     };
-    let home = TeamHome { moving: Some(moving), ..TeamHome::with_epoch(2) };
+    let home = TeamHome { epoch: 2, state: HomeState::Moving(moving) };
     pair.annex.root.set_team_home(&team_name(), &home).unwrap();
     let mut pair = pair.with_next_generation();
     pair.home.root.set_team_home(&team_name(), &TeamHome::with_epoch(3)).unwrap();

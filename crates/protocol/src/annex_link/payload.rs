@@ -19,6 +19,7 @@ use crate::hosts_file_entry::HostName;
 use crate::inbox_file::Message;
 use crate::member_task_and_request_ids::TaskId;
 use crate::team_and_member_names::{MemberName, TeamName};
+use crate::team_home::LocalWork;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -90,6 +91,9 @@ pub enum ItemPayload {
         /// The home. `None` if it is the annex.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         home: Option<HostName>,
+        /// Whether the home has what was done at the old home.
+        #[serde(default)]
+        work: LocalWork,
     },
     /// From a machine that was the home: another machine than the annex is the team's home.
     OtherHome {

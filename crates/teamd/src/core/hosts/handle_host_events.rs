@@ -37,6 +37,7 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         HostEvent::TeamTaken { client, result } => take_home::reply_to_take_home(context, client, result),
         HostEvent::MoveFailed { team, error } => move_home::cancel(context, &team, error),
         HostEvent::MoveCancelled(team) => move_home::handle_cancelled(context, &team),
+        HostEvent::OfferFailed { team, error } => move_home::handle_offer_failed(context, &team, &error),
         HostEvent::CancelFailed(team) => move_home::handle_cancel_failed(context, &team),
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
@@ -64,7 +65,7 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
             take_home::handle_home_taken(context, &team, epoch, handover);
         }
         MirrorNotice::HomeMoved { team, moved } => take_home::handle_home_moved(context, &team, moved),
-        MirrorNotice::HomeDeclined { team, error } => move_home::finish(context, &team, Err(error)),
+        MirrorNotice::HomeDeclined { team, error } => move_home::fail(context, &team, error),
         MirrorNotice::TeamRefused { team, error } => refuse_team(context, link, &team, &error),
         MirrorNotice::MembersListed { team, members } => {
             link_mut(context, link).members.insert(team, members);

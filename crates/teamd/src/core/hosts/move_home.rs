@@ -21,6 +21,7 @@ use protocol::control_socket::{MoveHomeRequest, Reply};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::{LocalWork, MovedHome};
 
 /// Begins a move. The reply follows when the host is the home, or when the move has failed.
 pub(crate) fn move_home(context: &mut Context, client: ConnId, request: MoveHomeRequest) {
@@ -70,18 +71,25 @@ fn check_members(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorRe
     let here = state.members(team).into_iter().map(|agent| agent.record.request.name.to_string());
     let other_links = state.host_links.links.iter().filter(|(id, _)| **id != LinkId::ToAnnex(host.clone()));
     let elsewhere = other_links.filter_map(|(_, link)| link.members.get(team)).flatten();
-    let spawned = state.host_links.reserved_slots.iter().filter(|slot| slot.team == *team);
-    let spawned = spawned.map(|slot| slot.member.to_string());
     let members = here.chain(names_between_spawns(state, team)).chain(elsewhere.map(ToString::to_string));
-    let members: Vec<String> = members.chain(spawned).collect();
+    let members: Vec<String> = members.collect();
     if members.is_empty() {
-        return Ok(());
+        return check_no_spawn(state, request);
     }
     let message =
         format!("cannot move {team} to {host}: these members run elsewhere: {}", members.join(", "));
     let names = members.join(" ");
     Err(ErrorReport::new(ErrorKind::Refused, message)
         .with_help(format!("end these members first: teamctl shutdown {names}")))
+}
+
+fn check_no_spawn(state: &State, request: &MoveHomeRequest) -> Result<(), ErrorReport> {
+    let MoveHomeRequest { team, host } = request;
+    let spawned = state.host_links.reserved_slots.iter().find(|slot| slot.team == *team);
+    spawned.map_or(Ok(()), |slot| {
+        let message = format!("cannot move {team} to {host}: {} is being spawned", slot.member);
+        Err(ErrorReport::new(ErrorKind::Refused, message).with_help("try again in a moment"))
+    })
 }
 
 /// The host has answered the barrier of a move: offers it the home.
@@ -114,19 +122,40 @@ pub(crate) fn handle_cancelled(context: &mut Context, team: &TeamName) {
     let step = context.state.host_links.home_moves.get(team).map(|moving| &moving.step);
     if let Some(HomeMoveStep::Cancelling { error }) = step {
         let error = error.clone();
-        finish(context, team, Err(error));
+        fail(context, team, error);
     }
 }
 
-/// Ends a move with its result. After an error, the home is here.
-pub(crate) fn finish(context: &mut Context, team: &TeamName, result: Result<(), ErrorReport>) {
+/// Ends a move that has failed. The home is here.
+pub(crate) fn fail(context: &mut Context, team: &TeamName, error: ErrorReport) {
+    let message = format!("{}; the home of {team} is here as before", error.message);
+    finish(context, team, Err(ErrorReport { message, ..error }));
+}
+
+/// Ends a move whose team has another home now.
+pub(crate) fn end_with_new_home(context: &mut Context, team: &TeamName, moved: &MovedHome) {
+    let result = match moved.work {
+        LocalWork::HandedOver => Ok(()),
+        LocalWork::OnlyHere => Err(taken_home_error(team, moved)),
+    };
+    finish(context, team, result);
+}
+
+fn finish(context: &mut Context, team: &TeamName, result: Result<(), ErrorReport>) {
     let Some(moving) = context.state.host_links.home_moves.remove(team) else { return };
-    let Some(MoveWaiter { client, .. }) = moving.waiter else { return };
-    let reply = result.map(|()| Reply::Ack).map_err(|error| {
-        let message = format!("{}; the home of {team} is here as before", error.message);
-        ErrorReport { message, ..error }
-    });
-    send_reply(context, client, reply);
+    if let Some(MoveWaiter { client, .. }) = moving.waiter {
+        send_reply(context, client, result.map(|()| Reply::Ack));
+    }
+}
+
+/// The new home has not received the offer.
+fn taken_home_error(team: &TeamName, moved: &MovedHome) -> ErrorReport {
+    let MovedHome { host, epoch, .. } = moved;
+    let message = format!(
+        "cannot move {team}: {host} took its home without this machine (epoch {epoch}), and lacks what was done here since its last contact"
+    );
+    ErrorReport::new(ErrorKind::Partial, message)
+        .with_help(format!("keep what is only here: teamctl export {team}"))
 }
 
 /// The files of this host could not be written, so it does not change the team yet. The client need
@@ -137,8 +166,26 @@ pub(crate) fn handle_cancel_failed(context: &mut Context, team: &TeamName) {
     let message =
         format!("{}; {team} can be changed here again once teamd can write its files", error.message);
     let error = ErrorReport { message, ..error.clone() };
-    if let Some(waiter) = moving.waiter.take() {
-        send_reply(context, waiter.client, Err(error));
+    reply_before_end(context, team, error);
+}
+
+/// The files of this host could not be written, so the home was not offered yet. The client need
+/// not wait for the next try.
+pub(crate) fn handle_offer_failed(context: &mut Context, team: &TeamName, error: &ErrorReport) {
+    let message = format!(
+        "cannot offer the home of {team} yet: {}; teamd tries again, and does not change {team} until then",
+        error.message
+    );
+    let error = ErrorReport::new(ErrorKind::Partial, message)
+        .with_help(format!("has it succeeded? see: teamctl status -t {team}"));
+    reply_before_end(context, team, error);
+}
+
+/// Replies to the client of a move that goes on.
+fn reply_before_end(context: &mut Context, team: &TeamName, error: ErrorReport) {
+    let moving = context.state.host_links.home_moves.get_mut(team);
+    if let Some(MoveWaiter { client, .. }) = moving.and_then(|moving| moving.waiter.take()) {
+        send_reply(context, client, Err(error));
     }
 }
 
@@ -163,10 +210,9 @@ fn end_waits(context: &mut Context, error: &ErrorReport, is_ended: impl Fn(&Home
             Some(HomeMove { step: HomeMoveStep::Exchanging { .. }, .. }) => {
                 cancel(context, &team, error.clone());
             }
-            Some(HomeMove { step: HomeMoveStep::Offered, waiter, host, .. }) => {
-                let Some(MoveWaiter { client, .. }) = waiter.take() else { continue };
+            Some(HomeMove { step: HomeMoveStep::Offered, host, .. }) => {
                 let error = undecided_error(&team, host, error);
-                send_reply(context, client, Err(error));
+                reply_before_end(context, &team, error);
             }
             _ => {}
         }
@@ -189,6 +235,6 @@ pub(crate) fn end_moves_to_forgotten_host(context: &mut Context, host: &HostName
     let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| moving.host == *host);
     for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
         let message = format!("cannot move {team} to {host}: it was forgotten");
-        finish(context, &team, Err(ErrorReport::new(ErrorKind::Refused, message)));
+        fail(context, &team, ErrorReport::new(ErrorKind::Refused, message));
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn handle_home_taken(
     lease::end_lease_of_team(context, team);
     if let Some(handover) = handover {
         set_policy::apply_policy(context, team, handover.policy);
-        budget::add_usage_of_old_home(context, team, handover.usage);
+        budget::add_usage_of_old_home(context.state, team, handover.usage);
     }
     // The budget that the old home has sent counts no more.
     budget::check(context, team);
@@ -86,10 +86,10 @@ pub(crate) fn handle_home_moved(context: &mut Context, team: &TeamName, moved: M
     report_homes::report_moved(context, team, &moved);
     // The new home may have made this host its annex already, over another link.
     if context.state.host_links.home_of(team).is_none() {
-        context.state.host_links.moved_homes.insert(team.clone(), moved);
+        context.state.host_links.moved_homes.insert(team.clone(), moved.clone());
     }
     end_members_of_moved_team(context, team);
-    move_home::finish(context, team, Ok(()));
+    move_home::end_with_new_home(context, team, &moved);
 }
 
 /// Ends the members of a team whose home is another host, here and on the annexes.

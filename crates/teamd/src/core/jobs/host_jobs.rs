@@ -103,6 +103,8 @@ pub(crate) enum HostEvent {
     MoveFailed { team: TeamName, error: ErrorReport },
     /// A [`MirrorJob::CancelMove`] is done.
     MoveCancelled(TeamName),
+    /// A [`MirrorJob::OfferHome`] has failed. It runs again.
+    OfferFailed { team: TeamName, error: ErrorReport },
     /// A [`MirrorJob::CancelMove`] has failed. It runs again.
     CancelFailed(TeamName),
     /// The result of [`HostJob::ForgetHost`].

@@ -15,7 +15,7 @@ use protocol::control_socket::{
 use protocol::roster_file_for_clients::RosterFile;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::token_and_cost_usage::Usage;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use worktree::WorktreeRecord;
@@ -55,8 +55,15 @@ pub(crate) struct Roster {
     /// Deletions of teams that were accepted and are not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) deletions: Vec<AcceptedDeletion>,
-    /// Notices that were not shown yet.
+    /// Notices that were not shown yet. A notice of a kind that only a later release knows is left
+    /// out when the roster is read.
+    #[serde(deserialize_with = "deserialize_known_notices")]
     pub(crate) pending_notices: Vec<Notice>,
+}
+
+fn deserialize_known_notices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Notice>, D::Error> {
+    let notices: Vec<serde_json::Value> = Vec::deserialize(deserializer)?;
+    Ok(notices.into_iter().filter_map(|notice| serde_json::from_value(notice).ok()).collect())
 }
 
 /// The deletion of a team that was accepted.
@@ -190,6 +197,7 @@ fn load_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::notifications_to_people::notice::NoticeKind;
     use crate::core::roster::data_for_next_spawn::RespawnStart;
 
     #[test]
@@ -239,6 +247,19 @@ mod tests {
         let mut old: Roster = serde_json::from_value(old).unwrap();
         old.invalidate_after_restart(pid_origin(Some("one"), Some("ns 2")));
         assert_eq!(old.lead_sessions[0].start_time, 7, "an earlier version wrote no namespace");
+    }
+
+    #[test]
+    fn notice_of_a_later_release_is_left_out() {
+        let notices = serde_json::json!([
+            {"team": "survey", "member": null, "kind": {"of_next_year": 7}},
+            {"team": "survey", "member": null, "kind": "two_homes"}
+        ]);
+        let mut roster = serde_json::to_value(Roster::default()).unwrap();
+        roster["pending_notices"] = notices;
+        let roster: Roster = serde_json::from_value(roster).unwrap();
+        let kinds: Vec<_> = roster.pending_notices.into_iter().map(|notice| notice.kind).collect();
+        assert_eq!(kinds, [NoticeKind::TwoHomes]);
     }
 
     fn pid_origin(boot: Option<&str>, namespace: Option<&str>) -> PidOrigin {

@@ -9,7 +9,7 @@ use protocol::control_socket::{ConfirmTaskRequest, HostContact, HostStatus, Memb
 use protocol::event_log_line::Event;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
-use protocol::team_home::{MovedHome, MovingHome, TeamHome};
+use protocol::team_home::{HomeState, MovedHome, MovingHome, TeamHome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All links and their waiting clients.
@@ -176,11 +176,13 @@ impl HostLinks {
     /// teams for which another host was asked to become the home and has not answered.
     pub(crate) fn load_moved_homes(&mut self, homes: BTreeMap<TeamName, TeamHome>) {
         for (team, home) in homes {
-            if let Some(moved) = home.moved {
-                self.moved_homes.insert(team, moved);
-            } else if let Some(MovingHome { host, since, .. }) = home.moving {
-                let moving = HomeMove { host, since, step: HomeMoveStep::Offered, waiter: None };
-                self.home_moves.insert(team, moving);
+            match home.state {
+                HomeState::Settled => {}
+                HomeState::Moving(MovingHome { host, since, .. }) => {
+                    let moving = HomeMove { host, since, step: HomeMoveStep::Offered, waiter: None };
+                    self.home_moves.insert(team, moving);
+                }
+                HomeState::Moved(moved) => drop(self.moved_homes.insert(team, moved)),
             }
         }
     }

@@ -117,8 +117,11 @@ pub(crate) fn usage_for_new_home(state: &State, team: &TeamName) -> HomeUsage {
 /// Raises the usage of the team to the figures that the old home has counted. Those figures include
 /// what the members on this host used before the move. This host has counted that too, so the two
 /// figures are not added, and the larger one is kept.
-pub(crate) fn add_usage_of_old_home(context: &mut Context, team: &TeamName, old: HomeUsage) {
-    let Some(team_state) = context.state.teams.get_mut(team) else { return };
+///
+/// Called again at each start of the daemon, because a crash may have come before the usage was
+/// saved.
+pub(crate) fn add_usage_of_old_home(state: &mut State, team: &TeamName, old: HomeUsage) {
+    let Some(team_state) = state.teams.get_mut(team) else { return };
     let used = &mut team_state.usage;
     used.turns = used.turns.max(old.turns);
     used.usage.tokens = used.usage.tokens.max(old.usage.tokens);
@@ -126,7 +129,7 @@ pub(crate) fn add_usage_of_old_home(context: &mut Context, team: &TeamName, old:
     if old.started_at != 0 {
         used.started_at = used.started_at.min(old.started_at);
     }
-    context.state.has_roster_changed = true;
+    state.has_roster_changed = true;
 }
 
 /// The largest plausible usage of a member: an amount for each second since the member's first

@@ -1,7 +1,7 @@
 //! Tests of a move of a team's home: of a lost home, and of a planned move.
 
 use super::other_hosts::{
-    annex_link, devbox, error_message, home_link, mirror_jobs, mirror_survey, report, use_host,
+    annex_link, devbox, error_message, home_link, mirror_jobs, mirror_survey, place, report, use_host,
 };
 use super::turns_and_task_offers::{start_member_with, worker_request};
 use super::*;
@@ -129,8 +129,8 @@ fn move_home() -> Request {
     Request::MoveHome(MoveHomeRequest { team: survey_team(), host: devbox() })
 }
 
-/// A state in which devbox has a mirror and contact. Returns the barrier of the move that client 1 has
-/// begun.
+/// A state in which devbox has a mirror and contact. Returns the barrier of the move that client 1
+/// has begun.
 fn begin_move(state: &mut State) -> u64 {
     mirror_survey(state, annex_link());
     report(state, annex_link(), HostEvent::Connected);
@@ -160,6 +160,9 @@ fn home_moves_only_to_a_mirror_with_contact_and_without_members_elsewhere() {
     report(&mut state, annex_link(), HostEvent::Disconnected { reason: "no route".to_owned() });
     assert_eq!(error_message(&send_call(&mut state, 2, move_home()), 2), "cannot reach devbox: no route");
     report(&mut state, annex_link(), HostEvent::Connected);
+    place(&mut state, 4, "bob");
+    let message = error_message(&send_call(&mut state, 3, move_home()), 3);
+    assert_eq!(message, "cannot move survey to devbox: bob is being spawned");
     start_member_with(&mut state, worker_request("ann", |_| {}), 5);
     let message = error_message(&send_call(&mut state, 3, move_home()), 3);
     assert_eq!(message, "cannot move survey to devbox: these members run elsewhere: ann");
@@ -181,6 +184,35 @@ fn moving_team_is_not_changed_and_the_reply_follows_the_new_home() {
     let notice = HostEvent::Notice(MirrorNotice::HomeMoved { team: survey_team(), moved });
     assert!(matches!(reply_value(&report(&mut state, annex_link(), notice), 1), Some(Reply::Ack)));
     assert!(state.host_links.home_moves.is_empty());
+}
+
+/// Another host has taken the home, or the offered host did before the offer arrived.
+#[test]
+fn move_fails_if_the_new_home_lacks_what_was_done_here() {
+    let mut state = new_state();
+    offer(&mut state);
+    let moved = moved_to_devbox(LocalWork::OnlyHere);
+    let notice = HostEvent::Notice(MirrorNotice::HomeMoved { team: survey_team(), moved });
+    let message = error_message(&report(&mut state, annex_link(), notice), 1);
+    assert_eq!(
+        message,
+        "cannot move survey: devbox took its home without this machine (epoch 2), and lacks what was done here since its last contact"
+    );
+}
+
+#[test]
+fn full_disk_of_the_home_ends_the_wait_for_an_offer() {
+    let mut state = new_state();
+    offer(&mut state);
+    let error = ErrorReport::new(ErrorKind::Io, "no space left");
+    let failed = || HostEvent::OfferFailed { team: survey_team(), error: error.clone() };
+    let message = error_message(&report(&mut state, annex_link(), failed()), 1);
+    assert_eq!(
+        message,
+        "cannot offer the home of survey yet: no space left; teamd tries again, and does not change survey until then"
+    );
+    assert!(report(&mut state, annex_link(), failed()).is_empty());
+    assert!(state.host_links.home_moves.contains_key(&survey_team()));
 }
 
 #[test]

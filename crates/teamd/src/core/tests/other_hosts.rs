@@ -250,7 +250,7 @@ fn mirror_uses_no_other_host() {
 }
 
 /// A call of `client` to place the member `name` here or on devbox, which have one slot and two.
-fn place(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
+pub(super) fn place(state: &mut State, client: u64, name: &str) -> Vec<Effect> {
     place_with_slots(state, client, name, 1)
 }
 

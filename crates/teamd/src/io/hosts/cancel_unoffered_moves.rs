@@ -3,7 +3,7 @@
 
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::{MoveStep, MovingHome, TeamHome};
+use protocol::team_home::{HomeState, MoveStep, MovingHome, TeamHome};
 use std::collections::BTreeMap;
 use store::{Error, Root};
 
@@ -27,10 +27,10 @@ pub(super) fn cancel_unoffered_moves(root: &Root) -> Result<BTreeMap<TeamName, T
             Err(error) => return Err(error.into()),
         };
         match home {
-            TeamHome { epoch, moving: Some(MovingHome { step: MoveStep::Exchanging, .. }), .. } => {
+            TeamHome { epoch, state: HomeState::Moving(MovingHome { step: MoveStep::Exchanging, .. }) } => {
                 root.set_team_home(&name, &TeamHome::with_epoch(epoch))?;
             }
-            TeamHome { moved: None, moving: None, .. } => {}
+            TeamHome { state: HomeState::Settled, .. } => {}
             home => drop(homes.insert(name, home)),
         }
     }
@@ -75,7 +75,7 @@ mod tests {
             step: MoveStep::Exchanging,
             usage: protocol::team_home::HomeUsage::default(),
         };
-        let home = TeamHome { moving: Some(record), ..TeamHome::default() };
+        let home = TeamHome { state: HomeState::Moving(record), ..TeamHome::default() };
         root.set_team_home(&moving, &home).unwrap();
         create_team(&root, "shared");
         let shared = path.join("teams/shared");

@@ -70,7 +70,7 @@ fn deregister_members(team: &Team, host: &HostName) -> Result<bool, ErrorReport>
 /// If the team's home is being moved to the host, ends the move: this host stays the home. The host
 /// may already believe that it is the home, so this host takes a higher epoch.
 fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, ErrorReport> {
-    match root.team_home(team)?.moving {
+    match root.team_home(team)?.moving() {
         Some(moving) if moving.host == *host => {
             root.set_team_home(team, &TeamHome::with_epoch(moving.epoch + 1))?;
             Ok(true)
@@ -83,7 +83,7 @@ fn keep_home(root: &Root, team: &TeamName, host: &HostName) -> Result<bool, Erro
 mod tests {
     use super::*;
     use protocol::team_config::{Member, TeamConfig};
-    use protocol::team_home::{HomeUsage, MoveStep, MovingHome};
+    use protocol::team_home::{HomeState, HomeUsage, MoveStep, MovingHome};
     use store::Durability;
 
     /// A repeated command completes one that was killed after the link was forgotten.
@@ -107,7 +107,8 @@ mod tests {
         let step = MoveStep::Offered;
         let usage = HomeUsage::default();
         let moving = MovingHome { host: host.clone(), epoch: 2, since: 1, created_at: 1, step, usage };
-        root.set_team_home(&team, &TeamHome { moving: Some(moving), ..TeamHome::default() }).unwrap();
+        root.set_team_home(&team, &TeamHome { state: HomeState::Moving(moving), ..TeamHome::default() })
+            .unwrap();
         assert!(remove_from_teams(&root, &host).unwrap());
         assert_eq!(root.team_home(&team).unwrap(), TeamHome::with_epoch(3));
     }

@@ -18,7 +18,7 @@ use protocol::control_socket::{ConnectHomeRequest, FIRST_LINK_GENERATION};
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
-use protocol::team_home::TeamHome;
+use protocol::team_home::{HomeUsage, TeamHome};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Durability, Root, StateDir};
@@ -37,6 +37,7 @@ pub(crate) struct LinkHandles {
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
     mirrored_at_start: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
+    usage_of_old_homes: BTreeMap<TeamName, HomeUsage>,
 }
 
 #[derive(Debug)]
@@ -88,6 +89,7 @@ impl LinkHandles {
             to_annexes: BTreeMap::new(),
             to_homes: BTreeMap::new(),
             mirrored_at_start: Vec::new(),
+            usage_of_old_homes: BTreeMap::new(),
         };
         for (host, command) in commands {
             let closed = links.new_link(LinkId::ToAnnex(host.clone()));
@@ -107,6 +109,11 @@ impl LinkHandles {
     /// Takes the links that were started, with the teams that each link mirrors.
     pub(crate) fn take_mirrored_teams(&mut self) -> Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)> {
         std::mem::take(&mut self.mirrored_at_start)
+    }
+
+    /// Takes what the old homes have handed over, of the teams whose home is this host now.
+    pub(crate) fn take_usage_of_old_homes(&mut self) -> BTreeMap<TeamName, HomeUsage> {
+        std::mem::take(&mut self.usage_of_old_homes)
     }
 
     /// Cancels each unfinished move of a team's home, unless the other host was already asked to
@@ -183,6 +190,7 @@ impl LinkHandles {
         let open =
             closed.open(None).map_err(|error| closed.reporter.report(HostEvent::Failed(error))).ok()?;
         self.mirrored_at_start.push((closed.reporter.link.clone(), open.mirror.team_states()));
+        self.usage_of_old_homes.extend(open.mirror.usage_of_old_homes());
         Some(open)
     }
 

@@ -135,15 +135,24 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
 /// Prepares a job that has failed with `error` for its next run. If a client waits for the job,
 /// also returns a reply with the error, so that the client does not wait until the job succeeds.
 pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
-    if let MirrorJob::CancelMove(team) = &job {
-        let event = HostEvent::CancelFailed(team.clone());
-        return (job, Some(event));
+    match job {
+        MirrorJob::CancelMove(ref team) => {
+            let event = HostEvent::CancelFailed(team.clone());
+            (job, Some(event))
+        }
+        MirrorJob::OfferHome { ref team, .. } => {
+            let event = HostEvent::OfferFailed { team: team.clone(), error: error.clone() };
+            (job, Some(event))
+        }
+        MirrorJob::TakeTeam { client: Some(client), team } => {
+            let message = format!("cannot take {team} yet: {}", error.message);
+            let error = ErrorReport::new(error.kind, message)
+                .with_help("teamd tries again until it succeeds; has it? see: teamctl status");
+            let event = HostEvent::TeamTaken { client, result: Err(error) };
+            (MirrorJob::TakeTeam { client: None, team }, Some(event))
+        }
+        job => (job, None),
     }
-    let MirrorJob::TakeTeam { client: Some(client), team } = job else { return (job, None) };
-    let message = format!("cannot take {team} yet: {}", error.message);
-    let error = ErrorReport::new(error.kind, message)
-        .with_help("teamd tries again until it succeeds; has it? see: teamctl status");
-    (MirrorJob::TakeTeam { client: None, team }, Some(HostEvent::TeamTaken { client, result: Err(error) }))
 }
 
 /// Sends events for which the link had no place before.

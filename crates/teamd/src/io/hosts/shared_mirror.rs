@@ -7,6 +7,7 @@ use mirror::{Mirror, MirrorNotice, MirrorOutput, MirroredTeamState};
 use protocol::annex_link::ItemPayload;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::team_and_member_names::TeamName;
+use protocol::team_home::HomeUsage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
@@ -112,6 +113,11 @@ impl SharedMirror {
     /// The teams that are mirrored.
     pub(super) fn team_states(&self) -> BTreeMap<TeamName, MirroredTeamState> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.team_states()
+    }
+
+    /// The result of [`Mirror::usage_of_old_homes`].
+    pub(super) fn usage_of_old_homes(&self) -> BTreeMap<TeamName, HomeUsage> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.usage_of_old_homes()
     }
 
     pub(super) fn reporter(&self) -> &LinkReporter {
