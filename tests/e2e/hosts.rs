@@ -220,9 +220,8 @@ fn check_names_programs_with_their_login() {
 
 /// Starts a command on a host that prints events until it ends, and waits until it runs there.
 fn follow_events(env: &TestEnv, host: &str) -> Child {
-    let mut command = env.command(harness::programs().join("scripted-agent"));
-    let arguments = ["accept-hangups", "teamctl", "--host", host, "events", "--follow"];
-    command.args(arguments).stdout(Stdio::piped());
+    let mut command = env.command("teamctl");
+    command.args(["--host", host, "events", "--follow"]).stdout(Stdio::piped());
     let child = command.spawn().unwrap();
     env.wait_until("the command runs on the host", || (!commands_on_host(env).is_empty()).then_some(()));
     child
@@ -245,7 +244,8 @@ fn signals_reach_the_command_on_the_host_and_a_lost_caller_ends_it() {
     for (signal, code) in [("-INT", 128 + 2), ("-TERM", 128 + 15), ("-HUP", 128 + 1)] {
         let mut child = follow_events(&env, "box");
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        let status = env.wait_until("the command here ends", || child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(code), "{signal}");
         wait_until_command_on_host_ends(&env);
     }
     let mut child = follow_events(&env, "box");

@@ -21,6 +21,7 @@ mod fifo_gate;
 pub mod foreign_writer;
 pub mod history;
 mod home_and_ssh_host;
+mod ignored_signals;
 mod leak_check;
 mod many_members;
 mod mcp_client;

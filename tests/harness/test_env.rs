@@ -3,6 +3,7 @@
 
 use crate::command_output::CommandOutput;
 use crate::dir_watcher::{TIMEOUT, TreeWatcher};
+use crate::ignored_signals::accept_signals_in_children;
 use crate::processes::TaggedProcesses;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -61,6 +62,7 @@ impl TestEnv {
     }
 
     fn from_temp_dir(directory: std::io::Result<TempDir>, conf: &str) -> TestEnv {
+        accept_signals_in_children();
         let directory = directory.expect("the directory can be created");
         for name in ["home", "root", "state", "run", "out"] {
             let path = directory.path().join(name);

@@ -9,10 +9,8 @@ mod hook_program;
 mod wake_probe;
 
 use std::io::{IsTerminal, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn main() {
@@ -25,7 +23,6 @@ fn main() {
         ["children"] => start_surviving_children(),
         ["ask", name, text] => write_to_lead(name, text),
         ["hooked", file, rest @ ..] => hook_program::run(file, rest),
-        ["accept-hangups", program, rest @ ..] => accept_hangups(program, rest),
         ["dump", file] => dump_process_state(&PathBuf::from(file)),
         ["argv", file, rest @ ..] => dump_args(&PathBuf::from(file), rest),
         ["words", socket, rest @ ..] => send_args(socket, rest),
@@ -42,7 +39,7 @@ fn main() {
             writeln!(
                 std::io::stderr(),
                 "agent: exit N | stay | hooked FILE [--OPTION…] [TEXT] | record FILE | children | dump FILE | argv FILE … | \
-                 words SOCKET … | line N N PROGRAM … | accept-hangups PROGRAM … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
+                 words SOCKET … | line N N PROGRAM … | ear SOCKET [DIRECTORY] | reader SOCKET | relay DIRECTORY | ask NAME TEXT"
             )
             .ok();
             std::process::exit(64);
@@ -89,13 +86,6 @@ fn dump_args(file: &PathBuf, args: &[&str]) {
     });
     let out = std::fs::File::options().append(true).create(true).open(file);
     out.and_then(|mut out| out.write_all(format!("{line}\n").as_bytes())).expect("the file can be written");
-}
-
-/// Becomes the program, which a hang-up ends even if this process ignores them, as below nohup. A
-/// new program does not ignore a signal for which there was a handler.
-fn accept_hangups(program: &str, args: &[&str]) {
-    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()).expect("there can be a handler");
-    panic!("cannot start {program}: {}", Command::new(program).args(args).exec());
 }
 
 /// Sends the arguments to a datagram socket, each followed by a NUL byte.

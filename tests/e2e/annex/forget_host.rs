@@ -1,8 +1,9 @@
 //! A host that a person forgets, and that comes back.
 
 use super::config_of;
-use harness::{TestEnv, TwoHosts};
+use harness::{TaggedProcesses, TestEnv, TwoHosts};
 use serde_json::json;
+use std::time::Duration;
 
 fn task(home: &TestEnv) -> serde_json::Value {
     home.tasks("survey").into_iter().find(|task| task["subject"] == "sleep").unwrap()
@@ -41,13 +42,14 @@ fn forgotten_host_comes_back_and_its_old_members_end() {
     assert!(hosts.contact().is_null());
 
     // The home takes none of the messages that ann sends now. The next use of the host ends ann.
-    let pid = annex.member("ann").unwrap()["pid"].clone();
+    let pid = annex.member("ann").unwrap()["pid"].as_u64().unwrap();
+    let ann = TaggedProcesses::single(pid.try_into().unwrap());
     annex.teamctl(["send", "team-lead", "I am still here"]).expect_success();
     hosts.heal();
     home.teamctl(["spawn", "bob", "--host", "devbox", "--profile", "worker"]).expect_success();
     home.wait_until("bob has the task", || (task(home)["owner"] == "bob").then_some(()));
     assert!(annex.member("ann").is_none() && !is_listed(annex, "ann") && is_listed(home, "bob"));
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    assert!(ann.exit_within(Duration::ZERO));
     hosts.wait_for_exchange();
     let inbox = home.inbox("survey", "team-lead");
     assert!(inbox.iter().all(|message| message["text"] != "I am still here"), "{inbox:?}");

@@ -1,7 +1,7 @@
 //! The home of a team moves to another host, as planned, and back.
 
 use super::config_of;
-use harness::{SmallDisk, TestEnv, TwoHosts, record_skip};
+use harness::{SmallDisk, TIMEOUT, TaggedProcesses, TestEnv, TwoHosts, record_skip};
 use serde_json::{Value, json};
 
 fn subjects(env: &TestEnv) -> Vec<String> {
@@ -136,7 +136,8 @@ fn one_of_two_moves_at_once_is_refused() {
     annex.shut_down();
 }
 
-/// Kills the daemon of one host at a step of a move. Afterwards one host is the home, with everything.
+/// Kills the daemon of one host at a step of a move. Afterwards one host is the home, with
+/// everything.
 fn kill_at_step(select: fn(&TwoHosts) -> &TestEnv, failpoint: &str) -> bool {
     let mut hosts = TwoHosts::new();
     for env in [&mut hosts.home, &mut hosts.annex] {
@@ -154,11 +155,9 @@ fn kill_at_step(select: fn(&TwoHosts) -> &TestEnv, failpoint: &str) -> bool {
     let killed = select(&hosts);
     killed.write_file("crash/hits", "");
     killed.write_file("crash/armed", format!("kill teamd {failpoint}\n"));
-    let pid = killed.daemon_pid();
+    let daemon = TaggedProcesses::single(killed.daemon_pid());
     let output = home.teamctl(["home", "move", "survey", "devbox"]);
-    killed.wait_until("the daemon is killed", || {
-        (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(())
-    });
+    assert!(daemon.exit_within(TIMEOUT), "the daemon was not killed: {output:?}");
     killed.write_file("crash/armed", "");
     killed.start_daemon();
     annex.wait_until("one host is the home", || (is_home(home) != is_home(annex)).then_some(()));
@@ -198,8 +197,8 @@ fn daemon_of_the_new_home_is_killed() {
     }
 }
 
-/// Fills the disk of one host, and moves the home. Returns the error. Afterwards, one host is the home,
-/// with everything.
+/// Fills the disk of one host, and moves the home. Returns the error. Afterwards, one host is the
+/// home, with everything.
 fn move_with_full_disk(hosts: &TwoHosts, disk: &SmallDisk) -> String {
     let (home, annex) = (&hosts.home, &hosts.annex);
     home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
