@@ -42,6 +42,17 @@ impl MirrorSide {
     }
 }
 
+/// Whether both items are messages to one inbox, which [`Mirror::apply_group`] stores in one write.
+pub fn are_messages_to_one_inbox(first: &ItemPayload, next: &ItemPayload) -> bool {
+    match (first, next) {
+        (
+            ItemPayload::Message { team, to, .. },
+            ItemPayload::Message { team: next_team, to: next_owner, .. },
+        ) => team == next_team && to == next_owner,
+        _ => false,
+    }
+}
+
 impl Mirror {
     /// Stores an item of the other end. After a crash, the other end may send the same item again.
     ///
@@ -105,6 +116,36 @@ impl Mirror {
         Ok(self.take_output())
     }
 
+    /// Stores one item, or messages to one inbox in one write.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Mirror::apply`]. The caller must apply all items again.
+    pub fn apply_group(&mut self, items: &[&ItemPayload]) -> Result<MirrorOutput, ErrorReport> {
+        match items {
+            [item] => self.apply(item),
+            messages => self.apply_messages(messages),
+        }
+    }
+
+    fn apply_messages(&mut self, items: &[&ItemPayload]) -> Result<MirrorOutput, ErrorReport> {
+        let mut inbox = None;
+        let mut messages = Vec::new();
+        for item in items {
+            let ItemPayload::Message { team, to, message, .. } = item else { continue };
+            if !self.is_of_earlier_team(item)? {
+                inbox = Some((team, to));
+                messages.push(message);
+            }
+        }
+        if let Some((team, to)) = inbox
+            && self.is_mirrored(team)?
+        {
+            self.mirror(team)?.store_messages(to, &messages)?;
+        }
+        Ok(self.take_output())
+    }
+
     /// At the home: whether the item is about a team that was deleted, although a newer team with
     /// the same name exists now. The two teams differ in the time of their creation.
     fn is_of_earlier_team(&self, payload: &ItemPayload) -> Result<bool, Error> {
@@ -138,7 +179,7 @@ impl Mirror {
         let (mirror, state) = self.mirror_and_state(team)?;
         match payload {
             ItemPayload::TeamWanted { .. } => self.send_wanted_team(team),
-            ItemPayload::Message { to, message, .. } => mirror.store_message(to, message),
+            ItemPayload::Message { to, message, .. } => mirror.store_messages(to, &[message]),
             // An annex reads only for its own members, and the home only for all others.
             ItemPayload::Read { owner, .. } if mirror.members.contains_key(owner) != is_home => Ok(()),
             ItemPayload::Read { owner, messages, .. } => mirror.mark_read(owner, messages),

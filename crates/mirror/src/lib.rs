@@ -61,6 +61,7 @@ mod two_homes;
 mod unanswered_task_changes;
 mod unread_messages;
 
+pub use apply_items::are_messages_to_one_inbox;
 pub use compare_files::{FileChange, TaskCheck};
 pub use mirror::{Mirror, MirrorSide};
 pub use mirrored_team_state::MirroredTeamState;

@@ -58,32 +58,44 @@ impl TeamMirror {
         Ok(sent)
     }
 
-    /// Stores a message of the other end, unless it is known.
-    pub(crate) fn store_message(&mut self, to: &MemberName, message: &Message) -> Result<(), Error> {
-        let id = message_id(message);
-        let key = message_key(to, &id);
-        if self.known_messages.contains(&key) {
+    /// Stores the messages of the other end that are not known, in one write.
+    pub(crate) fn store_messages(&mut self, to: &MemberName, messages: &[&Message]) -> Result<(), Error> {
+        let mut keys = Vec::new();
+        let mut unknown = Vec::new();
+        for message in messages {
+            let id = message_id(message);
+            let key = message_key(to, &id);
+            if !self.known_messages.contains(&key) && !keys.contains(&key) {
+                keys.push(key);
+                unknown.push((id, *message));
+            }
+        }
+        if unknown.is_empty() {
             return Ok(());
         }
-        // An earlier process may have been killed after it stored the message and before it
-        // recorded that. So until the first comparison of an inbox, the message is also looked for
-        // in the inbox itself.
-        let may_be_stored = !self.cursors.contains_key(to);
-        if !may_be_stored || !self.has_message(to, &id)? {
-            self.team.inbox(to).append_received(message)?;
+        // An earlier process may have been killed after it stored a message and before it recorded
+        // that. So until the first comparison of an inbox, the messages are also looked for in the
+        // inbox itself.
+        if !self.cursors.contains_key(to) {
+            let stored = self.message_ids(to)?;
+            unknown.retain(|(id, _)| !stored.contains(id));
         }
-        let recorded = self.known_messages.record(&[key]);
+        let new: Vec<Message> = unknown.into_iter().map(|(_, message)| message.clone()).collect();
+        if !new.is_empty() {
+            self.team.inbox(to).append_received(&new)?;
+        }
+        let recorded = self.known_messages.record(&keys);
         if recorded.is_err() {
-            // The message comes again, and the inbox must be searched for it.
+            // The messages come again, and the inbox must be searched for them.
             self.cursors.remove(to);
         }
         recorded
     }
 
-    pub(crate) fn has_message(&self, owner: &MemberName, id: &str) -> Result<bool, Error> {
+    /// The ids of all messages in an inbox.
+    pub(crate) fn message_ids(&self, owner: &MemberName) -> Result<HashSet<String>, Error> {
         let entries = self.team.inbox(owner).read()?;
-        let mut messages = entries.iter().filter_map(|entry| entry.message.as_ref().ok());
-        Ok(messages.any(|message| message_id(message) == id))
+        Ok(entries.iter().filter_map(|entry| entry.message.as_ref().ok()).map(message_id).collect())
     }
 
     /// At the annex: the ids of the messages that a member has read since the last comparison. At

@@ -212,7 +212,7 @@ impl TeamMirror {
         for name in self.members.keys().filter(is_author) {
             // Two equal messages of the same millisecond have the same id, and the home would store
             // only one. So a message that the inbox has already is not added again.
-            if !self.has_message(name, &message_id(&message))? {
+            if !self.message_ids(name)?.contains(&message_id(&message)) {
                 self.team.inbox(name).append(&message)?;
             }
         }

@@ -130,10 +130,16 @@ impl End {
         self.run_and_send(Mirror::compare_all);
     }
 
-    /// Applies an item. `None` if that failed, or if the process was killed before it recorded that.
+    /// Applies an item. `None` if that failed, or if the process was killed before it recorded
+    /// that.
     pub(crate) fn apply(&mut self, item: &ItemPayload) -> Option<()> {
-        println!("{:?} applies {}", self.side, serde_json::to_string(item).unwrap());
-        self.run_and_send(|mirror| mirror.apply(item))
+        self.apply_group(&[item])
+    }
+
+    /// Applies one item, or messages to one inbox. `None` as for [`End::apply`].
+    pub(crate) fn apply_group(&mut self, items: &[&ItemPayload]) -> Option<()> {
+        println!("{:?} applies {}", self.side, serde_json::to_string(items).unwrap());
+        self.run_and_send(|mirror| mirror.apply_group(items))
     }
 
     /// The link keeps the items from now on.

@@ -1,10 +1,12 @@
 //! A home and an annex.
 
 use crate::end::{End, name, team_name};
-use mirror::{FileChange, MirrorSide};
+use mirror::{FileChange, MirrorSide, are_messages_to_one_inbox};
+use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::hosts_file_entry::HostName;
 use protocol::member_color::Color;
 use protocol::team_config::{Member, TeamConfig, TeammateEntry};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 pub(crate) struct Pair {
@@ -81,10 +83,18 @@ impl Pair {
 }
 
 fn deliver(from: &mut End, to: &mut End) -> bool {
-    let Some(item) = from.spool.front().cloned() else { return false };
-    // After a kill, the link delivers the item again.
-    if to.apply(&item.payload).is_some() {
-        from.stored.extend(from.spool.pop_front());
+    if from.spool.is_empty() {
+        return false;
+    }
+    let pairs = from.spool.iter().zip(from.spool.iter().skip(1));
+    let is_group = |(first, next): &(&Arc<LinkItem>, &Arc<LinkItem>)| {
+        are_messages_to_one_inbox(&first.payload, &next.payload)
+    };
+    let count = 1 + pairs.take_while(is_group).count();
+    let items: Vec<&ItemPayload> = from.spool.iter().take(count).map(|item| &item.payload).collect();
+    // After a kill, the link delivers the items again.
+    if to.apply_group(&items).is_some() {
+        from.stored.extend(from.spool.drain(..count));
     }
     true
 }

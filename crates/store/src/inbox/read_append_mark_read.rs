@@ -127,13 +127,13 @@ impl Inbox {
         self.append_within(messages, MESSAGE_LIMIT)
     }
 
-    /// Appends a message that came from another host. It may be an answer to a request, so the
-    /// higher limit for the text of answers applies.
+    /// Appends messages that came from another host, like [`Inbox::append_all`]. They may be
+    /// answers to requests, so the higher limit for the text of answers applies.
     ///
     /// # Errors
     /// As [`Inbox::append`].
-    pub fn append_received(&self, message: &Message) -> Result<(), Error> {
-        self.append_within(std::slice::from_ref(message), ANSWER_LIMIT)
+    pub fn append_received(&self, messages: &[Message]) -> Result<(), Error> {
+        self.append_within(messages, ANSWER_LIMIT)
     }
 
     fn append_within(&self, messages: &[Message], limit: usize) -> Result<(), Error> {

@@ -258,7 +258,7 @@ fn a_team_is_deleted_while_others_write_to_it() {
                 scope.spawn(move || {
                     started.wait();
                     for _ in 0..20 {
-                        let sent = team.inbox(&agent(writer)).append_received(&message("x"));
+                        let sent = team.inbox(&agent(writer)).append_received(&[message("x")]);
                         let created = team.tasks().create(NewTask::new("x", &agent(writer)));
                         if sent.is_err() && created.is_err() {
                             break;

@@ -2,6 +2,7 @@
 
 use crate::io::hosts::shared_mirror::SharedMirror;
 use link::{ItemReceiver, ReceivedPosition};
+use mirror::are_messages_to_one_inbox;
 use protocol::annex_link::{ItemPayload, LinkItem};
 use protocol::error_kind_and_report::ErrorReport;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ const POSITION_BYTES: usize = 80;
 
 /// Stores the received items with the mirrors. After each item, writes the item's number (its
 /// position) to a file. After a crash, the other host sends all items after this position again.
-/// The mirrors can recognize only one item that they have stored already; several such items would
-/// bring back an older state of the team.
+/// The mirrors can recognize only one item that they have stored already, or several messages to
+/// one inbox. Several other items would bring back an older state of the team.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
@@ -58,15 +59,16 @@ impl MirrorReceiver {
 }
 
 impl MirrorReceiver {
-    /// Stores one item. A barrier is an item by which the other host asks whether all earlier items
-    /// are handled. Before this host answers, it compares all files, so that the other host gets
-    /// all earlier changes of this host before the answer.
-    fn apply_item(&self, payload: &ItemPayload) -> Result<(), ErrorReport> {
-        if matches!(payload, ItemPayload::Barrier { .. }) {
+    /// Stores one item, or messages to one inbox. A barrier is an item by which the other host asks
+    /// whether all earlier items are handled. Before this host answers, it compares all files, so
+    /// that the other host gets all earlier changes of this host before the answer.
+    fn apply_group(&self, group: &[&LinkItem]) -> Result<(), ErrorReport> {
+        let payloads: Vec<&ItemPayload> = group.iter().map(|item| &item.payload).collect();
+        if matches!(payloads[..], [ItemPayload::Barrier { .. }]) {
             self.mirror.update(|mirror| Ok(((), mirror.compare_all()?)), |()| None)?;
         }
-        let apply = || self.mirror.update(|mirror| Ok(((), mirror.apply(payload)?)), |()| None);
-        if !matches!(payload, ItemPayload::HomeOffered { .. } | ItemPayload::HomeMoved { .. }) {
+        let apply = || self.mirror.update(|mirror| Ok(((), mirror.apply_group(&payloads)?)), |()| None);
+        if !matches!(payloads[..], [ItemPayload::HomeOffered { .. } | ItemPayload::HomeMoved { .. }]) {
             return apply();
         }
         failpoint::hit("home.step");
@@ -95,12 +97,14 @@ impl MirrorReceiver {
     fn apply_all(&mut self, items: &[Arc<LinkItem>], position: ReceivedPosition) -> Result<(), ErrorReport> {
         let position_of = |number| ReceivedPosition { number, ..position };
         let applied = self.applied;
-        for item in items.iter().filter(|item| item.number > applied) {
-            // Before an item is stored, the file gets the number of the item before it. So after a
-            // crash, at most one stored item is sent again.
+        let new: Vec<&LinkItem> =
+            items.iter().map(Arc::as_ref).filter(|item| item.number > applied).collect();
+        for group in new.chunk_by(|first, next| are_messages_to_one_inbox(&first.payload, &next.payload)) {
+            // Before items are stored, the file gets the number of the item before them. So after a
+            // crash, at most one group of stored items is sent again.
             self.note_position(position_of(self.applied))?;
-            self.apply_item(&item.payload)?;
-            self.applied = item.number;
+            self.apply_group(group)?;
+            self.applied = group.last().map_or(self.applied, |item| item.number);
         }
         self.store_position(position)
     }
