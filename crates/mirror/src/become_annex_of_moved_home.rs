@@ -6,6 +6,7 @@ use crate::mirror::Mirror;
 use crate::mirrored_task::MirroredTask;
 use crate::output::MirrorNotice;
 use crate::team_mirror::TeamMirror;
+use crate::two_homes::epoch_of_home_here;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HOME_HOST;
 use protocol::team_and_member_names::{MemberName, TeamName};
@@ -36,9 +37,8 @@ impl Mirror {
         created_at: u64,
         epoch: u64,
     ) -> Result<bool, Error> {
-        let home = existing.home()?;
-        let is_home = home.state == HomeState::Settled && !existing.is_mirror();
-        Ok(home.epoch < epoch && is_home && existing.config()?.created_at == created_at)
+        let epoch_here = epoch_of_home_here(existing, created_at)?;
+        Ok(epoch_here.is_some_and(|epoch_here| epoch_here < epoch))
     }
 
     /// Makes the team's files on this host a mirror. If the files may have changes that exist only

@@ -71,11 +71,11 @@ impl Mirror {
     /// that the team is a mirror now. The daemon has refused changes of the team since the home
     /// moved away, and allows them after this report.
     fn record_home(&mut self, team: &TeamName, epoch: u64) -> Result<(), Error> {
-        let known = self.root.team_home(team)?;
-        if known.epoch != epoch {
+        let record = self.root.team_home(team)?;
+        if record.epoch != epoch {
             self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
         }
-        if matches!(known.state, HomeState::Moved(_)) {
+        if matches!(record.state, HomeState::Moved(_)) {
             self.notify(MirrorNotice::TeamMade { team: team.clone() });
         }
         Ok(())

@@ -21,7 +21,7 @@ pub(crate) enum OnAcceptance {
     /// The record of the deleted team is removed, so that its end is not sent again.
     ForgetTeam { team: TeamName },
     /// The record of the declined home is removed, so that the answer is not sent again.
-    ForgetDeclinedHome { team: TeamName, epoch: u64 },
+    ForgetDeclinedOffer { team: TeamName, epoch: u64 },
 }
 
 /// The items that were sent since the start and are not kept yet. A crash may lose them.

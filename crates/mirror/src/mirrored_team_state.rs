@@ -27,14 +27,14 @@ impl Mirror {
         self.teams().into_iter().map(|team| (team.clone(), state(&team))).collect()
     }
 
-    /// At a host that was an annex: what the old homes have handed over, of the teams whose home
-    /// is this host now. A team whose files can't be read is left out.
-    pub fn usage_of_old_homes(&self) -> BTreeMap<TeamName, HomeUsage> {
+    /// At the annex: the usage that old homes have handed over, with the epoch of the home since
+    /// then. Only for teams that are no mirrors here. A team whose files can't be read is left out.
+    pub fn usage_of_old_homes(&self) -> BTreeMap<TeamName, (u64, HomeUsage)> {
         let usage = |(team, taken): (&TeamName, &TakenTeam)| {
             let existing = self.root.team(team).ok().filter(|existing| !existing.is_mirror())?;
             let is_same = existing.config_if_valid()?.created_at == taken.created_at;
             let handover = taken.handover.as_ref().filter(|_| is_same)?;
-            Some((team.clone(), handover.usage))
+            Some((team.clone(), (taken.epoch, handover.usage)))
         };
         self.teams.taken.iter().filter_map(usage).collect()
     }

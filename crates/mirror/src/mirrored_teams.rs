@@ -24,12 +24,12 @@ pub(crate) struct MirroredTeams {
     pub(crate) taken: BTreeMap<TeamName, TakenTeam>,
     /// At the annex: the homes that this host has declined, until the link keeps the answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) declined: BTreeMap<TeamName, DeclinedHome>,
+    pub(crate) declined: BTreeMap<TeamName, DeclinedOffer>,
 }
 
 /// An offer of a home that the annex has declined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DeclinedHome {
+pub(crate) struct DeclinedOffer {
     /// The offered epoch.
     pub(crate) epoch: u64,
     /// Why.
@@ -43,7 +43,8 @@ pub(crate) struct TakenTeam {
     pub(crate) created_at: u64,
     /// The epoch of the new home.
     pub(crate) epoch: u64,
-    /// What the old home has handed over. `None` if the old home is lost.
+    /// What the old home has handed over. `None` if a person took the home (`home take`), even if
+    /// an offer arrived afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) handover: Option<Box<HomeHandover>>,
 }

@@ -4,12 +4,12 @@
 //! the annex says which host is the home. The annex answers that it is the home now, or that it
 //! declines.
 
-use crate::damaged_files::unless_damaged;
 use crate::json_fields::to_fields;
 use crate::mirror::{Mirror, MirrorSide};
 use crate::output::{MirrorNotice, MirrorOutput};
 use protocol::annex_link::{HomeHandover, ItemPayload};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
+use protocol::hosts_file_entry::HostName;
 use protocol::task::TaskStatus;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_home::{HomeState, HomeUsage, MoveStep, MovingHome, TeamHome};
@@ -29,7 +29,8 @@ impl Mirror {
     pub fn begin_move(&mut self, team: &TeamName, barrier: u64) -> Result<MirrorOutput, ErrorReport> {
         let annex = match &self.side {
             MirrorSide::Home { annex } if self.teams.active.contains(team) => annex.clone(),
-            _ => return Err(no_mirror_error(team)),
+            MirrorSide::Home { annex } => return Err(no_mirror_error(team, annex)),
+            MirrorSide::Annex => return Err(not_home_error(team)),
         };
         let existing = self.root.team(team)?;
         existing.check_home_is_here()?;
@@ -44,13 +45,14 @@ impl Mirror {
         Ok(self.send_barrier(barrier))
     }
 
-    /// At the home: cancels a move. Does nothing once the home was offered to the annex.
+    /// At the home: cancels a move. Does nothing once the home was offered to the annex. A move
+    /// whose offer has failed is cancelled too, even if the record says that it was offered.
     ///
     /// # Errors
     ///
     /// If the record can't be read or written.
     pub fn cancel_move(&mut self, team: &TeamName) -> Result<MirrorOutput, ErrorReport> {
-        if let Some(MovingHome { step: MoveStep::Exchanging, .. }) = self.move_to_annex(team)? {
+        if self.move_to_annex(team)?.is_some() && !self.offered.contains(team) {
             let epoch = self.root.team_home(team)?.epoch;
             self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
         }
@@ -63,13 +65,11 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// If files can't be read or written. The caller must repeat the call.
+    /// If files can't be read or written. The home was not offered then, and the caller cancels the
+    /// move.
     pub fn offer_home(&mut self, team: &TeamName, usage: HomeUsage) -> Result<MirrorOutput, ErrorReport> {
         if let Some(moving) = self.move_to_annex(team)? {
-            let home = self.root.team_home(team)?;
-            let moving = MovingHome { step: MoveStep::Offered, usage, ..moving };
-            self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving.clone()), ..home })?;
-            unless_damaged(self.send_offer(team, &moving))?;
+            self.send_offer(team, MovingHome { step: MoveStep::Offered, usage, ..moving })?;
         }
         Ok(self.take_output())
     }
@@ -84,22 +84,23 @@ impl Mirror {
         }
         let Some(moving) = self.move_to_annex(team)? else { return Ok(()) };
         if moving.step == MoveStep::Offered {
-            let home = self.root.team_home(team)?;
-            let moving = MovingHome { epoch: moving.epoch + 1, ..moving };
-            self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving.clone()), ..home })?;
-            self.send_offer(team, &moving)?;
+            self.send_offer(team, MovingHome { epoch: moving.epoch + 1, ..moving })?;
         }
         Ok(())
     }
 
-    fn send_offer(&mut self, team: &TeamName, moving: &MovingHome) -> Result<(), Error> {
+    /// The record is written last, and before the offer is sent: an offer that was sent can't be
+    /// cancelled.
+    fn send_offer(&mut self, team: &TeamName, moving: MovingHome) -> Result<(), Error> {
         if self.offered.contains(team) {
             return Ok(());
         }
         self.compare_team(team)?;
         self.hand_over_inboxes(team)?;
-        let MovingHome { created_at, epoch, usage, .. } = *moving;
+        let MovingHome { created_at, epoch, usage, .. } = moving;
         let handover = Box::new(read_handover(&self.root.team(team)?, usage)?);
+        let home = self.root.team_home(team)?;
+        self.root.set_team_home(team, &TeamHome { state: HomeState::Moving(moving), ..home })?;
         self.send(ItemPayload::HomeOffered { team: team.clone(), created_at, epoch, handover });
         self.offered.insert(team.clone());
         Ok(())
@@ -125,10 +126,12 @@ impl Mirror {
         epoch: u64,
         error: &ErrorReport,
     ) -> Result<(), Error> {
-        if self.move_to_annex(team)?.is_some_and(|moving| moving.epoch == epoch) {
+        if let Some(moving) = self.move_to_annex(team)?.filter(|moving| moving.epoch == epoch) {
             self.root.set_team_home(team, &TeamHome::with_epoch(epoch))?;
             self.offered.remove(team);
-            self.notify(MirrorNotice::HomeDeclined { team: team.clone(), error: error.clone() });
+            let message = format!("cannot move {team} to {}: {}", moving.host, error.message);
+            let error = ErrorReport { message, ..error.clone() };
+            self.notify(MirrorNotice::HomeDeclined { team: team.clone(), error });
         }
         Ok(())
     }
@@ -160,7 +163,11 @@ fn read_handover(existing: &Team, usage: HomeUsage) -> Result<HomeHandover, Erro
     })
 }
 
-fn no_mirror_error(team: &TeamName) -> ErrorReport {
-    let message = format!("cannot move {team}: this host has no mirror on the other one");
-    ErrorReport::new(ErrorKind::Refused, message)
+fn no_mirror_error(team: &TeamName, annex: &HostName) -> ErrorReport {
+    let message = format!("cannot move {team} to {annex}: {annex} has no mirror of it");
+    ErrorReport::new(ErrorKind::Refused, message).with_help("see the hosts: teamctl hosts")
+}
+
+fn not_home_error(team: &TeamName) -> ErrorReport {
+    ErrorReport::new(ErrorKind::Refused, format!("cannot move {team}: its home is not this machine"))
 }

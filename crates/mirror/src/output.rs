@@ -45,10 +45,10 @@ pub enum MirrorNotice {
         team: TeamName,
         /// The epoch of both.
         epoch: u64,
-        /// The home that this host knows. `None` if it is this host.
-        known: Option<HostName>,
+        /// The home that this host has recorded. `None` if it is this host.
+        first: Option<HostName>,
         /// The other one.
-        other: HostName,
+        second: HostName,
     },
     /// At the annex: the files of the home have replaced those of this host. This host was the home
     /// before, and had changed the team in the meantime.
@@ -64,7 +64,7 @@ pub enum MirrorNotice {
         team: TeamName,
         /// The epoch of the home.
         epoch: u64,
-        /// What the old home has handed over. `None` if the old home is lost.
+        /// What the old home has handed over. `None` if a person took the home (`home take`).
         handover: Option<Box<HomeHandover>>,
     },
     /// Another host has become the team's home in place of this host. The daemon makes no more

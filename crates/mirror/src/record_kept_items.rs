@@ -18,7 +18,7 @@ impl Mirror {
     pub(crate) fn note_kept_items(&mut self, kept: &[Arc<LinkItem>]) -> Result<(), Error> {
         for item in kept {
             if let ItemPayload::HomeDeclined { team, epoch, .. } = &item.payload {
-                self.forget_declined_home(team, *epoch)?;
+                self.forget_declined_offer(team, *epoch)?;
             }
             let Some(team) = item.payload.team().filter(|team| self.teams.active.contains(*team)) else {
                 continue;
@@ -54,7 +54,7 @@ impl Mirror {
 
     /// Sends again each answer and each change of a task that the link may have lost in a crash.
     pub(crate) fn send_again(&mut self) -> Result<(), Error> {
-        self.send_declined_homes();
+        self.send_declined_offers();
         for team in self.teams() {
             if self.is_mirrored(&team)? {
                 let mirror = self.mirror(&team)?;
@@ -100,7 +100,7 @@ impl Mirror {
                 let mirror = self.mirrors.get_mut(&team);
                 mirror.map_or(Ok(()), |mirror| mirror.stored_answers.remove_oldest())
             }
-            OnAcceptance::ForgetDeclinedHome { team, epoch } => self.forget_declined_home(&team, epoch),
+            OnAcceptance::ForgetDeclinedOffer { team, epoch } => self.forget_declined_offer(&team, epoch),
             OnAcceptance::ForgetTeam { team } => {
                 self.teams.ended.remove(&team);
                 self.teams.save(&self.state)

@@ -11,7 +11,7 @@ use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::{MemberName, TeamName};
 use protocol::team_config::TeamConfig;
-use protocol::team_home::{HomeNameSource, HomeState, LocalWork, MovedHome, TeamHome};
+use protocol::team_home::{HomeNameSource, HomeState, LocalWork, MoveStep, MovedHome, MovingHome, TeamHome};
 use serde_json::Value;
 use store::{AnsweredRequest, Error, Team};
 
@@ -51,7 +51,9 @@ impl Mirror {
 
     /// At the annex: answers the home's offer that this host becomes the home. After a crash, the
     /// home may repeat the offer, with a higher epoch. If this host has accepted the earlier offer,
-    /// it completes the move with the earlier epoch, and answers again.
+    /// it completes the move with the earlier epoch, and answers again. If a person has taken the
+    /// home here already, the handover is not stored, and the answer says
+    /// [`LocalWork::OnlyHere`].
     pub(crate) fn answer_offer(
         &mut self,
         team: &TeamName,
@@ -65,7 +67,8 @@ impl Mirror {
                 || self.root.team(team)?.config()?.created_at != created_at
                 || self.root.team_home(team)?.epoch >= epoch
             {
-                return Ok(self.decline_offer(team, epoch, no_mirror_error(team))?);
+                let error = ErrorReport::new(ErrorKind::Refused, "it has no mirror of the team");
+                return Ok(self.decline_offer(team, epoch, error)?);
             }
             // Afterwards, the records have all changes that the home has not answered.
             self.compare_tasks(team)?;
@@ -174,18 +177,22 @@ impl Mirror {
             Err(Error::NoSuchTeam { .. }) => return Ok(()),
             existing => existing?,
         };
-        let known = self.root.team_home(team)?;
+        let record = self.root.team_home(team)?;
         // If this host is an annex of the new home already, an old report says nothing new.
-        if existing.is_mirror() || known.epoch > epoch || existing.config()?.created_at != created_at {
+        if existing.is_mirror() || record.epoch > epoch || existing.config()?.created_at != created_at {
             return Ok(());
         }
         let host = home.unwrap_or(&annex).clone();
-        match &known.state {
-            _ if known.epoch == epoch => self.note_equal_home(team, &known, host),
+        match &record.state {
+            _ if record.epoch == epoch => self.note_equal_home(team, &record, host),
+            // The offered host has not answered yet. Only its own report says whether it has the
+            // work of this host.
+            HomeState::Moving(MovingHome { step: MoveStep::Offered, .. }) if home.is_some() => {}
             HomeState::Moved(moved) if moved.epoch >= epoch => {
                 match home {
                     None if moved.epoch == epoch && moved.named_by == HomeNameSource::Machine => {
-                        self.name_new_home(team, &known, moved, host)?;
+                        let moved = MovedHome { host, work, ..moved.clone() };
+                        self.name_new_home(team, &record, moved)?;
                     }
                     None => self.answer_second_home(team, moved, (host, epoch)),
                     Some(_) => {}
@@ -197,7 +204,7 @@ impl Mirror {
             _ => {
                 let named_by = home.map_or(HomeNameSource::HostsFile, |_| HomeNameSource::Machine);
                 let moved = MovedHome { host, named_by, epoch, since: store::now(), created_at, work };
-                let home = TeamHome { epoch: known.epoch, state: HomeState::Moved(moved.clone()) };
+                let home = TeamHome { epoch: record.epoch, state: HomeState::Moved(moved.clone()) };
                 self.root.set_team_home(team, &home)?;
                 self.leave_moved_team(team, moved)?;
             }

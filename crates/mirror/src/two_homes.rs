@@ -13,8 +13,8 @@ use protocol::team_home::{HomeNameSource, HomeState, LocalWork, MovedHome, Movin
 use std::cmp::Ordering;
 use store::{Error, Team, now};
 
-/// The home of a team, as this host knows it.
-struct KnownHome {
+/// The home of a team, as this host has recorded it.
+struct RecordedHome {
     /// `None` if it is this host.
     host: Option<HostName>,
     epoch: u64,
@@ -39,26 +39,26 @@ impl Mirror {
             self.send_refusal(team, created_at, moving_error(team, &moving));
             return Ok(());
         }
-        let known = self.known_home(existing)?;
-        if known.epoch > epoch {
-            self.send_home(team, created_at, known);
-        } else if epoch == TeamHome::default().epoch && known.host.is_none() {
+        let recorded = self.recorded_home(existing)?;
+        if recorded.epoch > epoch {
+            self.send_home(team, created_at, recorded);
+        } else if epoch == TeamHome::FIRST_EPOCH && recorded.host.is_none() {
             self.send_refusal(team, created_at, other_team_error(team));
         } else {
-            self.refuse_second_home(team, created_at, known);
+            self.refuse_second_home(team, created_at, recorded);
         }
         Ok(())
     }
 
     /// At the annex: tells a home that another one has the same epoch.
-    fn refuse_second_home(&mut self, team: &TeamName, created_at: u64, known: KnownHome) {
-        let (error, epoch) = (second_home_error(team, &known), known.epoch);
-        if known.host.is_none() {
+    fn refuse_second_home(&mut self, team: &TeamName, created_at: u64, recorded: RecordedHome) {
+        let (error, epoch) = (second_home_error(team, &recorded), recorded.epoch);
+        if recorded.host.is_none() {
             let other = machine_of_link(&self.link);
-            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
+            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, first: None, second: other });
         }
-        if epoch > TeamHome::default().epoch {
-            self.send_home(team, created_at, known);
+        if epoch > TeamHome::FIRST_EPOCH {
+            self.send_home(team, created_at, recorded);
         }
         self.send_refusal(team, created_at, error);
     }
@@ -67,19 +67,19 @@ impl Mirror {
         self.send(ItemPayload::TeamRefused { team: team.clone(), created_at, error });
     }
 
-    fn send_home(&mut self, team: &TeamName, created_at: u64, known: KnownHome) {
-        let KnownHome { host: home, epoch } = known;
+    fn send_home(&mut self, team: &TeamName, created_at: u64, recorded: RecordedHome) {
+        let RecordedHome { host: home, epoch } = recorded;
         let (team, work) = (team.clone(), LocalWork::OnlyHere);
         self.send(ItemPayload::HomeMoved { team, created_at, epoch, home, work });
     }
 
-    fn known_home(&self, existing: &Team) -> Result<KnownHome, Error> {
+    fn recorded_home(&self, existing: &Team) -> Result<RecordedHome, Error> {
         let TeamHome { epoch, state } = existing.home()?;
         if let HomeState::Moved(MovedHome { host, epoch, .. }) = state {
-            return Ok(KnownHome { host: Some(host), epoch });
+            return Ok(RecordedHome { host: Some(host), epoch });
         }
         let mark = self.root.mirror_mark(existing.name())?;
-        Ok(KnownHome { host: mark.map(|mark| machine_of_link(&mark)), epoch })
+        Ok(RecordedHome { host: mark.map(|mark| machine_of_link(&mark)), epoch })
     }
 
     /// This host is the home of the team, and an unknown second home has sent the team's config.
@@ -122,16 +122,12 @@ impl Mirror {
             Err(Error::NoSuchTeam { .. }) => return Ok(()),
             existing => existing?,
         };
-        let home = existing.home()?;
-        let is_home = home.state == HomeState::Settled && !existing.is_mirror();
-        if !is_home || existing.config()?.created_at != created_at {
-            return Ok(());
-        }
-        match home.epoch.cmp(&epoch) {
+        let Some(epoch_here) = epoch_of_home_here(&existing, created_at)? else { return Ok(()) };
+        match epoch_here.cmp(&epoch) {
             Ordering::Greater => Ok(()),
             Ordering::Equal => {
                 let (team, other) = (team.clone(), host.clone());
-                self.notify(MirrorNotice::TwoHomes { team, epoch, known: None, other });
+                self.notify(MirrorNotice::TwoHomes { team, epoch, first: None, second: other });
                 Ok(())
             }
             Ordering::Less => {
@@ -143,25 +139,24 @@ impl Mirror {
     }
 
     /// At the home: another host says that it is the home, with the epoch of this one.
-    pub(crate) fn note_equal_home(&mut self, team: &TeamName, known: &TeamHome, other: HostName) {
-        let epoch = known.epoch;
-        if !matches!(known.state, HomeState::Moved(_)) && epoch > TeamHome::default().epoch {
-            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, known: None, other });
+    pub(crate) fn note_equal_home(&mut self, team: &TeamName, record: &TeamHome, other: HostName) {
+        let epoch = record.epoch;
+        if !matches!(record.state, HomeState::Moved(_)) && epoch > TeamHome::FIRST_EPOCH {
+            self.notify(MirrorNotice::TwoHomes { team: team.clone(), epoch, first: None, second: other });
         }
     }
 
-    /// This old home knows the new home only by the name of its machine. The annex `host` reports
-    /// that it is the home, with the epoch in `moved`. So both count as one host, and the record
-    /// calls it `host` from now on, as `hosts.toml` does.
+    /// This old home knows the new home only by the name of its machine. An annex reports that it
+    /// is the home, with the same epoch. So both count as one host. From now on, the record has
+    /// `moved`: the host as `hosts.toml` calls it, and whether it has what was done here.
     pub(crate) fn name_new_home(
         &mut self,
         team: &TeamName,
-        known: &TeamHome,
-        moved: &MovedHome,
-        host: HostName,
+        record: &TeamHome,
+        moved: MovedHome,
     ) -> Result<(), Error> {
-        let moved = MovedHome { host, named_by: HomeNameSource::HostsFile, ..moved.clone() };
-        let home = TeamHome { epoch: known.epoch, state: HomeState::Moved(moved) };
+        let moved = MovedHome { named_by: HomeNameSource::HostsFile, ..moved };
+        let home = TeamHome { epoch: record.epoch, state: HomeState::Moved(moved) };
         self.root.set_team_home(team, &home)
     }
 
@@ -169,20 +164,27 @@ impl Mirror {
     pub(crate) fn answer_second_home(
         &mut self,
         team: &TeamName,
-        known: &MovedHome,
+        moved: &MovedHome,
         (claimant, epoch): (HostName, u64),
     ) {
-        let MovedHome { host, created_at, .. } = known.clone();
+        let MovedHome { host, created_at, .. } = moved.clone();
         if claimant == host {
             return;
         }
-        if known.epoch == epoch {
-            let (team, known) = (team.clone(), Some(host.clone()));
-            self.notify(MirrorNotice::TwoHomes { team, epoch, known, other: claimant });
+        if moved.epoch == epoch {
+            let (team, first) = (team.clone(), Some(host.clone()));
+            self.notify(MirrorNotice::TwoHomes { team, epoch, first, second: claimant });
         }
-        let (team, epoch) = (team.clone(), known.epoch);
+        let (team, epoch) = (team.clone(), moved.epoch);
         self.send(ItemPayload::OtherHome { team, created_at, epoch, home: host });
     }
+}
+
+/// The epoch of this team if its home is here and is not being moved.
+pub(crate) fn epoch_of_home_here(existing: &Team, created_at: u64) -> Result<Option<u64>, Error> {
+    let home = existing.home()?;
+    let is_home = home.state == HomeState::Settled && !existing.is_mirror();
+    Ok((is_home && existing.config()?.created_at == created_at).then_some(home.epoch))
 }
 
 /// The machine at the home's end of a link, from the link's identity or the mark of its mirror.
@@ -206,9 +208,9 @@ fn moving_error(team: &TeamName, moving: &MovingHome) -> ErrorReport {
         .with_help(format!("whether {host} has contact, type there: teamctl status -t {team}"))
 }
 
-fn second_home_error(team: &TeamName, known: &KnownHome) -> ErrorReport {
-    let epoch = known.epoch;
-    let message = match &known.host {
+fn second_home_error(team: &TeamName, recorded: &RecordedHome) -> ErrorReport {
+    let epoch = recorded.epoch;
+    let message = match &recorded.host {
         None => format!("cannot use this host for {team}: it is a home of {team} too (epoch {epoch})"),
         Some(home) => {
             format!(

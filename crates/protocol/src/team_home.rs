@@ -15,14 +15,14 @@ pub struct TeamHome {
     /// two hosts both count as the home, only the host with the higher epoch may change the team.
     /// On a machine with a mirror of the team, this is the epoch of the home on the other host.
     pub epoch: u64,
-    /// Whether the home was moved away from here.
+    /// How far the home has moved away from here.
     pub state: HomeState,
 }
 
-/// Whether the home of a team was moved away from this machine.
+/// How far the home of a team has moved away from this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HomeState {
-    /// The home was not moved. On a machine with a mirror of the team, it is the other machine.
+    /// No move has begun. The home is this machine or, for a mirror, the machine of the link.
     Settled,
     /// The home is being moved.
     Moving(MovingHome),
@@ -64,11 +64,14 @@ impl From<TeamHome> for StoredTeamHome {
 
 impl Default for TeamHome {
     fn default() -> TeamHome {
-        TeamHome::with_epoch(1)
+        TeamHome::with_epoch(TeamHome::FIRST_EPOCH)
     }
 }
 
 impl TeamHome {
+    /// The epoch of a home that was never moved.
+    pub const FIRST_EPOCH: u64 = 1;
+
     /// The record of a home that is not moved.
     pub fn with_epoch(epoch: u64) -> TeamHome {
         TeamHome { epoch, state: HomeState::Settled }
@@ -113,8 +116,8 @@ impl TeamHome {
     }
 }
 
-/// An unfinished move of a team's home to another host. Until the move ends, neither this machine
-/// nor the other host may change the team.
+/// An unfinished move of a team's home to another host. Until this machine knows how the move
+/// ended, it does not change the team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingHome {
     /// The host that is to be the home.
@@ -127,7 +130,7 @@ pub struct MovingHome {
     pub created_at: u64,
     /// How far the move has come.
     pub step: MoveStep,
-    /// What the team has used until then. Zero before the home is offered.
+    /// What the team has used until the offer. Zero before the home is offered.
     #[serde(default)]
     pub usage: HomeUsage,
 }
@@ -216,8 +219,8 @@ impl HomeNameSource {
 pub enum LocalWork {
     /// The new home has it.
     HandedOver,
-    /// The new home was taken without contact, so this machine may have changed the team since.
-    /// Records of earlier releases do not tell, so they count as this.
+    /// The new home may lack some of it: it was taken without an offer, or the host that reported
+    /// it does not know. Records of earlier releases count as this.
     #[default]
     OnlyHere,
 }

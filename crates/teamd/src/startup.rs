@@ -137,8 +137,8 @@ impl Startup {
         state.load_policies(|team| read_policy(&self.state_dir, team));
         let mut links = LinkHandles::start(&self.root, &self.state_dir, self.durability, &events)?;
         handle_host_events::load_links(&mut state, links.take_mirrored_teams(), store::now());
-        for (team, usage) in links.take_usage_of_old_homes() {
-            budget::add_usage_of_old_home(&mut state, &team, usage);
+        for (team, (epoch, usage)) in links.take_usage_of_old_homes() {
+            budget::add_usage_of_old_home(&mut state, &team, epoch, usage);
         }
         state.host_links.load_moved_homes(links.cancel_unoffered_moves()?);
         let files = files_thread::start(self.root, self.state_dir, logged_counts, events.clone())?;
@@ -171,9 +171,9 @@ impl Startup {
         watch_signals(&events)?;
         run_event_loop(&mut state, &mut runner, &mut queue, &mut new_connections).await;
         runner.connections.flush().await;
-        // Removes the control socket, and then waits until the links, the files threads and the
-        // panes thread have finished their queued jobs. The watcher thread has no such jobs, so the
-        // daemon does not wait for it.
+        // Removes the control socket. Then waits for the running job of each link, and for all
+        // queued jobs of the files threads and the panes thread. The watcher thread has no such
+        // jobs, so the daemon does not wait for it.
         runner.finish().await;
         panes.handle.join().ok();
         state.root_error.map_or(Ok(()), Err)

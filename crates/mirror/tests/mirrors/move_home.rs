@@ -134,7 +134,7 @@ fn annex_is_the_home_with_everything_and_the_old_home_changes_nothing() {
     assert_eq!(moved.work, LocalWork::HandedOver);
     // The next daemon of the new home learns of the usage again: a crash may have lost it.
     pair.annex.restart();
-    assert_eq!(pair.annex.mirror.usage_of_old_homes(), [(team_name(), usage())].into());
+    assert_eq!(pair.annex.mirror.usage_of_old_homes(), [(team_name(), (2, usage()))].into());
     assert!(pair.home.team().check_home_is_here().is_err());
     // What the old home changes all the same does not arrive.
     pair.home.send("user", "ann", "late", 9);

@@ -154,10 +154,10 @@ fn old_home_of_two_new_ones_tells_people_and_the_second_one() {
         work: LocalWork::OnlyHere,
     };
     let output = gpu.apply(&item).unwrap();
-    let [MirrorNotice::TwoHomes { epoch: 2, known: Some(known), other, .. }] = &output.notices[..] else {
+    let [MirrorNotice::TwoHomes { epoch: 2, first: Some(first), second, .. }] = &output.notices[..] else {
         panic!("{output:?}")
     };
-    assert_eq!((known.as_str(), other.as_str()), ("devbox", "gpu"));
+    assert_eq!((first.as_str(), second.as_str()), ("devbox", "gpu"));
     let [ItemPayload::OtherHome { epoch: 2, home, .. }] = &output.items[..] else { panic!("{output:?}") };
     assert_eq!(home.as_str(), "devbox");
     check_old_home(&pair.home);
@@ -189,7 +189,7 @@ fn homes_of_the_same_epoch_stay_and_both_are_told() {
     pair.deliver_all();
     let is_told = |end: &End, host: &str| {
         end.notices.iter().any(|notice| match notice {
-            MirrorNotice::TwoHomes { epoch: 2, known: None, other, .. } => other.as_str() == host,
+            MirrorNotice::TwoHomes { epoch: 2, first: None, second, .. } => second.as_str() == host,
             _ => false,
         })
     };

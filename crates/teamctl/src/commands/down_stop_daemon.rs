@@ -41,9 +41,7 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
     };
     let request = if args.suspend { Request::StopDaemonAndSuspend } else { Request::StopDaemon };
     let reply: ExitsReply = context.request(request)?;
-    if let Some(daemon) = &daemon {
-        daemon.exits_within(DAEMON_EXIT_TIMEOUT).ok();
-    }
+    let has_ended = daemon.is_none_or(|daemon| daemon.exits_within(DAEMON_EXIT_TIMEOUT).unwrap_or(true));
     if context.args.json || context.args.quiet {
         return Ok(print_exits(context, &reply, None, ""));
     }
@@ -51,7 +49,10 @@ pub(crate) fn run(context: &CommandContext, args: &DownArgs) -> Result<ExitCode,
     for agent in &reply.exits {
         output::print_line(&output::sanitize(&line(&shown_name(agent, &reply.exits), agent)));
     }
-    output::print_line("teamd has ended.");
+    output::print_line(match has_ended {
+        true => "teamd has ended.",
+        false => "teamd still writes its files, and ends after that.",
+    });
     let suspended = reply.exits.iter().filter(|agent| agent.is_suspended).count();
     suspended_line(suspended, &add_options_to_suggested_commands::suggested_commands(context))
         .iter()

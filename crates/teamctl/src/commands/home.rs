@@ -38,10 +38,10 @@ enum HomeCommand {
     ///
     /// Example: teamctl home move survey devbox
     ///
-    /// The host is the home once the command returns, with the tasks, messages, members and policy of
-    /// the team. The events so far stay here. The host must have contact, and no member may run
-    /// elsewhere. If the command fails after the home was offered to the host, its error says that
-    /// the host has not answered.
+    /// The host is the home once the command returns, with the tasks, messages, members and policy
+    /// of the team. The events so far stay here. The host must have contact, and no member may run
+    /// elsewhere. If the command fails after the home was offered to the host, its error says
+    /// whether the host has answered, and what it lacks.
     Move(MoveArgs),
 }
 

@@ -37,12 +37,12 @@ pub(crate) fn handle_host_event(context: &mut Context, link: &LinkId, event: Hos
         HostEvent::TeamTaken { client, result } => take_home::reply_to_take_home(context, client, result),
         HostEvent::MoveFailed { team, error } => move_home::cancel(context, &team, error),
         HostEvent::MoveCancelled(team) => move_home::handle_cancelled(context, &team),
-        HostEvent::OfferFailed { team, error } => move_home::handle_offer_failed(context, &team, &error),
-        HostEvent::CancelFailed(team) => move_home::handle_cancel_failed(context, &team),
+        HostEvent::CancelFailed { team, error } => {
+            move_home::handle_cancel_failed(context, &team, &error);
+        }
         HostEvent::Forgotten(result) => forget_host::handle_forgotten(context, link, result),
         HostEvent::TeamsChanged(teams) => handle_teams_changed(context, link, teams),
         HostEvent::Failed(error) => handle_failed(context, link, &error),
-        HostEvent::SpoolFailed(error) => handle_spool_failed(context, link, &error),
         HostEvent::Connected => handle_connected(context, link),
         HostEvent::Disconnected { reason } => handle_disconnected(context, link, reason),
         HostEvent::StorageThere { error } => handle_storage_there(context, link, error),
@@ -57,8 +57,8 @@ fn handle_notice(context: &mut Context, link: &LinkId, notice: MirrorNotice) {
         MirrorNotice::TeamMade { team } => handle_mirror_made(context, team),
         MirrorNotice::TeamEnded { team } => delete_mirror(context, link, team),
         MirrorNotice::HomeReplaced { team } => take_home::end_mirror_of_earlier_home(context, link, &team),
-        MirrorNotice::TwoHomes { team, epoch, known, other } => {
-            report_homes::report_two_homes(context, &team, epoch, (known, other));
+        MirrorNotice::TwoHomes { team, epoch, first, second } => {
+            report_homes::report_two_homes(context, &team, epoch, (first, second));
         }
         MirrorNotice::TeamReplaced { team, copy } => report_homes::report_copy(context, &team, &copy),
         MirrorNotice::HomeTaken { team, epoch, handover } => {
@@ -164,14 +164,8 @@ fn handle_storage_there(context: &mut Context, link: &LinkId, error: Option<Stri
     }
 }
 
-/// This host sends nothing until it can write the files of the link. A move need not wait for that.
-fn handle_spool_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
-    handle_failed(context, link, error);
-    if let LinkId::ToAnnex(host) = link {
-        move_home::end_waits_for_host(context, host, error);
-    }
-}
-
+/// The link does not go on until this host can read and write its files. A move need not wait for
+/// that.
 fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
     let subject = match link {
         LinkId::ToAnnex(host) => format!("the link to {host}"),
@@ -179,6 +173,9 @@ fn handle_failed(context: &mut Context, link: &LinkId, error: &ErrorReport) {
     };
     let message = format!("{subject}: {}", error.message);
     log_host(context, EventKind::Error { message });
+    if let LinkId::ToAnnex(host) = link {
+        move_home::end_waits_for_host(context, host, error);
+    }
 }
 
 /// Logs why the host does not mirror the team, and replies to the clients that wait for that.

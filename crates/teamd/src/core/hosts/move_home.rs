@@ -23,6 +23,9 @@ use protocol::hosts_file_entry::HostName;
 use protocol::team_and_member_names::TeamName;
 use protocol::team_home::{LocalWork, MovedHome};
 
+/// How long a client waits until a move is cancelled, in milliseconds.
+const CANCEL_TIMEOUT: u64 = 5_000;
+
 /// Begins a move. The reply follows when the host is the home, or when the move has failed.
 pub(crate) fn move_home(context: &mut Context, client: ConnId, request: MoveHomeRequest) {
     if let Err(error) = check_movable(context.state, &request) {
@@ -109,11 +112,14 @@ pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
     push_job(context, link, MirrorJob::OfferHome { team, usage });
 }
 
-/// Cancels a move that the annex does not know of yet. The client gets its reply once this host
-/// accepts changes of the team again.
+/// Cancels a move that the annex does not know of. The client gets its reply once this host accepts
+/// changes of the team again.
 pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport) {
     let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
     moving.step = HomeMoveStep::Cancelling { error };
+    if let Some(waiter) = &mut moving.waiter {
+        waiter.deadline = context.now.mono + CANCEL_TIMEOUT;
+    }
     let link = LinkId::ToAnnex(moving.host.clone());
     push_job(context, link, MirrorJob::CancelMove(team.clone()));
 }
@@ -148,7 +154,7 @@ fn finish(context: &mut Context, team: &TeamName, result: Result<(), ErrorReport
     }
 }
 
-/// The new home has not received the offer.
+/// The new home did not say that it has what was done here.
 fn taken_home_error(team: &TeamName, moved: &MovedHome) -> ErrorReport {
     let MovedHome { host, epoch, .. } = moved;
     let message = format!(
@@ -158,26 +164,21 @@ fn taken_home_error(team: &TeamName, moved: &MovedHome) -> ErrorReport {
         .with_help(format!("keep what is only here: teamctl export {team}"))
 }
 
-/// The files of this host could not be written, so it does not change the team yet. The client need
-/// not wait for the next try.
-pub(crate) fn handle_cancel_failed(context: &mut Context, team: &TeamName) {
-    let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
-    let HomeMoveStep::Cancelling { error } = &moving.step else { return };
-    let message =
-        format!("{}; {team} can be changed here again once teamd can write its files", error.message);
-    let error = ErrorReport { message, ..error.clone() };
-    reply_before_end(context, team, error);
+/// The files of this host could not be read or written, so it does not change the team yet. The
+/// client need not wait for the next try.
+pub(crate) fn handle_cancel_failed(context: &mut Context, team: &TeamName, cause: &ErrorReport) {
+    let condition = format!("once teamd can write its files: {}", cause.message);
+    reply_while_cancelling(context, team, &condition);
 }
 
-/// The files of this host could not be written, so the home was not offered yet. The client need
-/// not wait for the next try.
-pub(crate) fn handle_offer_failed(context: &mut Context, team: &TeamName, error: &ErrorReport) {
-    let message = format!(
-        "cannot offer the home of {team} yet: {}; teamd tries again, and does not change {team} until then",
-        error.message
-    );
-    let error = ErrorReport::new(ErrorKind::Partial, message)
-        .with_help(format!("has it succeeded? see: teamctl status -t {team}"));
+/// Replies to the client of a move that is being cancelled. `condition` says when this host changes
+/// the team again.
+fn reply_while_cancelling(context: &mut Context, team: &TeamName, condition: &str) {
+    let Some(moving) = context.state.host_links.home_moves.get(team) else { return };
+    let HomeMoveStep::Cancelling { error } = &moving.step else { return };
+    let message = format!("{}; {team} can be changed here again {condition}", error.message);
+    let error = ErrorReport { message, ..error.clone() }
+        .with_help(format!("can it be changed? see: teamctl status -t {team}"));
     reply_before_end(context, team, error);
 }
 
@@ -189,44 +190,48 @@ fn reply_before_end(context: &mut Context, team: &TeamName, error: ErrorReport) 
     }
 }
 
-/// The host has no contact or stores nothing: cancels the moves that it was not told of.
+/// The host has no contact or stores nothing, or this host cannot write the files of the link:
+/// cancels the moves that the host was not told of.
 pub(crate) fn end_waits_for_host(context: &mut Context, host: &HostName, error: &ErrorReport) {
-    end_waits(context, error, |moving| moving.host == *host);
-}
-
-/// Ends the waits for hosts that have taken too long.
-pub(crate) fn end_overdue_waits(context: &mut Context) {
-    let now = context.now.mono;
-    let error =
-        ErrorReport::new(ErrorKind::Timeout, "cannot move a home: the host has not answered within 60 s");
-    let is_due = |waiter: &MoveWaiter| waiter.deadline <= now;
-    end_waits(context, &error, |moving| moving.waiter.as_ref().is_some_and(is_due));
-}
-
-fn end_waits(context: &mut Context, error: &ErrorReport, is_ended: impl Fn(&HomeMove) -> bool) {
-    let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| is_ended(moving));
+    let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| moving.host == *host);
     for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {
-        match context.state.host_links.home_moves.get_mut(&team) {
-            Some(HomeMove { step: HomeMoveStep::Exchanging { .. }, .. }) => {
-                cancel(context, &team, error.clone());
-            }
-            Some(HomeMove { step: HomeMoveStep::Offered, host, .. }) => {
-                let error = undecided_error(&team, host, error);
-                reply_before_end(context, &team, error);
-            }
-            _ => {}
-        }
+        end_wait(context, &team, error.clone());
     }
 }
 
-/// The home was offered to the host, which has not answered.
+/// Ends the waits of clients that have taken too long.
+pub(crate) fn end_overdue_waits(context: &mut Context) {
+    let now = context.now.mono;
+    let is_due = |moving: &HomeMove| moving.waiter.as_ref().is_some_and(|waiter| waiter.deadline <= now);
+    let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| is_due(moving));
+    let due: Vec<_> = moves.map(|(team, moving)| (team.clone(), moving.host.clone())).collect();
+    for (team, host) in due {
+        reply_while_cancelling(context, &team, "once the move is cancelled");
+        let message = format!("cannot move {team} to {host}: {host} has not answered within 60 s");
+        end_wait(context, &team, ErrorReport::new(ErrorKind::Timeout, message));
+    }
+}
+
+/// Cancels a move, unless the home was offered: then only its client gets a reply.
+fn end_wait(context: &mut Context, team: &TeamName, error: ErrorReport) {
+    match context.state.host_links.home_moves.get(team) {
+        Some(HomeMove { step: HomeMoveStep::Exchanging { .. }, .. }) => cancel(context, team, error),
+        Some(HomeMove { step: HomeMoveStep::Offered, host, .. }) => {
+            let error = undecided_error(team, host, &error);
+            reply_before_end(context, team, error);
+        }
+        Some(HomeMove { step: HomeMoveStep::Cancelling { .. }, .. }) | None => {}
+    }
+}
+
+/// The home was offered to the host, which has not answered. The offer may still wait here.
 fn undecided_error(team: &TeamName, host: &HostName, error: &ErrorReport) -> ErrorReport {
     let message = format!(
-        "{}; {host} was offered the home of {team}: until it answers, this machine does not change {team}",
+        "{}; the home of {team} is offered to {host}: until {host} answers, this machine does not change {team}",
         error.message
     );
     ErrorReport::new(ErrorKind::Partial, message).with_help(format!(
-        "it answers as soon as it has contact: teamctl status -t {team}; if it is lost for good: teamctl hosts forget {host}"
+        "{host} answers as soon as both have contact and can write their files: teamctl status -t {team}; if it is lost for good: teamctl hosts forget {host}"
     ))
 }
 

@@ -16,13 +16,13 @@ pub(crate) fn report_two_homes(
     context: &mut Context,
     team: &TeamName,
     epoch: u64,
-    (known, other): (Option<HostName>, HostName),
+    (first, second): (Option<HostName>, HostName),
 ) {
-    let first = known.map_or_else(|| "this machine".to_owned(), |known| known.to_string());
+    let first = first.map_or_else(|| "this machine".to_owned(), |first| first.to_string());
     let message = format!(
-        "{team} has two homes of epoch {epoch}: {first} and {other}. Both go on, and each lacks what the other does. End one, there: teamctl export {team}; teamctl delete {team} --force"
+        "{team} has two homes of epoch {epoch}: {first} and {second}. Both go on, and each lacks what the other does. End one, there: teamctl export {team}; teamctl delete {team} --force"
     );
-    if context.state.host_links.reported_homes.insert((team.clone(), other, epoch)) {
+    if context.state.host_links.reported_homes.insert((team.clone(), second, epoch)) {
         context.effects.push(Effect::log_team(team, EventKind::Error { message }));
         context.state.notices.add_for_team(team, NoticeKind::TwoHomes);
     }

@@ -65,7 +65,7 @@ pub(crate) fn handle_home_taken(
     lease::end_lease_of_team(context, team);
     if let Some(handover) = handover {
         set_policy::apply_policy(context, team, handover.policy);
-        budget::add_usage_of_old_home(context.state, team, handover.usage);
+        budget::add_usage_of_old_home(context.state, team, epoch, handover.usage);
     }
     // The budget that the old home has sent counts no more.
     budget::check(context, team);

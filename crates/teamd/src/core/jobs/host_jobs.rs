@@ -89,10 +89,8 @@ pub(crate) enum HostEvent {
     /// These teams are mirrored now.
     TeamsChanged(BTreeSet<TeamName>),
     /// A file of the link, or a team file that the link copies between the hosts, cannot be read or
-    /// written. The link tries again, unless the link itself could not be opened.
+    /// written here. The link tries again, unless the link itself could not be opened.
     Failed(ErrorReport),
-    /// The link cannot write its own files, and tries again.
-    SpoolFailed(ErrorReport),
     /// The link works.
     Connected,
     /// The link has no connection.
@@ -103,10 +101,8 @@ pub(crate) enum HostEvent {
     MoveFailed { team: TeamName, error: ErrorReport },
     /// A [`MirrorJob::CancelMove`] is done.
     MoveCancelled(TeamName),
-    /// A [`MirrorJob::OfferHome`] has failed. It runs again.
-    OfferFailed { team: TeamName, error: ErrorReport },
     /// A [`MirrorJob::CancelMove`] has failed. It runs again.
-    CancelFailed(TeamName),
+    CancelFailed { team: TeamName, error: ErrorReport },
     /// The result of [`HostJob::ForgetHost`].
     Forgotten(Result<(), ErrorReport>),
     /// The other host cannot write its files, for this reason, or can again.

@@ -99,6 +99,14 @@ pub(crate) struct TeamUsage {
     /// it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) annexes: BTreeMap<String, AnnexUsage>,
+    /// The epoch of the home here at which the usage of the old home was added. 0: none was added.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) old_home_added: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What the members of a team on one other host have used.

@@ -4,7 +4,7 @@ use crate::core::connection_spawn_and_watch_ids::ConnId;
 use protocol::error_kind_and_report::ErrorReport;
 use protocol::hosts_file_entry::HostName;
 
-/// A move of a team's home. This host changes the team no more.
+/// A move of a team's home. This host does not change the team while the move lasts.
 #[derive(Debug)]
 pub(crate) struct HomeMove {
     /// The host that is to be the home.
@@ -19,13 +19,9 @@ pub(crate) struct HomeMove {
 
 impl HomeMove {
     /// When the waiting client gets an error, in milliseconds on the monotonic clock. `None` if no
-    /// client waits. Also `None` while the move is being cancelled, because the client then gets
-    /// its error at the end of the cancellation.
+    /// client waits.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        match self.step {
-            HomeMoveStep::Cancelling { .. } => None,
-            HomeMoveStep::Exchanging { .. } | HomeMoveStep::Offered => Some(self.waiter.as_ref()?.deadline),
-        }
+        Some(self.waiter.as_ref()?.deadline)
     }
 }
 
@@ -42,7 +38,7 @@ pub(crate) struct MoveWaiter {
 pub(crate) enum HomeMoveStep {
     /// Both hosts exchange what they have, until the host answers this barrier.
     Exchanging { barrier: u64 },
-    /// The host was not told of the move, and is not told any more.
+    /// The host gets no offer. This host undoes its record of the move.
     Cancelling { error: ErrorReport },
     /// The home was offered to the host. Only its answer ends the move.
     Offered,

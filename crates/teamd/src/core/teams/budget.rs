@@ -118,11 +118,15 @@ pub(crate) fn usage_for_new_home(state: &State, team: &TeamName) -> HomeUsage {
 /// what the members on this host used before the move. This host has counted that too, so the two
 /// figures are not added, and the larger one is kept.
 ///
-/// Called again at each start of the daemon, because a crash may have come before the usage was
-/// saved.
-pub(crate) fn add_usage_of_old_home(state: &mut State, team: &TeamName, old: HomeUsage) {
+/// Does nothing if the usage was added before. `epoch` is the epoch of the home since then. Called
+/// again at each start of the daemon, because a crash may have come before the usage was saved.
+pub(crate) fn add_usage_of_old_home(state: &mut State, team: &TeamName, epoch: u64, old: HomeUsage) {
     let Some(team_state) = state.teams.get_mut(team) else { return };
     let used = &mut team_state.usage;
+    if used.old_home_added >= epoch {
+        return;
+    }
+    used.old_home_added = epoch;
     used.turns = used.turns.max(old.turns);
     used.usage.tokens = used.usage.tokens.max(old.usage.tokens);
     used.usage.microdollars = used.usage.microdollars.max(old.usage.microdollars);

@@ -96,9 +96,9 @@ fn logged_texts(effects: &[Effect]) -> Vec<String> {
 fn people_are_told_once_of_two_homes() {
     let mut state = new_state();
     mirror_survey(&mut state, annex_link());
-    let mut report_two = |known: Option<HostName>| {
-        let (team, other) = (survey_team(), HostName::parse("gpu").unwrap());
-        let notice = MirrorNotice::TwoHomes { team, epoch: 2, known, other };
+    let mut report_two = |first: Option<HostName>| {
+        let (team, second) = (survey_team(), HostName::parse("gpu").unwrap());
+        let notice = MirrorNotice::TwoHomes { team, epoch: 2, first, second };
         logged_texts(&report(&mut state, annex_link(), HostEvent::Notice(notice)))
     };
     let texts = report_two(Some(devbox()));
@@ -201,18 +201,31 @@ fn move_fails_if_the_new_home_lacks_what_was_done_here() {
 }
 
 #[test]
-fn full_disk_of_the_home_ends_the_wait_for_an_offer() {
+fn failed_offer_cancels_the_move() {
     let mut state = new_state();
     offer(&mut state);
     let error = ErrorReport::new(ErrorKind::Io, "no space left");
-    let failed = || HostEvent::OfferFailed { team: survey_team(), error: error.clone() };
-    let message = error_message(&report(&mut state, annex_link(), failed()), 1);
+    let failed = HostEvent::MoveFailed { team: survey_team(), error };
+    let effects = report(&mut state, annex_link(), failed);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
+    let effects = report(&mut state, annex_link(), HostEvent::MoveCancelled(survey_team()));
+    assert_eq!(error_message(&effects, 1), "no space left; the home of survey is here as before");
+}
+
+/// Another job of the link fails, so the cancellation waits.
+#[test]
+fn client_does_not_wait_until_a_move_can_be_cancelled() {
+    let mut state = new_state();
+    begin_move(&mut state);
+    let late = Now { mono: NOW.mono + 60_001, ..NOW };
+    let effects = handle_event(&mut state, CoreEvent::DeadlineReached, late);
+    assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
+    let later = Now { mono: late.mono + 5_000, ..NOW };
+    let message = error_message(&handle_event(&mut state, CoreEvent::DeadlineReached, later), 1);
     assert_eq!(
         message,
-        "cannot offer the home of survey yet: no space left; teamd tries again, and does not change survey until then"
+        "cannot move survey to devbox: devbox has not answered within 60 s; survey can be changed here again once the move is cancelled"
     );
-    assert!(report(&mut state, annex_link(), failed()).is_empty());
-    assert!(state.host_links.home_moves.contains_key(&survey_team()));
 }
 
 #[test]
@@ -227,7 +240,7 @@ fn lost_contact_cancels_a_move_until_the_home_is_offered() {
     assert_eq!(message, "cannot reach devbox: no route; the home of survey is here as before");
     offer(&mut state);
     let message = error_message(&report(&mut state, annex_link(), lost()), 1);
-    assert!(message.contains("until it answers, this machine does not change survey"), "{message}");
+    assert!(message.contains("until devbox answers, this machine does not change survey"), "{message}");
     assert!(state.host_links.home_moves.contains_key(&survey_team()));
     let error = ErrorReport::new(ErrorKind::Refused, "no mirror");
     let declined = HostEvent::Notice(MirrorNotice::HomeDeclined { team: survey_team(), error });
@@ -240,11 +253,14 @@ fn full_disk_of_the_home_ends_the_wait_before_the_move_is_cancelled() {
     let mut state = new_state();
     begin_move(&mut state);
     let full = ErrorReport::new(ErrorKind::Io, "no space left");
-    let effects = report(&mut state, annex_link(), HostEvent::SpoolFailed(full));
+    let effects = report(&mut state, annex_link(), HostEvent::Failed(full.clone()));
     assert_eq!(mirror_jobs(&effects), [&MirrorJob::CancelMove(survey_team())]);
-    let cancel_failed = HostEvent::CancelFailed(survey_team());
+    let cancel_failed = HostEvent::CancelFailed { team: survey_team(), error: full };
     let message = error_message(&report(&mut state, annex_link(), cancel_failed), 1);
-    assert_eq!(message, "no space left; survey can be changed here again once teamd can write its files");
+    assert_eq!(
+        message,
+        "no space left; survey can be changed here again once teamd can write its files: no space left"
+    );
     assert!(state.host_links.home_moves.contains_key(&survey_team()));
     report(&mut state, annex_link(), HostEvent::MoveCancelled(survey_team()));
     assert!(state.host_links.home_moves.is_empty());
@@ -268,5 +284,5 @@ fn full_disk_of_the_host_cancels_a_move_until_the_home_is_offered() {
     report(&mut state, annex_link(), HostEvent::StorageThere { error: None });
     offer(&mut state);
     let message = error_message(&report(&mut state, annex_link(), full()), 1);
-    assert!(message.contains("until it answers, this machine does not change survey"), "{message}");
+    assert!(message.contains("until devbox answers, this machine does not change survey"), "{message}");
 }

@@ -37,7 +37,9 @@ pub(crate) struct LinkHandles {
     to_annexes: BTreeMap<HostName, LinkToAnnex>,
     to_homes: BTreeMap<ConnectHomeRequest, LinkToHome>,
     mirrored_at_start: Vec<(LinkId, BTreeMap<TeamName, MirroredTeamState>)>,
-    usage_of_old_homes: BTreeMap<TeamName, HomeUsage>,
+    usage_of_old_homes: BTreeMap<TeamName, (u64, HomeUsage)>,
+    /// The tasks that forget hosts.
+    forgetting: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +92,7 @@ impl LinkHandles {
             to_homes: BTreeMap::new(),
             mirrored_at_start: Vec::new(),
             usage_of_old_homes: BTreeMap::new(),
+            forgetting: Vec::new(),
         };
         for (host, command) in commands {
             let closed = links.new_link(LinkId::ToAnnex(host.clone()));
@@ -111,8 +114,8 @@ impl LinkHandles {
         std::mem::take(&mut self.mirrored_at_start)
     }
 
-    /// Takes what the old homes have handed over, of the teams whose home is this host now.
-    pub(crate) fn take_usage_of_old_homes(&mut self) -> BTreeMap<TeamName, HomeUsage> {
+    /// Takes the usage that old homes have handed over, with the epoch of the home since then.
+    pub(crate) fn take_usage_of_old_homes(&mut self) -> BTreeMap<TeamName, (u64, HomeUsage)> {
         std::mem::take(&mut self.usage_of_old_homes)
     }
 
@@ -154,8 +157,8 @@ impl LinkHandles {
     /// Ends all links. Returns after their last writes.
     pub(crate) async fn finish(self) {
         let to_annexes = self.to_annexes.into_values().map(LinkToAnnex::end);
-        let tasks: Vec<_> = to_annexes.chain(self.to_homes.into_values().map(LinkToHome::end)).collect();
-        for task in tasks {
+        let to_homes = self.to_homes.into_values().map(LinkToHome::end);
+        for task in to_annexes.chain(to_homes).chain(self.forgetting).collect::<Vec<_>>() {
             task.await.ok();
         }
     }
@@ -164,7 +167,9 @@ impl LinkHandles {
     fn forget_host(&mut self, host: &HostName) {
         let ended = self.to_annexes.remove(host).map(LinkToAnnex::end);
         let link = self.new_link(LinkId::ToAnnex(host.clone()));
-        drop(tokio::spawn(forget_host(link, (host.clone(), self.connect_commands.clone()), ended)));
+        let host_and_commands = (host.clone(), self.connect_commands.clone());
+        self.forgetting.retain(|task| !task.is_finished());
+        self.forgetting.push(tokio::spawn(forget_host(link, host_and_commands, ended)));
     }
 
     fn accept_home(&mut self, client: ConnId, home: &ConnectHomeRequest, connections: &mut Connections) {

@@ -5,10 +5,11 @@ use crate::core::jobs::host_jobs::{HostEvent, MirrorJob};
 use crate::io::files::event_log;
 use crate::io::hosts::mirror_queue::MirrorQueue;
 use crate::io::hosts::shared_mirror::SharedMirror;
-use mirror::{MirrorOutput, TaskCheck};
+use mirror::{Mirror, MirrorOutput, TaskCheck};
 use protocol::control_socket::ConfirmTaskRequest;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::task::TaskStatus;
+use protocol::team_and_member_names::TeamName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,23 +86,18 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
         }
         MirrorJob::EndTeam(team) => mirror.update(|mirror| mirror.end_mirror(&team).map(plain), |()| None),
         MirrorJob::BeginMove { team, barrier } => {
-            failpoint::hit("home.step");
-            let begun = mirror.update(|mirror| mirror.begin_move(&team, barrier).map(plain), |()| None);
-            failpoint::hit("home.step-done");
-            begun.or_else(|error| {
-                mirror.reporter().report(HostEvent::MoveFailed { team, error });
-                Ok(())
-            })
+            let begin = |mirror: &mut Mirror| mirror.begin_move(&team, barrier);
+            run_move_step(mirror, &team, begin);
+            Ok(())
         }
         MirrorJob::CancelMove(team) => mirror.update(
             |mirror| mirror.cancel_move(&team).map(plain),
             |()| Some(HostEvent::MoveCancelled(team.clone())),
         ),
         MirrorJob::OfferHome { team, usage } => {
-            failpoint::hit("home.step");
-            let offered = mirror.update(|mirror| mirror.offer_home(&team, usage).map(plain), |()| None);
-            failpoint::hit("home.step-done");
-            offered
+            let offer = |mirror: &mut Mirror| mirror.offer_home(&team, usage);
+            run_move_step(mirror, &team, offer);
+            Ok(())
         }
         MirrorJob::EndTeams => mirror.update(|mirror| mirror.end_teams().map(plain), |()| None),
         MirrorJob::Compare { team, change } => {
@@ -132,16 +128,26 @@ pub(super) fn run_job(mirror: &SharedMirror, root: &Root, job: MirrorJob) -> Res
     }
 }
 
+/// Runs a step of a move. If it fails, the event loop cancels the move.
+fn run_move_step(
+    mirror: &SharedMirror,
+    team: &TeamName,
+    step: impl FnOnce(&mut Mirror) -> Result<MirrorOutput, ErrorReport>,
+) {
+    failpoint::hit("home.step");
+    let result = mirror.update(|mirror| Ok(((), step(mirror)?)), |()| None);
+    failpoint::hit("home.step-done");
+    if let Err(error) = result {
+        mirror.reporter().report(HostEvent::MoveFailed { team: team.clone(), error });
+    }
+}
+
 /// Prepares a job that has failed with `error` for its next run. If a client waits for the job,
 /// also returns a reply with the error, so that the client does not wait until the job succeeds.
 pub(super) fn prepare_retry(job: MirrorJob, error: &ErrorReport) -> (MirrorJob, Option<HostEvent>) {
     match job {
         MirrorJob::CancelMove(ref team) => {
-            let event = HostEvent::CancelFailed(team.clone());
-            (job, Some(event))
-        }
-        MirrorJob::OfferHome { ref team, .. } => {
-            let event = HostEvent::OfferFailed { team: team.clone(), error: error.clone() };
+            let event = HostEvent::CancelFailed { team: team.clone(), error: error.clone() };
             (job, Some(event))
         }
         MirrorJob::TakeTeam { client: Some(client), team } => {
@@ -202,7 +208,6 @@ fn check_owner(root: &Root, request: &ConfirmTaskRequest) -> Result<(), ErrorRep
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::team_and_member_names::TeamName;
 
     #[test]
     fn client_that_takes_a_home_gets_the_first_error_and_the_job_runs_again() {

@@ -81,8 +81,9 @@ fn connect_command(link: &LinkSetup, host: &HostName, command: Vec<String>) -> V
     command.into_iter().chain(arguments).chain(generation).map(OsString::from).collect()
 }
 
-/// Runs the annex's end of a link. `opened` is the opened link, if it was opened before. Ends like
-/// [`run_to_annex`]. `commands` has no commands, because the home connects.
+/// Runs the annex's end of a link. `opened` is the opened link, if it was opened before. Ends when
+/// `commands` is closed, or if the link can't be opened, after the last write. `commands` never
+/// gets a command, because the home connects.
 pub(super) async fn run_to_home(
     link: Arc<LinkSetup>,
     opened: Option<OpenLink>,
@@ -150,7 +151,7 @@ impl LinkSetup {
                 self.reporter.report(HostEvent::Disconnected { reason: reason.to_string() });
             }
             LinkReport::SpoolFailed { reason } => {
-                self.reporter.report(HostEvent::SpoolFailed(ErrorReport::new(ErrorKind::Io, reason)));
+                self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));
             }
             LinkReport::ApplyFailed { reason } => {
                 self.reporter.report(HostEvent::Failed(ErrorReport::new(ErrorKind::Io, reason)));

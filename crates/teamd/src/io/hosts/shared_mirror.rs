@@ -116,7 +116,7 @@ impl SharedMirror {
     }
 
     /// The result of [`Mirror::usage_of_old_homes`].
-    pub(super) fn usage_of_old_homes(&self) -> BTreeMap<TeamName, HomeUsage> {
+    pub(super) fn usage_of_old_homes(&self) -> BTreeMap<TeamName, (u64, HomeUsage)> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner).mirror.usage_of_old_homes()
     }
 
