@@ -223,8 +223,9 @@ fn lead_program_cannot_hide_or_answer_a_persons_request() {
 fn answer_without_daemon_is_not_repeated() {
     let env = env_with_policy("permissions = 'person'\n");
     write_request(&env, PERMISSION);
-    env.wait_until("ann's request is open", || {
-        (env.flags("ann") == json!(["awaiting_permission"])).then_some(())
+    env.wait_until("ann's request is open and logged", || {
+        let is_open = env.flags("ann") == json!(["awaiting_permission"]);
+        (is_open && events_of_kind(&env, "request_opened").len() == 1).then_some(())
     });
     env.kill_process(env.daemon_pid());
     env.wait_until("no daemon answers", || (env.teamctl(["status"]).code == 69).then_some(()));

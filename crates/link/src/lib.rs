@@ -29,7 +29,6 @@ mod event_and_effect;
 mod handle_link_event;
 mod hello_and_refusal;
 mod incoming_items;
-mod item_receiver;
 mod link_phase;
 mod link_state;
 mod outgoing_items;
@@ -42,12 +41,12 @@ mod spool_lines;
 mod submission;
 #[cfg(test)]
 mod test_items;
+mod trait_to_store_received_items;
 mod write_in_progress;
 
 pub use disconnect_reason::DisconnectReason;
 pub use driver::{ConnectionSource, LinkDriver, LinkInputs, LinkStream};
 pub use event_and_effect::{ConnectionNumber, LinkEffect, LinkEvent, LinkReport, LinkTime, ReceivedPosition};
-pub use item_receiver::ItemReceiver;
 pub use link_phase::LinkPhase;
 pub use link_state::LinkState;
 pub use received_log::{ReceivedItems, ReceivedLog};
@@ -55,3 +54,4 @@ pub use settings_and_identity::{LinkIdentity, LinkRole, LinkSettings};
 pub use spool_file::{OpenError, SpoolFile};
 pub use spool_lines::{DamagedSpool, SpoolContents, SpoolWrite};
 pub use submission::{ItemTooLong, Submission};
+pub use trait_to_store_received_items::ItemReceiver;

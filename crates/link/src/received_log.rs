@@ -1,9 +1,9 @@
 //! A receiver that keeps all items in a file, for tests and measurements.
 
 use crate::event_and_effect::ReceivedPosition;
-use crate::item_receiver::ItemReceiver;
 use crate::spool_file::OpenError;
 use crate::spool_lines::{DamagedSpool, json_line};
+use crate::trait_to_store_received_items::ItemReceiver;
 use protocol::annex_link::LinkItem;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! The post-checkout hook of the repository runs, as it does for the user. If only the hook fails,
 //! the worktree is kept.
 
-use crate::branch_created_for_worktree::{create_branch, delete_merged_branch};
+use crate::create_delete_rename_branch_of_worktree::{create_branch, delete_merged_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, WRITE_TIMEOUT};
 use crate::git_environment::GitEnvironment;

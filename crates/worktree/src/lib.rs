@@ -20,11 +20,11 @@
 
 mod add_and_prepare_for_agent;
 mod add_worktree;
-mod branch_created_for_worktree;
 mod branch_progress;
 mod bundle_of_branch;
 mod copy_included_files;
 mod count_commits_lost_with_worktree;
+mod create_delete_rename_branch_of_worktree;
 mod disable_filters_and_hooks_of_repository;
 mod end_processes_of_worktree_command;
 mod error;

@@ -7,7 +7,7 @@
 //! A branch that was created for the worktree is deleted if it is merged, and kept otherwise. If
 //! the worktree is discarded, the kept branch gets a new name.
 
-use crate::branch_created_for_worktree::{delete_merged_branch, rename_discarded_branch};
+use crate::create_delete_rename_branch_of_worktree::{delete_merged_branch, rename_discarded_branch};
 use crate::error::{Error, io_error};
 use crate::git_command::{Git, WRITE_TIMEOUT};
 use crate::git_environment::GitEnvironment;

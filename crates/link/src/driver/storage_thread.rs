@@ -1,9 +1,9 @@
 //! The thread that writes the spool and calls the receiver, because both wait for the disk.
 
 use crate::event_and_effect::{LinkEvent, ReceivedPosition};
-use crate::item_receiver::ItemReceiver;
 use crate::spool_file::SpoolFile;
 use crate::spool_lines::SpoolWrite;
+use crate::trait_to_store_received_items::ItemReceiver;
 use protocol::annex_link::LinkItem;
 use std::io;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `teamctl home`: which machine is a team's home.
 
 use crate::command_context::CommandContext;
-use crate::commands::ask_person::ask_person;
+use crate::commands::ask_yes_or_no::ask_yes_or_no;
 use crate::commands::hosts::connect_daemon::use_host_request;
 use crate::commands::hosts::read_hosts::HostSource;
 use crate::output;
@@ -121,7 +121,7 @@ fn take_home(context: &CommandContext, args: &TakeArgs) -> Result<ExitCode, Erro
         team.name()
     );
     let yes = format!("to take it without a question: teamctl home take {} --yes", team.name());
-    if !args.yes && !ask_person(&question, &format!("whether to take {}", team.name()), &yes)? {
+    if !args.yes && !ask_yes_or_no(&question, &format!("whether to take {}", team.name()), &yes)? {
         output::print_warning("nothing was changed");
         return Ok(ExitCode::FAILURE);
     }

@@ -6,7 +6,7 @@ mod answer_request;
 pub(crate) mod answer_shutdown;
 pub(crate) mod approve;
 pub(crate) mod ask;
-mod ask_person;
+mod ask_yes_or_no;
 pub(crate) mod attach;
 pub(crate) mod broadcast;
 pub(crate) mod capture;

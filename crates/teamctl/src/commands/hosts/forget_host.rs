@@ -2,7 +2,7 @@
 
 use super::branch_records::{LockedBranchRecords, read_branch_records};
 use crate::command_context::CommandContext;
-use crate::commands::ask_person::ask_person;
+use crate::commands::ask_yes_or_no::ask_yes_or_no;
 use crate::output;
 use protocol::control_socket::{ForgetHostRequest, Request};
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
@@ -27,7 +27,7 @@ pub(super) fn run(context: &CommandContext, args: &ForgetArgs) -> Result<ExitCod
     let names: Vec<String> = members.iter().map(|(team, name)| format!("{name} of {team}")).collect();
     let question = format!("Forget {host}, and deregister {}? [y/N] ", output::member_list(&names));
     let yes = format!("to forget it without a question: teamctl hosts forget {host} --yes");
-    if !args.yes && !ask_person(&question, &format!("whether to forget {host}"), &yes)? {
+    if !args.yes && !ask_yes_or_no(&question, &format!("whether to forget {host}"), &yes)? {
         output::print_warning("nothing was forgotten");
         return Ok(ExitCode::FAILURE);
     }

@@ -6,7 +6,7 @@ use super::host_connection::{AnswerDeadline, HostConnection};
 use super::read_hosts::{HostSource, hosts_file_text};
 use super::transport_command::OWN_VERSION;
 use crate::command_context::CommandContext;
-use crate::commands::ask_person::ask_person;
+use crate::commands::ask_yes_or_no::ask_yes_or_no;
 use crate::output;
 use protocol::error_kind_and_report::{ErrorKind, ErrorReport};
 use protocol::find_sibling_program::installed_program;
@@ -191,7 +191,7 @@ fn ask_user(name: &HostName, host: &Host, machine: &OtherMachine) -> Result<bool
         machine.architecture
     );
     let yes = format!("to install without a question: teamctl hosts install {name} --yes");
-    ask_person(&question, &format!("whether to install on {name}"), &yes)
+    ask_yes_or_no(&question, &format!("whether to install on {name}"), &yes)
 }
 
 fn copy_programs(

@@ -10,7 +10,7 @@ use std::io::{BufRead, IsTerminal, Write};
 /// # Errors
 ///
 /// `Usage` if standard input is no terminal.
-pub(in crate::commands) fn ask_person(
+pub(in crate::commands) fn ask_yes_or_no(
     question: &str,
     subject: &str,
     help: &str,
