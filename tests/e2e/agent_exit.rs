@@ -83,7 +83,7 @@ fn tmux_server_death_is_reported() {
     assert!(exit_notices(&env, "ann")[0].contains("tmux gone"), "{:?}", exit_notices(&env, "ann"));
     env.wait_until("the member is removed", || env.member("ann").is_none().then_some(()));
     // On a new server, foreign panes have the ids of the old panes. The daemon can use that server.
-    env.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
+    env.start_tmux_server("user");
     env.wait_until("the name is free", || {
         (env.teamctl(["spawn", "ann", "--", "sleep", "3600"]).code == 0).then_some(())
     });

@@ -206,7 +206,7 @@ fn members_that_were_killed_with_daemon_and_tmux_server_are_resumed() {
         env.kill_process(pid.parse().unwrap());
         assert!(process.exit_within(harness::TIMEOUT));
     }
-    env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+    env.start_tmux_server("user");
     env.start_daemon();
     env.wait_until("ann is suspended", || (suspended_members(&env) == ["ann"]).then_some(()));
     let output = env.teamctl(["up", "--resume"]).expect_success();

@@ -143,7 +143,7 @@ impl OrphanTest {
         let env = &self.env;
         match ending {
             AgentEnd::ServerKilled => {
-                env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+                env.start_tmux_server("user");
             }
             AgentEnd::DaemonKilled => self.daemon = env.start_daemon_without_pane(),
             _ => {}

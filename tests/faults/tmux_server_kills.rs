@@ -152,7 +152,7 @@ fn run_round(env: &TestEnv, nth: usize) {
     let server = TaggedProcesses::single(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     env.tmux(["kill-server"]);
     assert!(server.exit_within(harness::TIMEOUT));
-    env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+    env.start_tmux_server("user");
 }
 
 #[test]

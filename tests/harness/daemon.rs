@@ -99,6 +99,6 @@ impl TestEnv {
         let mut content: Value = serde_json::from_str(&self.read(&roster)).expect("the roster is JSON");
         content["boot_id"] = "yesterday".into();
         self.write_file(&roster, content.to_string());
-        self.tmux(["new-session", "-d", "-s", "today", "-x", "200", "-y", "50", "--", "cat", "-"]);
+        self.start_tmux_server("today");
     }
 }

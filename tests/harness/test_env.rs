@@ -73,7 +73,7 @@ impl TestEnv {
         let watcher = TreeWatcher::new(directory.path());
         let env = TestEnv { directory, watcher, variables: Vec::new(), has_killed: AtomicBool::new(false) };
         write_harness_file(&env.path("tmux.conf"), conf);
-        env.tmux(["new-session", "-d", "-s", "user", "-x", "200", "-y", "50", "--", "cat", "-"]);
+        env.start_tmux_server("user");
         env
     }
 
@@ -118,6 +118,13 @@ impl TestEnv {
         );
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// Starts the tmux server with a session. If a server was just killed, a program that it was
+    /// starting may still have its socket open, and then no new server starts for a moment.
+    pub fn start_tmux_server(&self, session: &str) {
+        let arguments = ["new-session", "-d", "-s", session, "-x", "200", "-y", "50", "--", "cat", "-"];
+        self.wait_until("a tmux server starts", || (self.run_tmux(&arguments).code == 0).then_some(()));
     }
 
     /// Runs a tmux command, which must succeed, on the test environment's server. Returns its

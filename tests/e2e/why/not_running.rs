@@ -89,7 +89,7 @@ fn tmux_server_died() {
     assert!(shim_pid(&env) > 0);
     env.kill_process(env.tmux(["display-message", "-p", "#{pid}"]).parse().unwrap());
     let cause = assert_first_cause(&env, "tmux_gone");
-    env.tmux(["new-session", "-d", "-s", "user", "--", "cat", "-"]);
+    env.start_tmux_server("user");
     assert!(run_suggested_command(&env, &cause).contains("ann runs again in pane"));
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
