@@ -22,8 +22,10 @@ fn wait_for_exit_notice(env: &TestEnv, name: &str, cause: &str) {
     assert_eq!(notices.len(), 1, "the lead is notified once: {notices:?}");
     assert!(notices[0].contains(cause), "{cause}: {notices:?}");
     assert!(!env.read("root/teams/survey/config.json").contains(&format!("\"{name}@")));
-    let panes = env.tmux(["list-panes", "-a", "-F", "#{@teamd_name}"]);
-    assert!(!panes.lines().any(|line| line == name), "{panes}");
+    env.wait_until("the member's pane is closed", || {
+        let panes = env.run_tmux(&["list-panes", "-a", "-F", "#{@teamd_name}"]).stdout;
+        (!panes.lines().any(|line| line == name)).then_some(())
+    });
 }
 
 fn pane_of(env: &TestEnv, name: &str) -> String {

@@ -48,6 +48,7 @@ fn pane_shows_the_output_and_closes_at_the_end() {
     env.tmux(["new-session", "-d", "-s", "other", "--", "cat"]);
     let others = env.tmux(["list-panes", "-s", "-t", "other", "-F", "#{pane_id} #{pane_width}"]);
     start_ask(&env, "", &program(&env));
+    wait_for_text(&env, "thinking");
     let screen = wait_for_text(&env, "half");
     assert!(
         screen.contains("ask-") && screen.contains(": first line") && screen.contains("thinking"),
@@ -92,7 +93,11 @@ fn kill(pid: u32) {
 
 #[test]
 fn pane_closes_however_the_ask_ends() {
-    assert_pane_closes("--timeout 2s", "75\n", |_, _| ());
+    let env = TestEnv::new();
+    start_ask(&env, "--timeout 2s", "echo working; exec sleep 3600");
+    assert_eq!(exit_code(&env), "75\n");
+    wait_until_one_pane(&env);
+    env.shut_down();
     assert_pane_closes("", "1\n", |env, _| drop(env.tmux(["send-keys", "-t", "mine:.0", "C-c"])));
     assert_pane_closes("", "137\n", |_, teamctl| kill(teamctl));
     assert_pane_closes("", "1\n", |_, teamctl| kill(child_of(teamctl)));

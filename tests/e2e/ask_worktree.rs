@@ -129,7 +129,7 @@ fn resumed_ask_works_in_the_same_worktree() {
 fn unsaved_work_survives_a_timeout_and_an_interrupt() {
     let env = env_with_repository();
     let (repository, script) = (env.path("repo"), endless_script(&env, "echo new >c"));
-    let args = ["ask", "x", "--worktree", "--timeout", "500ms", "--cwd", path_text(&repository)];
+    let args = ["ask", "x", "--worktree", "--timeout", "8s", "--cwd", path_text(&repository)];
     let output = env.teamctl_with(&[&args[..], &["--", "sh", "-c", &script]].concat(), &[]);
     assert_eq!(output.code, 75);
     assert!(output.stderr.contains("kept worktree") && output.stderr.contains("untracked: c"), "{output:#?}");

@@ -50,7 +50,9 @@ fn help_contains_the_callers_options() {
     // teamctl adds these options to the help. The daemon and the code that reads files do not know
     // the command line.
     assert_eq!(help_of(&["capture", "ann", "-t", "survey"]), "its output: teamctl logs ann -t survey");
-    env.teamctl(["logs", "ann", "-t", "survey"]).expect_success();
+    env.wait_until("the log is written", || {
+        (env.teamctl(["logs", "ann", "-t", "survey"]).code == 0).then_some(())
+    });
     let no_output = "a member that has printed nothing has none; see: teamctl status -t survey";
     assert_eq!(help_of(&["logs", "bob", "-t", "survey"]), no_output);
     let no_team = format!("to make none: teamctl create --root '{other_root}' none");

@@ -73,8 +73,10 @@ fn foreign_files_survive_delete() {
 fn no_member_can_be_spawned_during_delete() {
     let env = TestEnv::with_daemon();
     env.teamctl(["create", "survey"]).expect_success();
-    let script = "trap '' TERM; while :; do sleep 1; done";
-    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", script]).expect_success();
+    let ready = env.path("out/ready");
+    let script = format!("trap '' TERM; : >{}; while :; do sleep 1; done", ready.display());
+    env.teamctl(["spawn", "ann", "--backend", "in-process", "--", "sh", "-c", &script]).expect_success();
+    env.wait_until("ann ignores TERM", || ready.exists().then_some(()));
     let mut delete = env.start_teamctl(["delete", "survey", "--force"]);
     env.wait_until("ann is stopping", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
     env.teamctl(["spawn", "bob", "--backend", "in-process", "--", "sleep", "777"]).expect_failure(76);

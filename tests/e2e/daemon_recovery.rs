@@ -253,8 +253,10 @@ fn stop_signal_leaves_agents_running() {
     let initial_pids = agent_pids(&env);
     for signal in ["TERM", "INT", "HUP", "QUIT", "USR1"] {
         let daemon = env.daemon_pid();
+        let process = harness::TaggedProcesses::single(daemon);
         send_signal(signal, daemon);
-        env.wait_until("the daemon has ended", || (env.teamctl(["status"]).code == 69).then_some(()));
+        assert!(process.exit_within(harness::TIMEOUT), "the daemon ends");
+        assert_eq!(env.teamctl(["status"]).code, 69);
         env.start_daemon();
         env.wait_until("all agents are adopted", || (agent_pids(&env).len() == 2).then_some(()));
         assert_eq!(initial_pids, agent_pids(&env));
@@ -322,7 +324,9 @@ fn daemon_survives_its_terminal() {
     for name in ["one", "two", "three"] {
         env.teamctl(["create", name]).expect_success();
     }
-    assert_eq!(env.json(["status"])["daemon"]["watch_mode"], "events");
+    env.wait_until("file events arrive", || {
+        (env.json(["status"])["daemon"]["watch_mode"] == "events").then_some(())
+    });
     env.teamctl(["down"]).expect_success();
     assert!(teamd.wait().unwrap().success());
     env.shut_down();

@@ -75,7 +75,9 @@ fn visible_dialog_is_shown_in_status() {
     let label = || env.tmux(["display-message", "-p", "-t", &pane, "#{@teamd_state}"]);
     env.wait_until("the border shows the dialog", || (label() == "at-dialog").then_some(()));
     assert!(env.teamctl(["status", "--format", "tmux"]).expect_success().contains("!1"));
-    assert!(env.teamctl(["events"]).expect_success().contains("dialog"));
+    env.wait_until("the dialog is logged", || {
+        env.teamctl(["events"]).expect_success().contains("dialog").then_some(())
+    });
     env.teamctl(["hide", "ann"]).expect_success();
     assert_eq!(env.flags("ann"), json!(["at_dialog"]));
     type_answer(&env, "ann", "go");
@@ -169,7 +171,9 @@ fn menu_of_a_usage_limit_shows_until_when() {
     let causes = env.json(["why", "ann"])["causes"].clone();
     assert_eq!(causes[0]["cause"], "at_dialog", "{causes}");
     assert_eq!(causes[0]["evidence"], json!(["Do you wait?", format!("it is {text}")]));
-    let events = env.teamctl(["events", "--kind", "member_limited", "--since", "1h"]).expect_success();
-    assert!(events.contains(&format!("ann@survey is {text} (Do you wait?)")), "{events}");
+    env.wait_until("the limit is logged", || {
+        let events = env.teamctl(["events", "--kind", "member_limited", "--since", "1h"]).expect_success();
+        events.contains(&format!("ann@survey is {text} (Do you wait?)")).then_some(())
+    });
     env.shut_down();
 }

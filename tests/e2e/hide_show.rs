@@ -42,8 +42,11 @@ fn hidden_agent_keeps_working_and_can_be_shown() {
     let metadata = r#"{"command":"echo from the dark"}"#;
     env.teamctl(["task", "create", "x", "--owner", "ann", "--metadata", metadata]).expect_success();
     env.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
-    assert!(env.teamctl(["capture", "ann"]).stdout.contains("from the dark"));
-    assert!(env.teamctl(["logs", "ann"]).stdout.contains("from the dark"));
+    for command in ["capture", "logs"] {
+        env.wait_until("the output is there", || {
+            env.teamctl([command, "ann"]).stdout.contains("from the dark").then_some(())
+        });
+    }
     // A new pane goes to the window of the visible panes.
     assert_eq!(window_and_session(&env, &spawn(&env, "cat")), visible_location);
     for _ in 0..2 {

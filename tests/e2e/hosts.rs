@@ -21,7 +21,8 @@ fn env_with_hosts(text: &str) -> TestEnv {
 
 /// Checks one host and returns its error. The exit code is `code`.
 fn check_error(env: &TestEnv, host: &str, code: i32) -> (String, String) {
-    let output = env.teamctl_with(&["--json", "hosts", "check", host, "--timeout", "1s"], &[]);
+    let timeout = if code == 75 { "1s" } else { "60s" };
+    let output = env.teamctl_with(&["--json", "hosts", "check", host, "--timeout", timeout], &[]);
     assert_eq!(output.code, code, "{output:?}");
     let error = output.json()["hosts"][0]["errors"][0].clone();
     let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
@@ -237,12 +238,26 @@ fn wait_until_command_on_host_ends(env: &TestEnv) {
     env.wait_until("the command on the host ends", || commands_on_host(env).is_empty().then_some(()));
 }
 
+/// SIGHUP is caught last.
+#[cfg(target_os = "linux")]
+fn wait_until_signals_are_caught(env: &TestEnv, child: &Child) {
+    env.wait_until("the command here catches signals", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        (u64::from_str_radix(mask.trim(), 16).ok()? & 1 != 0).then_some(())
+    });
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wait_until_signals_are_caught(_: &TestEnv, _: &Child) {}
+
 #[test]
 fn signals_reach_the_command_on_the_host_and_a_lost_caller_ends_it() {
     let env = env_with_hosts("[host.box]\nconnect = 'env'\nroot = 'DIR/root'\n");
     env.start_daemon();
     for (signal, code) in [("-INT", 128 + 2), ("-TERM", 128 + 15), ("-HUP", 128 + 1)] {
         let mut child = follow_events(&env, "box");
+        wait_until_signals_are_caught(&env, &child);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let status = env.wait_until("the command here ends", || child.try_wait().unwrap());
         assert_eq!(status.code(), Some(code), "{signal}");

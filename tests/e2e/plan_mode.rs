@@ -307,7 +307,10 @@ fn env_ignoring_term() -> TestEnv {
 }
 
 fn wait_until_stopping(env: &TestEnv) {
-    env.wait_until("ann is stopping", || (env.member("ann")?["lifecycle"] == "stopping").then_some(()));
+    env.wait_until("ann is stopping, or was started again", || {
+        let ann = env.member("ann")?;
+        (ann["lifecycle"] == "stopping" || ann["respawns"] == 1).then_some(())
+    });
 }
 
 #[test]

@@ -142,7 +142,6 @@ fn all_kinds_of_lines_are_recorded_in_order() {
             "started",
             Box::new(|entry| matches!(entry, RecordEntry::Report { report: FromShim::Started { .. }, .. })),
         ),
-        ("turn", Box::new(|entry| is_turn(entry, Activity::Active))),
         ("completed", Box::new(|entry| is_task(entry, "count", "completed"))),
         ("message", Box::new(|entry| is_message(entry, "bob", "are you there?"))),
         ("request", Box::new(|entry| is_message(entry, "team-lead", "permission_request"))),

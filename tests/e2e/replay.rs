@@ -40,9 +40,11 @@ fn film_plays_jumps_and_quits() {
     for size in [(80, 24), (200, 50)] {
         let env = TestEnv::new();
         let film = TopPane::start_command(&env, size, &format!("replay '{}'", write_record(&env)));
-        film.wait_for_text("playing 0:00:0");
+        film.wait_for_text("playing 0:0");
         film.press("Space");
-        film.wait_for_text("paused 0:00:0");
+        film.wait_for_text("paused 0:0");
+        film.press("Home");
+        film.wait_for_text("paused 0:00:00");
         film.press("]");
         let screen = film.wait_for_text("paused 0:00:10 of 0:01:35, 1x ");
         assert!(screen.contains("team-lead -> bob: Which files did you read?"), "{screen}");
@@ -191,7 +193,7 @@ fn panes_show_the_output_of_each_member_and_end_with_the_film() {
     let wait_for = |pane: &str, part: &str| {
         env.wait_until(&format!("the pane shows {part:?}"), || screen(pane).contains(part).then_some(()));
     };
-    wait_for(&film, "playing 0:00:0");
+    wait_for(&film, "playing 0:0");
     env.tmux(["send-keys", "-t", &film, "End"]);
     wait_for(&ann, "12 a.md");
     wait_for(&bob, "ls: cannot read");

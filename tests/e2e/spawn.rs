@@ -197,7 +197,7 @@ fn failed_spawn_leaves_nothing() {
     assert!(error.contains(&program), "{error}");
     env.wait_until("ann is not in the config", || {
         let config = env.read("root/teams/survey/config.json");
-        (!config.contains("ann")).then_some(())
+        (!config.contains("ann@survey")).then_some(())
     });
     assert_eq!(env.member("ann"), None);
     env.shut_down();

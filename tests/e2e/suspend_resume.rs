@@ -99,9 +99,10 @@ fn suspended_members_resume_with_task_and_session_only_on_resume() {
     ] {
         assert!(output.contains(line), "{line}: {output}");
     }
-    assert!(
-        TaggedProcesses::with_tag(&env.process_tag()).list().iter().all(|line| !line.contains("teamd-shim"))
-    );
+    env.wait_until("no shim runs", || {
+        let processes = TaggedProcesses::with_tag(&env.process_tag()).list();
+        (!processes.iter().any(|line| line.contains("teamd-shim"))).then_some(())
+    });
     assert_status_without_daemon(&env);
     env.start_daemon();
     assert_eq!(suspended_members(&env), ["ann", "bob", "cat"]);

@@ -26,8 +26,11 @@ fn assignment_is_shown_once_and_a_failed_task_is_counted() {
         env.teamctl(["task", "create", subject, "--owner", "ann", "--command", command]).expect_success();
     }
     top.wait_for_text("done    ann          count");
-    let screen = top.wait_for_text("1 task failed");
+    let screen = env.wait_until("a failed task and the lead's messages are shown", || {
+        let screen = top.screen_text();
+        let header = screen.lines().next().unwrap_or_default();
+        (header.contains("1 task failed") && header.contains("  lead: ")).then(|| screen.clone())
+    });
     assert_eq!(screen.matches(" is yours: count").count(), 1, "{screen}");
-    assert!(screen.lines().next().unwrap().contains("  lead: "), "{screen}");
     env.shut_down();
 }

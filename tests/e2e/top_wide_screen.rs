@@ -39,8 +39,9 @@ fn click_selects_c_copies_and_m_gives_the_mouse_back() {
     for subject in ["read it", "write it up"] {
         env.teamctl(["task", "create", subject]).expect_success();
     }
-    let screen = top.wait_for_text("write it up");
-    let line = screen.lines().position(|line| line.contains("ready   -            write it up")).unwrap();
+    let row = "ready   -            write it up";
+    let screen = top.wait_for_text(row);
+    let line = screen.lines().position(|line| line.contains(row)).unwrap();
     top.type_in(&format!("\u{1b}[<0;5;{}M", line + 1));
     top.wait_for_text("|task 2: write it up");
     top.press("c");

@@ -65,8 +65,9 @@ impl TestEnv {
         }
         let down = self.teamctl(["down"]);
         assert_eq!(down.code, if daemon_runs { 0 } else { 69 }, "{down:#?}\n{}", self.dump_state());
-        self.assert_no_files();
+        // A shim removes its exit report last.
         self.assert_no_processes();
+        self.assert_no_files();
         self.run_tmux(&["kill-server"]).code.clone_from(&0);
         let remaining = TaggedProcesses::with_tag(&self.process_tag());
         let all_exited = remaining.exit_within(TIMEOUT);

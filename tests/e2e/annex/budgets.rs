@@ -53,6 +53,10 @@ fn turns_of_both_hosts_use_up_the_budget_until_it_is_raised() {
         create_task(home, "bob", "true");
         create_task(home, "ann", "true");
         wait_for_turns(home, 2);
+        // The roster is saved before the event of the same turn is appended.
+        home.wait_until("both turns are logged", || {
+            (count_events(home, "member_active").0 == 2).then_some(())
+        });
         restart_daemon(home);
         hosts.wait_for_exchange();
         assert_eq!(budget(home)["turns"], 2, "the turns are counted once");
@@ -92,6 +96,10 @@ fn turns_of_both_hosts_use_up_the_budget_until_it_is_raised() {
             env.teamctl(["up", "--resume", "-t", "survey"]).expect_success();
         }
         home.teamctl(["wait", "--for", "tasks-done", "--timeout", "20s"]).expect_success();
+        wait_for_turns(home, 5);
+        home.wait_until("all turns are logged", || {
+            (count_events(home, "member_active").0 >= 5).then_some(())
+        });
         hosts.wait_for_exchange();
         assert_eq!(budget(home)["turns"], 5);
         assert_eq!(count_events(home, "member_active").0, 5);
@@ -107,6 +115,7 @@ fn budget_that_is_used_up_without_contact_applies_after_contact() {
     hosts.check(|| {
         set_policy(home, "max_turns = 2");
         home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "reads"]).expect_success();
+        annex.wait_until("ann is idle", || (count_events(annex, "member_idle").0 == 1).then_some(()));
         hosts.cut();
         for turn in 1..=3 {
             annex.teamctl(["send", "ann", "hello", "-t", "survey"]).expect_success();

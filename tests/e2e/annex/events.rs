@@ -40,15 +40,27 @@ fn member_events(events: &[Value]) -> Vec<&str> {
     kinds.filter(|kind| kind.starts_with("member_")).collect()
 }
 
+/// How many turns the log of the annex has.
+fn begun_turns(annex: &TestEnv) -> usize {
+    member_events(&events_to_send(annex)).iter().filter(|kind| **kind == "member_active").count()
+}
+
+/// Waits until the member is idle after this many turns.
+fn wait_for_idle_after(annex: &TestEnv, turns: usize) {
+    annex.wait_until("the member is idle", || {
+        let is_idle = member_events(&events_to_send(annex)).last() == Some(&"member_idle");
+        (is_idle && begun_turns(annex) >= turns).then_some(())
+    });
+}
+
 fn work(hosts: &TwoHosts, subject: &str) {
+    let turns = begun_turns(&hosts.annex);
     hosts.home.teamctl(["task", "create", subject, "--command", "true"]).expect_success();
     hosts.annex.wait_until(&format!("{subject} is completed"), || {
         let tasks = hosts.annex.tasks("survey");
         tasks.iter().any(|task| task["subject"] == subject && task["status"] == "completed").then_some(())
     });
-    hosts.annex.wait_until("the turn has ended", || {
-        (member_events(&events_to_send(&hosts.annex)).last() == Some(&"member_idle")).then_some(())
-    });
+    wait_for_idle_after(&hosts.annex, turns + 1);
 }
 
 #[test]
@@ -57,6 +69,7 @@ fn events_of_a_member_on_another_host_are_in_the_log_of_the_home() {
     let (home, annex) = (&hosts.home, &hosts.annex);
     hosts.check(|| {
         home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+        wait_for_idle_after(annex, 0);
         work(&hosts, "first");
         check_events(home, annex);
         let events = events_from_devbox(home);

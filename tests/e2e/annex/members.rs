@@ -62,6 +62,9 @@ fn workers_of_two_hosts_do_each_task_once() {
         home.teamctl(["task", "create", &format!("task {number}"), "--command", &command]).expect_success();
     }
     home.teamctl(["spawn", "ann", "--host", "devbox", "--profile", "worker"]).expect_success();
+    home.wait_until("ann has a task", || {
+        home.tasks("survey").iter().any(|task| task["owner"] == "ann").then_some(())
+    });
     home.teamctl(["spawn", "bob", "--profile", "worker"]).expect_success();
     home.teamctl(["spawn", "amy", "--host", "devbox", "--profile", "worker"]).expect_success();
     (1..=12).for_each(|number| drop(wait_for_task(&home, &format!("task {number}"))));

@@ -53,8 +53,10 @@ fn member_over_ssh_works_and_leaves_nothing_there() {
     let output = env.teamctl(["logs", "ann"]).expect_success();
     assert!(output.contains(&format!("I am at {home_there}")), "{output}");
     env.teamctl(["shutdown", "ann"]).expect_success();
-    let processes = TaggedProcesses::with_tag(&hosts.tag_of_processes_there()).list();
-    assert_eq!(processes.iter().find(|line| line.contains("teamd-shim")), None);
+    env.wait_until("no shim is left there", || {
+        let processes = TaggedProcesses::with_tag(&hosts.tag_of_processes_there()).list();
+        (!processes.iter().any(|line| line.contains("teamd-shim"))).then_some(())
+    });
     assert!(!env.read_config()["members"].to_string().contains("\"ann\""));
     env.teamctl(["delete", "survey"]).expect_success();
     env.wait_until("the other host has no file of the team, except logs of its members", || {

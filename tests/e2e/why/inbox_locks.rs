@@ -77,6 +77,10 @@ fn lock_held() {
     let holder = cause["evidence"][1].as_str().unwrap();
     assert!(holder.contains(&format!("process {} (teamctl)", sender.id())), "{cause}");
     assert!(run_suggested_command(&env, &cause).contains("send ann x"));
+    env.wait_until("the sender has stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", sender.id())).ok()?;
+        stat.rsplit_once(')')?.1.starts_with(" T ").then_some(())
+    });
     signal(sender.id(), rustix::process::Signal::CONT);
     assert!(sender.wait().unwrap().success());
     env.shut_down();

@@ -45,9 +45,15 @@ fn killed_by_command() {
 #[test]
 fn restarts_exhausted() {
     let env = TestEnv::with_team();
-    env.teamctl(["spawn", "ann", "--restart", "on-failure:2", "--", "sh", "-c", "echo no; exit 3"])
-        .expect_success();
+    let spawn = |restart: &str| {
+        env.teamctl(["spawn", "ann", "--restart", restart, "--", "sh", "-c", "echo no; exit 3"])
+            .expect_success();
+    };
+    // The pauses double, so one of them is long enough to be seen.
+    spawn("on-failure:20");
     run_suggested_command(&env, &assert_first_cause(&env, "restarting"));
+    env.teamctl(["kill", "ann"]).expect_success();
+    spawn("on-failure:2");
     let cause = assert_first_cause(&env, "respawns_exhausted");
     assert!(cause["evidence"][1].as_str().unwrap().contains("exit 3"), "{cause}");
     assert!(run_suggested_command(&env, &cause).contains("no"));

@@ -148,6 +148,11 @@ fn after_failed_and_interrupted_turns() {
             (env.payloads_to_lead("ann", "idle_notification").len() == count).then_some(())
         });
         wait_until_idle(&env);
+        env.wait_until("the failed turns are in the event log", || {
+            let is_failed =
+                |event: &serde_json::Value| event["event"] == "member_idle" && event["reason"] == "failed";
+            (env.events().iter().filter(|event| is_failed(event)).count() == count).then_some(())
+        });
     }
     let cause = assert_first_cause(&env, "turns_failed");
     assert!(cause["sentence"].as_str().unwrap().contains("last 2 turns"), "{cause}");

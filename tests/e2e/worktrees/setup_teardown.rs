@@ -113,9 +113,9 @@ fn failed_setup_fails_the_spawn_and_leaves_nothing() {
     assert!(error.contains("could not be run or ended: cannot start /nothing/there"), "{error}");
     let pid_file = env.path("out/pid");
     let slow = format!("setsid sleep 1000 & echo $! >{}; sleep 1000", path_text(&pid_file));
-    set_policy(&env, &format!("setup = '{slow}'\nsetup_timeout = '1s'\n"));
+    set_policy(&env, &format!("setup = '{slow}'\nsetup_timeout = '8s'\n"));
     let error = spawn_fails(&env, "ann", 75);
-    assert!(error.contains("cannot prepare the worktree of ann: setup did not end within 1 s"), "{error}");
+    assert!(error.contains("cannot prepare the worktree of ann: setup did not end within 8 s"), "{error}");
     assert_eq!(harness::start_time(env.read("out/pid").trim().parse().unwrap()), None);
     set_policy(&env, "setup = 'true'\n");
     spawn(&env, "ann");
