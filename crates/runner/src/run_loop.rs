@@ -106,6 +106,10 @@ fn run_step(run: &mut RunContext, state: &mut RunState) -> Result<NextStep, Erro
     start_and_end_once_members(run, state)?;
     state.report_progress(&run.file);
     if let Some(reason) = state.exhausted_budget(&run.file) {
+        // The last member may have completed its task after the snapshot had read the tasks.
+        if state.team.tasks().list()? != state.snapshot.tasks {
+            return Ok(NextStep::RepeatNow);
+        }
         let next_action = "give it more in [policy] of its file, then go on with it";
         return Ok(NextStep::End(RunEnd::Suspended(suspended_error(run, &reason, next_action))));
     }
