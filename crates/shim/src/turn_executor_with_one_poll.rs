@@ -140,14 +140,19 @@ pub(crate) fn run_turns(
 
 impl TurnExecutor for ShimExecutor<'_> {
     fn start_turn(&mut self, input: &TurnInput) -> Result<u32, StartError> {
-        self.drain_events_before_turn();
+        self.handle_pending_events();
+        // This interrupt was meant for the previous turn.
+        self.parts.signals.take_interrupt();
         match input {
             TurnInput::Command(command) => self.start_process(command),
             TurnInput::Text(text) => self.give_text_to_driver(text),
         }
     }
 
-    fn no_contact_since(&self) -> Option<u64> {
+    fn no_contact_since(&mut self) -> Option<u64> {
+        // The end of the last turn comes as a signal, which is handled before the daemon's message
+        // that no further turn may begin.
+        self.handle_pending_events();
         self.no_contact_since
     }
 
@@ -277,16 +282,14 @@ impl ShimExecutor<'_> {
         driven.start_turn(text).ok_or_else(not_running)
     }
 
-    /// Handles the events that arrived before the turn. An interrupt among them is dropped, because
-    /// it was meant for the previous turn.
-    fn drain_events_before_turn(&mut self) {
+    /// Handles the events that have arrived, up to the first one for the turn loop.
+    fn handle_pending_events(&mut self) {
         while self.pending.is_none() {
             match self.parts.connection.next_event(self.parts.signals, Some(Instant::now()), &[]) {
                 ShimEvent::Deadline => break,
                 event => self.pending = self.handle_event(event, None),
             }
         }
-        self.parts.signals.take_interrupt();
     }
 
     /// Waits for the next event from any source.

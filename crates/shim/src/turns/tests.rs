@@ -73,7 +73,7 @@ impl TurnExecutor for FakeExecutor {
         self.events.pop_front().map_or(ExecutorEvent::Terminate, |mut event| event(&self.team))
     }
 
-    fn no_contact_since(&self) -> Option<u64> {
+    fn no_contact_since(&mut self) -> Option<u64> {
         self.no_contact.get()
     }
 

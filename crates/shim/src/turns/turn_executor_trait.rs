@@ -91,7 +91,7 @@ pub(crate) trait TurnExecutor {
     /// The time when this host lost contact with the team's home (the host with the team's true
     /// files), in milliseconds since the epoch. New turns must then wait. `None` if new turns may
     /// begin.
-    fn no_contact_since(&self) -> Option<u64> {
+    fn no_contact_since(&mut self) -> Option<u64> {
         None
     }
 
