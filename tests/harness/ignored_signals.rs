@@ -1,5 +1,5 @@
-//! The tests may run below nohup or in the background of a shell, and then ignore signals. Programs
-//! inherit that, but the tests check what signals do to them.
+//! The tests may run below nohup or in the background of a shell, and then ignore signals. The
+//! programs under test inherit that, but must not: tests check what signals do to these programs.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use std::process::Command;

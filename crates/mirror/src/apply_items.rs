@@ -116,7 +116,8 @@ impl Mirror {
         Ok(self.take_output())
     }
 
-    /// Stores one item, or messages to one inbox in one write.
+    /// Stores one item, or several messages to one inbox in one write. Several items must be such
+    /// messages: [`are_messages_to_one_inbox`].
     ///
     /// # Errors
     ///

@@ -45,8 +45,8 @@ impl Mirror {
         Ok(self.send_barrier(barrier))
     }
 
-    /// At the home: cancels a move. Does nothing once the home was offered to the annex. A move
-    /// whose offer has failed is cancelled too, even if the record says that it was offered.
+    /// At the home: cancels a move, unless its offer was sent. The field `offered` says whether it
+    /// was sent. The record may say so although the offer then failed.
     ///
     /// # Errors
     ///
@@ -89,8 +89,9 @@ impl Mirror {
         Ok(())
     }
 
-    /// The record is written last, and before the offer is sent: an offer that was sent can't be
-    /// cancelled.
+    /// Sends what the annex lacks, records the move, and sends the offer. The record is written
+    /// after all other steps that can fail, because a failed move is cancelled. It is written
+    /// before the offer is sent, because an offer that was sent can't be cancelled.
     fn send_offer(&mut self, team: &TeamName, moving: MovingHome) -> Result<(), Error> {
         if self.offered.contains(team) {
             return Ok(());

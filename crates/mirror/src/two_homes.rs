@@ -138,7 +138,8 @@ impl Mirror {
         }
     }
 
-    /// At the home: another host says that it is the home, with the epoch of this one.
+    /// At the home: tells people that `other` says it is the home too, with the epoch in the record
+    /// of this host. Does nothing if the home was moved away from here, or was never moved.
     pub(crate) fn note_equal_home(&mut self, team: &TeamName, record: &TeamHome, other: HostName) {
         let epoch = record.epoch;
         if !matches!(record.state, HomeState::Moved(_)) && epoch > TeamHome::FIRST_EPOCH {
@@ -146,9 +147,9 @@ impl Mirror {
         }
     }
 
-    /// This old home knows the new home only by the name of its machine. An annex reports that it
-    /// is the home, with the same epoch. So both count as one host. From now on, the record has
-    /// `moved`: the host as `hosts.toml` calls it, and whether it has what was done here.
+    /// At an old home whose record names only the machine of the new home: replaces that name. An
+    /// annex has reported that it is the home, with the same epoch, so it counts as the new home.
+    /// `moved` has its name in `hosts.toml`, and whether it has what was done here.
     pub(crate) fn name_new_home(
         &mut self,
         team: &TeamName,
@@ -160,7 +161,9 @@ impl Mirror {
         self.root.set_team_home(team, &home)
     }
 
-    /// At an old home that knows the new one: `claimant` says that it is the home, with this epoch.
+    /// At an old home: answers an annex, `claimant`, that says it is the home, although the record
+    /// names another host. Sends it the name and epoch of that host. If both epochs are equal,
+    /// tells people.
     pub(crate) fn answer_second_home(
         &mut self,
         team: &TeamName,
@@ -180,7 +183,8 @@ impl Mirror {
     }
 }
 
-/// The epoch of this team if its home is here and is not being moved.
+/// The epoch of the team if its home is here and is not being moved, and if the team was created at
+/// `created_at`.
 pub(crate) fn epoch_of_home_here(existing: &Team, created_at: u64) -> Result<Option<u64>, Error> {
     let home = existing.home()?;
     let is_home = home.state == HomeState::Settled && !existing.is_mirror();

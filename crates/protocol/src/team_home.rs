@@ -122,7 +122,7 @@ impl TeamHome {
 pub struct MovingHome {
     /// The host that is to be the home.
     pub host: HostName,
-    /// Its epoch then.
+    /// The epoch of the home after the move.
     pub epoch: u64,
     /// When the move began, in milliseconds since the Unix epoch.
     pub since: u64,
@@ -183,7 +183,7 @@ pub struct MovedHome {
     /// Where the name of the host is from.
     #[serde(default, skip_serializing_if = "HomeNameSource::is_hosts_file")]
     pub named_by: HomeNameSource,
-    /// Its epoch.
+    /// The epoch of the new home.
     pub epoch: u64,
     /// When this machine has learned of the move, in milliseconds since the Unix epoch.
     pub since: u64,
@@ -219,8 +219,9 @@ impl HomeNameSource {
 pub enum LocalWork {
     /// The new home has it.
     HandedOver,
-    /// The new home may lack some of it: it was taken without an offer, or the host that reported
-    /// it does not know. Records of earlier releases count as this.
+    /// The new home may lack some of the work. Either the new home was taken without an offer, or
+    /// the host that reported the move does not know whether the work was handed over. Records of
+    /// earlier releases count as this.
     #[default]
     OnlyHere,
 }

@@ -112,7 +112,7 @@ pub(crate) fn offer_after_barrier(context: &mut Context, number: u64) {
     push_job(context, link, MirrorJob::OfferHome { team, usage });
 }
 
-/// Cancels a move that the annex does not know of. The client gets its reply once this host accepts
+/// Cancels a move whose offer was not sent. The client gets its reply once this host accepts
 /// changes of the team again.
 pub(crate) fn cancel(context: &mut Context, team: &TeamName, error: ErrorReport) {
     let Some(moving) = context.state.host_links.home_moves.get_mut(team) else { return };
@@ -164,8 +164,9 @@ fn taken_home_error(team: &TeamName, moved: &MovedHome) -> ErrorReport {
         .with_help(format!("keep what is only here: teamctl export {team}"))
 }
 
-/// The files of this host could not be read or written, so it does not change the team yet. The
-/// client need not wait for the next try.
+/// A move could not be cancelled, because this host could not read or write its files. Replies to
+/// the client now. The cancellation is tried again, and until then this host does not change the
+/// team.
 pub(crate) fn handle_cancel_failed(context: &mut Context, team: &TeamName, cause: &ErrorReport) {
     let condition = format!("once teamd can write its files: {}", cause.message);
     reply_while_cancelling(context, team, &condition);
@@ -190,8 +191,8 @@ fn reply_before_end(context: &mut Context, team: &TeamName, error: ErrorReport) 
     }
 }
 
-/// The host has no contact or stores nothing, or this host cannot write the files of the link:
-/// cancels the moves that the host was not told of.
+/// The host has no contact or can't write its files, or this host can't write the link's files.
+/// Cancels the moves to the host whose offer was not sent. For the others, replies to the clients.
 pub(crate) fn end_waits_for_host(context: &mut Context, host: &HostName, error: &ErrorReport) {
     let moves = context.state.host_links.home_moves.iter().filter(|(_, moving)| moving.host == *host);
     for team in moves.map(|(team, _)| team.clone()).collect::<Vec<_>>() {

@@ -72,7 +72,7 @@ impl MirrorQueue {
         }
     }
 
-    /// Waits for the next job. `None` if the link has ended for good.
+    /// Ends the last job, and waits for the next one. `None` if the link has ended for good.
     pub(super) fn pop(&self) -> Option<MirrorJob> {
         let mut state = self.lock();
         state.is_running = false;
@@ -113,9 +113,9 @@ impl MirrorQueue {
         self.lock().jobs.is_empty()
     }
 
-    /// Waits for `pause`, or until a job is added or the queue is closed. Then puts the failed `job`
-    /// at the front of the queue. Later jobs may depend on it, so they wait. For example, the mirror
-    /// of a deleted team must end before the mirror of a new team with this name begins.
+    /// Waits for `pause`, or until a job is added or the queue is closed. Then puts the failed
+    /// `job` at the front of the queue. Later jobs may depend on it, so they wait. For example, the
+    /// mirror of a deleted team must end before the mirror of a new team with this name begins.
     pub(super) fn push_first_after_pause(&self, job: MirrorJob, pause: Duration) {
         let mut state = self.lock();
         if !state.is_closed {

@@ -14,17 +14,17 @@ const POSITION: &str = "received.json";
 /// Length of its content, with spaces at the end. Two numbers of 20 digits fit.
 const POSITION_BYTES: usize = 80;
 
-/// Stores the received items with the mirrors. After each item, writes the item's number (its
-/// position) to a file. After a crash, the other host sends all items after this position again.
-/// The mirrors can recognize only one item that they have stored already, or several messages to
-/// one inbox. Several other items would bring back an older state of the team.
+/// Stores the received items with the mirrors, in groups: one item, or successive messages to one
+/// inbox. Before it stores a group, the receiver writes the number of the item before the group to
+/// a file. So after a crash of the daemon, the other host sends at most one stored group again, and
+/// the mirrors recognize it. Several groups would bring back an older state of the team.
 #[derive(Debug)]
 pub(super) struct MirrorReceiver {
     mirror: SharedMirror,
     directory: StateDir,
     position: ReceivedPosition,
     /// The number of the last item that the mirrors have stored. The file may still have the number
-    /// of the item before it.
+    /// of the item before its group.
     applied: u64,
     /// Dropped with the receiver, after its last write.
     _ended: oneshot::Sender<()>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use store::StateDir;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
-/// How many items wait for the link. Further items wait in the queue of the mirrors.
+/// Maximum number of items that wait for the link. Further items wait in [`OpenLink::items`].
 const QUEUED_SUBMISSIONS: usize = 16;
 
 /// Runs the home's end of a link to an annex. Each command from `commands` connects the link anew.
